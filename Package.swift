@@ -1,0 +1,78 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// Arrows point towards values: nothing imports upward, and the relay never imports store, merge or sync.
+
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+    name: "annals",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [
+        .library(name: "Annals", targets: ["Annals"]),
+        .library(name: "AnnalsTesting", targets: ["AnnalsTesting"]),
+        .executable(name: "annals", targets: ["AnnalsCLI"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-crypto", "3.12.3"..<"5.0.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        // System libraries and the few C calls that Swift cannot make by itself (variadic functions).
+        .systemLibrary(name: "CZstd", path: "Sources/CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
+        .systemLibrary(
+            name: "CCurlSystem", path: "Sources/CCurlSystem", pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        .target(name: "CCurl", dependencies: ["CCurlSystem"], path: "Sources/CCurl"),
+        .target(name: "CAnnalsSQLite", dependencies: [sqlite], path: "Sources/CAnnalsSQLite"),
+
+        // Values, bytes and rules: no input or output, no clock, no randomness.
+        .target(name: "AnnalsCore", dependencies: [crypto], swiftSettings: settings),
+        .target(name: "AnnalsWire", dependencies: ["AnnalsCore", "CZstd"], swiftSettings: settings),
+        .target(name: "AnnalsMerge", dependencies: ["AnnalsCore", "AnnalsWire"], swiftSettings: settings),
+
+        // One replica: its file, its exchange with a relay, and the library an app imports.
+        .target(
+            name: "AnnalsStore",
+            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging],
+            swiftSettings: settings),
+        .target(name: "AnnalsHTTP", dependencies: ["CCurl", logging], swiftSettings: settings),
+        .target(
+            name: "AnnalsSync", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", logging], swiftSettings: settings),
+        .target(name: "Annals", dependencies: ["AnnalsCore", "AnnalsStore", "AnnalsSync"], swiftSettings: settings),
+
+        // The relay.
+        .target(
+            name: "RelayLog", dependencies: ["AnnalsCore", "AnnalsWire", grdb, sqlite, logging], path: "Server/RelayLog",
+            swiftSettings: settings),
+        .target(
+            name: "Relay", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", hummingbird, lifecycle, logging, metrics],
+            path: "Server/Relay", swiftSettings: settings),
+
+        // The command line and the test kit.
+        .executableTarget(
+            name: "AnnalsCLI", dependencies: ["Annals", "Relay", "RelayLog", argumentParser, lifecycle, logging], swiftSettings: settings),
+        .target(name: "AnnalsTesting", dependencies: ["Annals", "RelayLog"], swiftSettings: settings),
+
+        .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
+    ],
+    swiftLanguageModes: [.v6]
+)

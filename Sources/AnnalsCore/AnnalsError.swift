@@ -1,0 +1,76 @@
+/// The one error type at the library's edge.
+///
+/// `message` says what happened and `hint` what to do; neither ever holds a user's data beyond names of tables,
+/// columns and files.
+///
+///     do {
+///         try await store.write { db in … }
+///     } catch let error as AnnalsError where error.isRetryable {
+///         …
+///     }
+public struct AnnalsError: Error, Sendable, CustomStringConvertible {
+    public enum Code: String, Sendable, CaseIterable {
+        /// Not a SQLite file, or an encrypted or damaged one.
+        case notADatabase
+        case fileNotFound
+        case cannotCreate
+        case readOnly
+        case diskFull
+        /// Another program holds the lock.
+        case busy
+        /// A newer Annals made this store, batch or entry.
+        case newerFormat
+        case notTracked
+        /// A table that cannot be tracked, or a schema that cannot be applied here.
+        case schemaRefused
+        case constraint
+        case tokenExpired
+        case tokenUnknown
+        case corruptBatch
+        /// Rows are not what the log says: detected, never overwritten.
+        case diverged
+        case badFootprint
+        case notJoined
+        case alreadyJoined
+        case rowsDiffer
+        case spaceNotFound
+        case spaceExists
+        /// The relay's log is shorter or another than the one seen before.
+        case relayWentBack
+        /// The log after this replica's position is gone.
+        case expired
+        case waitingForMigration
+        case relayUnreachable
+        case relayOverloaded
+        case notARelay
+        case notPermitted
+        case configuration
+        case usage
+        case cancelled
+        case defect
+    }
+
+    public var code: Code
+    /// What was being done, in a word or two: "sync", "track".
+    public var operation: String
+    public var message: String
+    public var hint: String?
+    public var isRetryable: Bool
+    public var underlying: (any Error)?
+
+    public init(
+        _ code: Code, operation: String = "", _ message: String, hint: String? = nil, isRetryable: Bool = false,
+        underlying: (any Error)? = nil
+    ) {
+        self.code = code
+        self.operation = operation
+        self.message = message
+        self.hint = hint
+        self.isRetryable = isRetryable
+        self.underlying = underlying
+    }
+
+    public var description: String {
+        hint.map { "\(message). \($0)" } ?? message
+    }
+}

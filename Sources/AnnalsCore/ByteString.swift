@@ -1,0 +1,36 @@
+/// Bytes that SQLite stored, kept exactly: text need not be valid UTF-8, blobs may hold NUL bytes.
+public struct ByteString: Hashable, Sendable {
+    public var bytes: [UInt8]
+
+    public init(_ bytes: [UInt8] = []) {
+        self.bytes = bytes
+    }
+
+    public init(_ buffer: UnsafeRawBufferPointer) {
+        self.bytes = Array(buffer)
+    }
+
+    public init(_ string: String) {
+        self.bytes = Array(string.utf8)
+    }
+
+    public var count: Int { bytes.count }
+
+    /// The bytes as text, or nil when they are not valid UTF-8.
+    public var string: String? {
+        String(validating: bytes, as: UTF8.self)
+    }
+}
+
+extension ByteString: Comparable {
+    /// Byte order, as SQLite's BINARY collation compares.
+    public static func < (left: Self, right: Self) -> Bool {
+        left.bytes.lexicographicallyPrecedes(right.bytes)
+    }
+}
+
+extension ByteString: ExpressibleByStringLiteral {
+    public init(stringLiteral value: String) {
+        self.init(value)
+    }
+}

@@ -1,0 +1,34 @@
+/// A transaction's place in the space's order: 1, 2, 3, … without gaps. Zero is before the first.
+public struct Position: RawRepresentable, Hashable, Comparable, Codable, Sendable {
+    public var rawValue: Int64
+
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+    public init(_ rawValue: Int64) { self.rawValue = rawValue }
+
+    public static let zero = Position(0)
+    public var next: Position { Position(rawValue + 1) }
+
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    public func advanced(by count: Int) -> Position { Position(rawValue + Int64(count)) }
+}
+
+extension Position: CustomStringConvertible {
+    public var description: String { String(rawValue) }
+}
+
+/// Numbers a replica's pushed transactions: 1, 2, 3, … without gaps. Zero is before the first.
+public struct Counter: RawRepresentable, Hashable, Comparable, Codable, Sendable {
+    public var rawValue: Int64
+
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+    public init(_ rawValue: Int64) { self.rawValue = rawValue }
+
+    public static let zero = Counter(0)
+    public var next: Counter { Counter(rawValue + 1) }
+
+    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+extension Counter: CustomStringConvertible {
+    public var description: String { String(rawValue) }
+}

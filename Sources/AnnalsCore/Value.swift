@@ -1,0 +1,53 @@
+/// One SQLite value with its storage class.
+///
+/// Two values are equal when class and bytes are: 1 and 1.0 differ, 'abc' and 'ABC' differ. SQLite stores NaN as
+/// NULL and cannot tell −0.0 from 0.0 in SQL, so a real is kept with a plain zero.
+public enum Value: Sendable {
+    case null
+    case integer(Int64)
+    case real(Double)
+    case text(ByteString)
+    case blob(ByteString)
+
+    public static func text(_ string: String) -> Value { .text(ByteString(string)) }
+    public static func blob(_ bytes: [UInt8]) -> Value { .blob(ByteString(bytes)) }
+
+    public var isNull: Bool {
+        if case .null = self { true } else { false }
+    }
+
+    public var integer: Int64? {
+        if case .integer(let value) = self { value } else { nil }
+    }
+}
+
+extension Value: Hashable {
+    public static func == (left: Value, right: Value) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.integer(let a), .integer(let b)): a == b
+        case (.real(let a), .real(let b)): (a + 0).bitPattern == (b + 0).bitPattern
+        case (.text(let a), .text(let b)): a == b
+        case (.blob(let a), .blob(let b)): a == b
+        default: false
+        }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0 as UInt8)
+        case .integer(let value):
+            hasher.combine(1 as UInt8)
+            hasher.combine(value)
+        case .real(let value):
+            hasher.combine(2 as UInt8)
+            hasher.combine((value + 0).bitPattern)
+        case .text(let value):
+            hasher.combine(3 as UInt8)
+            hasher.combine(value)
+        case .blob(let value):
+            hasher.combine(4 as UInt8)
+            hasher.combine(value)
+        }
+    }
+}
