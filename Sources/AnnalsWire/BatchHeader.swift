@@ -1,0 +1,131 @@
+public import AnnalsCore
+
+/// How a batch's payload is packed.
+public enum Codec: UInt8, Hashable, Sendable {
+    case plain = 0
+    case zstd = 1
+}
+
+/// What a relay must know of one transaction: enough to certify and identify it, and nothing of its content.
+public struct Certificate: Hashable, Sendable {
+    /// The position that the author had looked at when it made or last rebased the transaction.
+    public var base: Position
+    public var digest: Digest
+    public var footprint: Footprint
+    /// Unpacked bytes of its body.
+    public var bodyLength: Int
+    /// Where the encoded footprint lies in the batch.
+    var footprintRange: Range<Int>
+}
+
+/// The clear part of a batch: all that a relay reads.
+///
+///     let header = try BatchHeader.parse(body)
+///     for (index, certificate) in header.certificates.enumerated() { … header.counter(of: index) … }
+public struct BatchHeader: Hashable, Sendable {
+    public static let currentVersion: UInt8 = 1
+    static let magic: StaticString = "ANNB"
+
+    public var version: UInt8
+    public var codec: Codec
+    /// Names the space key that sealed the payload; zero where it is not sealed.
+    public var keyID: UInt64
+    public var lineage: Lineage
+    public var replica: ReplicaID
+    /// The counter of the first transaction; the others follow without gaps.
+    public var firstCounter: Counter
+    /// The schema that the author's rows had.
+    public var schemaVersion: Int64
+    /// Which part of a transaction too large for one batch this is, from 0; 0 of 1 for whole transactions.
+    public var partNumber: Int
+    public var partCount: Int
+    /// The digest of the replica's transaction before the first; zero where there is none.
+    public var previousDigest: Digest
+    /// One for each transaction, in the order of their counters; at least one.
+    public var certificates: [Certificate]
+    /// Bytes of the unpacked payload.
+    public var plainLength: Int
+    /// Where the packed payload lies in the batch.
+    public var payload: Range<Int>
+
+    public func counter(of index: Int) -> Counter {
+        Counter(firstCounter.rawValue + Int64(index))
+    }
+
+    /// The counter of the last transaction.
+    public var lastCounter: Counter {
+        counter(of: certificates.count - 1)
+    }
+
+    /// The digest that the transaction follows upon.
+    public func previousDigest(of index: Int) -> Digest {
+        index == 0 ? previousDigest : certificates[index - 1].digest
+    }
+
+    /// Bytes that each transaction's certificate takes at least: base, digest, footprint and its length, body length.
+    static let minimumCertificateBytes = 1 + Digest.byteCount + 1 + 4 + 1
+}
+
+extension BatchHeader {
+    /// Reads the clear part of a batch and checks version, checksum, limits and that all lengths agree.
+    ///
+    /// The payload is not unpacked. Bytes must be the batch and nothing else.
+    public static func parse(_ bytes: [UInt8], limits: BatchLimits = .standard) throws(WireError) -> BatchHeader {
+        guard bytes.count <= limits.batchBytes else { throw .tooLarge("batch") }
+        var reader = ByteReader(bytes)
+        // Another version may have another checksum, so the version comes first.
+        try reader.readMagic(magic, version: currentVersion)
+        guard bytes.count >= reader.offset + Checksum.byteCount else { throw .truncated }
+        let end = bytes.count - Checksum.byteCount
+        guard Checksum.of(bytes[..<end]).elementsEqual(bytes[end...]) else { throw .badChecksum }
+        reader = ByteReader(bytes, range: reader.offset..<end)
+        return try parse(&reader, limits: limits)
+    }
+
+    private static func parse(_ reader: inout ByteReader, limits: BatchLimits) throws(WireError) -> BatchHeader {
+        guard let codec = Codec(rawValue: try reader.readByte()) else { throw .badValue("codec") }
+        let keyID = try reader.readFixed64LE()
+        let lineage = try reader.readIdentifier(Lineage.self)
+        let replica = try reader.readIdentifier(ReplicaID.self)
+        let firstCounter = Counter(try reader.readPosition().rawValue)
+        let schemaVersion = try reader.readNumber()
+        let partNumber = try reader.readInt()
+        let partCount = try reader.readInt()
+        let count = try reader.readInt()
+        guard partNumber < partCount else { throw .badValue("part") }
+        guard count > 0, firstCounter > .zero else { throw .badValue("counter") }
+        guard count <= limits.transactions else { throw .tooLarge("transactions") }
+        let previousDigest = try reader.readDigest()
+        guard count <= reader.remaining / minimumCertificateBytes else { throw .truncated }
+        var certificates: [Certificate] = []
+        certificates.reserveCapacity(count)
+        var bodies = 0
+        for _ in 0..<count {
+            let certificate = try parseCertificate(&reader)
+            guard certificate.bodyLength <= limits.plainBytes - bodies else { throw .tooLarge("payload") }
+            bodies += certificate.bodyLength
+            certificates.append(certificate)
+        }
+        let plainLength = try reader.readInt()
+        guard plainLength <= limits.plainBytes else { throw .tooLarge("payload") }
+        guard plainLength >= bodies else { throw .badLength }
+        let payload = try reader.readLengthPrefixed()
+        try reader.expectEnd()
+        guard codec != .plain || keyID != 0 || payload.count == plainLength else { throw .badLength }
+        return BatchHeader(
+            version: currentVersion, codec: codec, keyID: keyID, lineage: lineage, replica: replica, firstCounter: firstCounter,
+            schemaVersion: schemaVersion, partNumber: partNumber, partCount: partCount, previousDigest: previousDigest,
+            certificates: certificates, plainLength: plainLength, payload: payload)
+    }
+
+    private static func parseCertificate(_ reader: inout ByteReader) throws(WireError) -> Certificate {
+        let base = try reader.readPosition()
+        let digest = try reader.readDigest()
+        let footprintRange = try reader.readLengthPrefixed()
+        var inner = ByteReader(reader.bytes, range: footprintRange)
+        let footprint = try Footprint.decode(from: &inner)
+        try inner.expectEnd()
+        let bodyLength = try reader.readInt()
+        return Certificate(base: base, digest: digest, footprint: footprint, bodyLength: bodyLength, footprintRange: footprintRange)
+    }
+}

@@ -1,0 +1,174 @@
+public import AnnalsCore
+
+/// What the relay remembers of the log in order to certify: one look-up per hash, however long ago the base.
+///
+/// Per hash it keeps the newest position and the newest by any other replica, so that an author's own entries never
+/// count against it. The same pair is kept per table, per rules and key, and for all entries, for coarse footprints.
+///
+/// Memory is bounded. Hashes lie in two generations; when the younger is full the older is dropped as a whole and
+/// the `floor` rises to the last position it held. That costs no pause, whatever the size.
+public struct CertificationIndex: Sendable {
+    /// Bases below this position cannot be certified any more: they are answered as stale.
+    public private(set) var floor: Position
+    /// The newest position recorded.
+    public private(set) var last: Position
+
+    private let generationHashes: Int
+    private var young = Generation()
+    private var old = Generation()
+
+    /// - Parameters:
+    ///   - maximumHashes: how many hashes and tables are kept; about 50 to 100 bytes of memory each.
+    ///   - floor: where the record begins; zero when it will hold the log from its beginning.
+    public init(maximumHashes: Int, floor: Position = .zero) {
+        precondition(maximumHashes >= 2, "an index without room certifies nothing")
+        generationHashes = maximumHashes / 2
+        self.floor = floor
+        last = floor
+    }
+
+    /// How many hashes, tables and keys are kept now.
+    public var count: Int { young.count + old.count }
+
+    /// Notes an accepted transaction. Positions must ascend.
+    public mutating func record(_ footprint: Footprint, replica: ReplicaID, position: Position) {
+        precondition(position > last, "entries are recorded in the order of the log")
+        let cost = footprint.hashCount + footprint.groups.count + 1
+        if young.count + cost > generationHashes, young.count > 0 {
+            if let dropped = old.last { floor = dropped }
+            old = young
+            young = Generation()
+        }
+        // One that alone is larger than a generation is kept as whole tables, or as everything: it meets more, never less.
+        if cost <= generationHashes {
+            young.record(footprint, replica: replica, position: position)
+        } else if footprint.groups.count < generationHashes {
+            young.record(footprint.coarse, replica: replica, position: position)
+        } else {
+            young.record(
+                Footprint(rules: footprint.rules, keyID: footprint.keyID, everything: true), replica: replica, position: position)
+        }
+        last = position
+    }
+
+    /// The newest entry after `base` by another replica that `footprint` meets, or nil when it may be accepted.
+    ///
+    /// A base below the floor is answered with the floor, since what lay between is forgotten.
+    public func conflict(of footprint: Footprint, base: Position, replica: ReplicaID) -> Position? {
+        var found = max(young.newest(meeting: footprint, replica: replica), old.newest(meeting: footprint, replica: replica))
+        if base < floor { found = max(found, floor) }
+        return found > base ? found : nil
+    }
+}
+
+/// The newest entry, and the newest by any other replica than that one.
+private struct Newest: Sendable {
+    var position: Position
+    var replica: ReplicaID
+    var positionOfOthers = Position.zero
+
+    init(_ position: Position, _ replica: ReplicaID) {
+        self.position = position
+        self.replica = replica
+    }
+
+    mutating func update(_ position: Position, _ replica: ReplicaID) {
+        if replica != self.replica { positionOfOthers = self.position }
+        self.position = position
+        self.replica = replica
+    }
+
+    func byOther(than replica: ReplicaID) -> Position {
+        replica == self.replica ? positionOfOthers : position
+    }
+}
+
+extension Newest? {
+    mutating func note(_ position: Position, _ replica: ReplicaID) {
+        if self == nil { self = Newest(position, replica) } else { self?.update(position, replica) }
+    }
+
+    /// Zero where there is none: no base is below that.
+    func byOther(than replica: ReplicaID) -> Position {
+        self?.byOther(than: replica) ?? .zero
+    }
+}
+
+/// The record of a run of entries.
+private struct Generation: Sendable {
+    /// Rules and key: footprints that differ in either cannot be compared.
+    struct Kind: Hashable, Sendable {
+        var rules: UInt16
+        var keyID: UInt64
+    }
+
+    struct Table: Sendable {
+        var wholeWrites: Newest?
+        var wholeReads: Newest?
+        /// Of all entries that write here, precise or whole.
+        var allWrites: Newest?
+        var allReads: Newest?
+    }
+
+    private var writes: [UInt64: Newest] = [:]
+    private var reads: [UInt64: Newest] = [:]
+    private var tables: [UInt64: Table] = [:]
+    private var kinds: [Kind: Newest] = [:]
+    private var everything: Newest?
+    private var all: Newest?
+    private(set) var last: Position?
+
+    var count: Int { writes.count + reads.count + tables.count + kinds.count }
+
+    mutating func record(_ footprint: Footprint, replica: ReplicaID, position: Position) {
+        last = position
+        all.note(position, replica)
+        kinds[Kind(rules: footprint.rules, keyID: footprint.keyID)].note(position, replica)
+        if footprint.everything { everything.note(position, replica) }
+        for group in footprint.groups {
+            var table = tables[group.table] ?? Table()
+            if group.writesWhole { table.wholeWrites.note(position, replica) }
+            if group.readsWhole { table.wholeReads.note(position, replica) }
+            if group.hasWrites { table.allWrites.note(position, replica) }
+            if group.hasReads { table.allReads.note(position, replica) }
+            tables[group.table] = table
+            for hash in group.writes { writes[hash].note(position, replica) }
+            for hash in group.reads { reads[hash].note(position, replica) }
+        }
+    }
+
+    func newest(meeting footprint: Footprint, replica: ReplicaID) -> Position {
+        if footprint.everything { return all.byOther(than: replica) }
+        var found = everything.byOther(than: replica)
+        let kind = Kind(rules: footprint.rules, keyID: footprint.keyID)
+        for (other, newest) in kinds where other != kind { found = max(found, newest.byOther(than: replica)) }
+        for group in footprint.groups { found = max(found, newest(meeting: group, replica: replica)) }
+        return found
+    }
+
+    private func newest(meeting group: Footprint.Group, replica: ReplicaID) -> Position {
+        guard let table = tables[group.table] else { return .zero }
+        var found = Position.zero
+        func note(_ newest: Newest?) { found = max(found, newest.byOther(than: replica)) }
+        if group.hasWrites || group.hasReads { note(table.wholeWrites) }
+        if group.hasWrites { note(table.wholeReads) }
+        if group.writesWhole || group.readsWhole { note(table.allWrites) }
+        if group.writesWhole { note(table.allReads) }
+        // The hash covers its table's name, so one dictionary serves all tables.
+        for hash in group.writes {
+            note(writes[hash])
+            note(reads[hash])
+        }
+        for hash in group.reads { note(writes[hash]) }
+        return found
+    }
+}
+
+extension Footprint {
+    /// The same tables, each as a whole.
+    fileprivate var coarse: Footprint {
+        var coarse = self
+        coarse.groups = groups.map { Group(table: $0.table, writesWhole: $0.hasWrites, readsWhole: $0.hasReads) }
+        return coarse
+    }
+}

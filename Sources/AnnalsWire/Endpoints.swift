@@ -1,0 +1,65 @@
+public import AnnalsCore
+
+/// The addresses a relay answers at, and the names of headers, queries and media types.
+public enum Endpoints {
+    /// Everything about spaces is below this path.
+    public static let spaces = "/v1/spaces"
+    /// The process runs. No token needed.
+    public static let live = "/health/live"
+    /// The relay can take requests. No token needed.
+    public static let ready = "/health/ready"
+
+    /// The last component of what can be done with a space.
+    public enum Action {
+        public static let push = "push"
+        public static let entries = "entries"
+        public static let events = "events"
+        public static let snapshot = "snapshot"
+    }
+
+    /// PUT creates, GET describes.
+    public static func space(_ name: SpaceName) -> String { "\(spaces)/\(name)" }
+    /// POST a batch; the answer is a `PushAnswer`.
+    public static func push(_ name: SpaceName) -> String { "\(space(name))/\(Action.push)" }
+    /// GET a `Page`.
+    public static func entries(_ name: SpaceName) -> String { "\(space(name))/\(Action.entries)" }
+    /// GET a stream of `HeadEvent`.
+    public static func events(_ name: SpaceName) -> String { "\(space(name))/\(Action.events)" }
+    /// PUT or GET the rows at a position.
+    public static func snapshot(_ name: SpaceName) -> String { "\(space(name))/\(Action.snapshot)" }
+
+    /// Names in the query.
+    public enum Query {
+        /// The position to pull after.
+        public static let after = "after"
+        /// Bytes of batches that a page should hold.
+        public static let limit = "limit"
+        /// Seconds to wait for something new.
+        public static let wait = "wait"
+        /// The position that an uploaded snapshot holds.
+        public static let position = "position"
+    }
+
+    public enum Header {
+        /// The lineage that the replica knows.
+        public static let lineage = "Annals-Lineage"
+        /// The replica's identity.
+        public static let replica = "Annals-Replica"
+        /// The replica's display name, percent-encoded.
+        public static let name = "Annals-Name"
+        /// SHA-256 of a snapshot's body, hexadecimal.
+        public static let digest = "Annals-Digest"
+        /// The position of a snapshot.
+        public static let position = "Annals-Position"
+    }
+
+    public enum MediaType {
+        public static let batch = "application/vnd.annals.batch"
+        public static let answer = "application/vnd.annals.answer"
+        public static let page = "application/vnd.annals.page"
+        public static let snapshot = "application/vnd.annals.snapshot"
+        public static let problem = "application/problem+json"
+        public static let json = "application/json"
+        public static let events = "text/event-stream"
+    }
+}

@@ -1,0 +1,137 @@
+public import AnnalsCore
+
+// A footprint is small and read by the relay for every transaction, so it is plain: hashes as they are, eight bytes
+// each, ascending. Ascending order makes the encoding unique, and the digest covers it.
+
+extension Footprint {
+    private static let everythingFlag: UInt8 = 1
+    private static let writesWholeFlag: UInt8 = 1
+    private static let readsWholeFlag: UInt8 = 2
+    /// A group is at least its table, flags and two counts.
+    private static let minimumGroupBytes = 11
+
+    /// The footprint in its only encoding; groups and hashes are put in order first where they are not.
+    public func encode() -> [UInt8] {
+        var writer = ByteWriter()
+        encode(into: &writer)
+        return writer.bytes
+    }
+
+    public func encode(into writer: inout ByteWriter) {
+        let footprint = isNormal ? self : normalized()
+        writer.varint(UInt64(footprint.rules))
+        writer.varint(footprint.keyID)
+        writer.byte(footprint.everything ? Self.everythingFlag : 0)
+        writer.varint(footprint.groups.count)
+        for group in footprint.groups {
+            writer.fixed64LE(group.table)
+            writer.byte((group.writesWhole ? Self.writesWholeFlag : 0) | (group.readsWhole ? Self.readsWholeFlag : 0))
+            writer.varint(group.writes.count)
+            for hash in group.writes { writer.fixed64LE(hash) }
+            writer.varint(group.reads.count)
+            for hash in group.reads { writer.fixed64LE(hash) }
+        }
+    }
+
+    /// Reads a footprint that fills `bytes`.
+    public static func decode(_ bytes: [UInt8]) throws(WireError) -> Footprint {
+        var reader = ByteReader(bytes)
+        let footprint = try decode(from: &reader)
+        try reader.expectEnd()
+        return footprint
+    }
+
+    public static func decode(from reader: inout ByteReader) throws(WireError) -> Footprint {
+        guard let rules = UInt16(exactly: try reader.readVarint()) else { throw .badValue("footprint") }
+        let keyID = try reader.readVarint()
+        let everything = try reader.readFlags(allowed: everythingFlag) != 0
+        let count = try reader.readCount(minimumBytes: minimumGroupBytes)
+        guard !everything || count == 0 else { throw .badValue("footprint") }
+        var groups: [Group] = []
+        groups.reserveCapacity(count)
+        for _ in 0..<count {
+            let group = try decodeGroup(from: &reader)
+            if let last = groups.last, last.table >= group.table { throw .badValue("footprint") }
+            groups.append(group)
+        }
+        return Footprint(rules: rules, keyID: keyID, everything: everything, groups: groups)
+    }
+
+    private static func decodeGroup(from reader: inout ByteReader) throws(WireError) -> Group {
+        let table = try reader.readFixed64LE()
+        let flags = try reader.readFlags(allowed: writesWholeFlag | readsWholeFlag)
+        let writes = try decodeHashes(from: &reader)
+        let reads = try decodeHashes(from: &reader)
+        let group = Group(
+            table: table, writesWhole: flags & writesWholeFlag != 0, readsWhole: flags & readsWholeFlag != 0, writes: writes, reads: reads)
+        guard group.isNormal else { throw .badValue("footprint") }
+        return group
+    }
+
+    private static func decodeHashes(from reader: inout ByteReader) throws(WireError) -> [UInt64] {
+        let count = try reader.readCount(minimumBytes: 8)
+        var hashes: [UInt64] = []
+        hashes.reserveCapacity(count)
+        for _ in 0..<count { hashes.append(try reader.readFixed64LE()) }
+        return hashes
+    }
+}
+
+extension Footprint {
+    /// The same footprint with groups and hashes in ascending order, without repeats, empty groups or hashes beside
+    /// a whole table.
+    public func normalized() -> Footprint {
+        if everything { return Footprint(rules: rules, keyID: keyID, everything: true) }
+        var merged: [UInt64: Group] = [:]
+        for group in groups {
+            var union = merged[group.table] ?? Group(table: group.table)
+            union.writesWhole = union.writesWhole || group.writesWhole
+            union.readsWhole = union.readsWhole || group.readsWhole
+            union.writes += group.writes
+            union.reads += group.reads
+            merged[group.table] = union
+        }
+        let ordered = merged.values.map { $0.normalized() }.filter { !$0.isEmpty }.sorted { $0.table < $1.table }
+        return Footprint(rules: rules, keyID: keyID, groups: ordered)
+    }
+
+    /// Whether this is the form that is encoded.
+    public var isNormal: Bool {
+        if everything { return groups.isEmpty }
+        return groups.allSatisfy(\.isNormal) && zip(groups, groups.dropFirst()).allSatisfy { $0.table < $1.table }
+    }
+
+    /// How many hashes the footprint holds.
+    public var hashCount: Int {
+        groups.reduce(0) { $0 + $1.writes.count + $1.reads.count }
+    }
+}
+
+extension Footprint.Group {
+    var isEmpty: Bool {
+        writes.isEmpty && reads.isEmpty && !writesWhole && !readsWhole
+    }
+
+    var isNormal: Bool {
+        !isEmpty && Self.ascends(writes) && Self.ascends(reads) && (!writesWhole || writes.isEmpty) && (!readsWhole || reads.isEmpty)
+    }
+
+    func normalized() -> Self {
+        Self(
+            table: table, writesWhole: writesWhole, readsWhole: readsWhole, writes: writesWhole ? [] : Self.ascending(writes),
+            reads: readsWhole ? [] : Self.ascending(reads))
+    }
+
+    private static func ascends(_ hashes: [UInt64]) -> Bool {
+        guard var last = hashes.first else { return true }
+        for hash in hashes.dropFirst() {
+            guard last < hash else { return false }
+            last = hash
+        }
+        return true
+    }
+
+    private static func ascending(_ hashes: [UInt64]) -> [UInt64] {
+        ascends(hashes) ? hashes : Set(hashes).sorted()
+    }
+}

@@ -1,0 +1,57 @@
+public import AnnalsCore
+
+extension Footprint {
+    /// Whether transactions with these footprints may touch the same thing, so that the later must look at the
+    /// earlier first: what one writes the other writes or reads.
+    ///
+    /// It makes no difference which is the earlier. Footprints of other rules or another key meet everything.
+    public static func meets(_ left: Footprint, _ right: Footprint) -> Bool {
+        if left.everything || right.everything || left.rules != right.rules || left.keyID != right.keyID { return true }
+        // Both lists ascend, so one walk finds the tables they share.
+        let (left, right) = (left.isNormal ? left : left.normalized(), right.isNormal ? right : right.normalized())
+        var (i, j) = (0, 0)
+        while i < left.groups.count, j < right.groups.count {
+            let (a, b) = (left.groups[i], right.groups[j])
+            if a.table == b.table {
+                if Group.meets(a, b) { return true }
+                i += 1
+                j += 1
+            } else if a.table < b.table {
+                i += 1
+            } else {
+                j += 1
+            }
+        }
+        return false
+    }
+
+    /// Whether this footprint and `other` meet; see `meets(_:_:)`.
+    public func meets(_ other: Footprint) -> Bool {
+        Self.meets(self, other)
+    }
+}
+
+extension Footprint.Group {
+    var hasWrites: Bool { writesWhole || !writes.isEmpty }
+    var hasReads: Bool { readsWhole || !reads.isEmpty }
+
+    static func meets(_ left: Self, _ right: Self) -> Bool {
+        left.writesMeet(right) || right.writesMeet(left)
+    }
+
+    private func writesMeet(_ other: Self) -> Bool {
+        guard hasWrites else { return false }
+        if writesWhole { return other.hasWrites || other.hasReads }
+        if other.writesWhole || other.readsWhole { return true }
+        return Self.share(writes, other.writes) || Self.share(writes, other.reads)
+    }
+
+    private static func share(_ left: [UInt64], _ right: [UInt64]) -> Bool {
+        var (i, j) = (0, 0)
+        while i < left.count, j < right.count {
+            if left[i] == right[j] { return true }
+            if left[i] < right[j] { i += 1 } else { j += 1 }
+        }
+        return false
+    }
+}

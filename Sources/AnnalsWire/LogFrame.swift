@@ -1,0 +1,71 @@
+public import AnnalsCore
+
+/// A run of the log as pulls hand it out: a batch as its author sent it, and which of its transactions are in the log
+/// and where.
+///
+/// The transactions `firstIndex ..< firstIndex + acceptedCount` of the batch have the positions from `firstPosition`
+/// on. Readers ignore the others: those before were known already, those behind were not accepted.
+public struct LogFrame: Hashable, Sendable {
+    public var firstPosition: Position
+    /// Transactions at the batch's beginning that are not meant here; mostly zero.
+    public var firstIndex: Int
+    public var acceptedCount: Int
+    /// When the relay took them, in milliseconds since 1970.
+    public var receivedAt: Int64
+    public var batch: [UInt8]
+
+    public init(firstPosition: Position, firstIndex: Int = 0, acceptedCount: Int, receivedAt: Int64, batch: [UInt8]) {
+        self.firstPosition = firstPosition
+        self.firstIndex = firstIndex
+        self.acceptedCount = acceptedCount
+        self.receivedAt = receivedAt
+        self.batch = batch
+    }
+
+    public var lastPosition: Position {
+        firstPosition.advanced(by: acceptedCount - 1)
+    }
+
+    /// Where the batch's transaction `index` is in the log; nil when this frame does not hand it out.
+    public func position(of index: Int) -> Position? {
+        (firstIndex..<firstIndex + acceptedCount).contains(index) ? firstPosition.advanced(by: index - firstIndex) : nil
+    }
+}
+
+extension LogFrame {
+    /// Position, index, count, receipt and length take at least a byte each.
+    static let minimumHeadBytes = 5
+
+    func encodeHead(into writer: inout ByteWriter) {
+        writer.position(firstPosition)
+        writer.varint(firstIndex)
+        writer.varint(acceptedCount)
+        writer.milliseconds(receivedAt)
+        writer.varint(batch.count)
+    }
+
+    /// All but the batch, which stays empty, and the batch's length.
+    static func decodeHead(from reader: inout ByteReader) throws(WireError) -> (frame: LogFrame, batchLength: Int) {
+        let firstPosition = try reader.readPosition()
+        let firstIndex = try reader.readInt()
+        let acceptedCount = try reader.readInt()
+        let receivedAt = try reader.readMilliseconds()
+        let length = try reader.readInt()
+        guard firstPosition > .zero, acceptedCount > 0, firstIndex <= WireLimits.maximumTransactions,
+            acceptedCount <= WireLimits.maximumTransactions
+        else { throw .badValue("frame") }
+        guard length <= WireLimits.maximumBatchBytes else { throw .tooLarge("batch") }
+        let frame = LogFrame(
+            firstPosition: firstPosition, firstIndex: firstIndex, acceptedCount: acceptedCount, receivedAt: receivedAt, batch: [])
+        return (frame, length)
+    }
+}
+
+extension LogFrame {
+    /// Opens and verifies the batch, and checks that it holds the transactions that this frame hands out.
+    public func open(limits: BatchLimits = .standard) throws(WireError) -> Batch {
+        let opened = try Batch.open(batch, limits: limits)
+        guard firstIndex + acceptedCount <= opened.header.certificates.count else { throw .badLength }
+        return opened
+    }
+}

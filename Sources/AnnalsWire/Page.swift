@@ -1,0 +1,100 @@
+public import AnnalsCore
+
+/// What a pull answers: the log after a position, up to a size.
+///
+/// All numbers come first, under a checksum; then the batches as they were pushed, each with its own. So a relay
+/// copies them through without reading them.
+public struct Page: Hashable, Sendable {
+    public static let currentVersion: UInt8 = 1
+    static let magic: StaticString = "ANNP"
+
+    public var lineage: Lineage
+    /// The newest position of the log.
+    public var head: Position
+    /// The oldest position after which the log can be pulled.
+    public var horizon: Position
+    /// The position that was asked for; the first frame holds the one behind it.
+    public var after: Position
+    public var frames: [LogFrame]
+    /// Nothing more to pull for now.
+    public var isLast: Bool
+
+    public init(lineage: Lineage, head: Position, horizon: Position, after: Position, frames: [LogFrame] = [], isLast: Bool) {
+        self.lineage = lineage
+        self.head = head
+        self.horizon = horizon
+        self.after = after
+        self.frames = frames
+        self.isLast = isLast
+    }
+
+    /// The position to ask after next.
+    public var lastPosition: Position {
+        frames.last?.lastPosition ?? after
+    }
+}
+
+extension Page {
+    public func encode() -> [UInt8] {
+        var writer = ByteWriter(capacity: frames.reduce(256) { $0 + $1.batch.count + 32 })
+        encode(into: &writer)
+        return writer.bytes
+    }
+
+    func encode(into writer: inout ByteWriter) {
+        let start = writer.count
+        writer.magic(Self.magic, version: Self.currentVersion)
+        writer.identifier(lineage)
+        writer.position(head)
+        writer.position(horizon)
+        writer.position(after)
+        writer.byte(isLast ? 1 : 0)
+        writer.varint(frames.count)
+        for frame in frames { frame.encodeHead(into: &writer) }
+        writer.checksum(from: start)
+        for frame in frames { writer.bytes(frame.batch) }
+    }
+
+    /// Reads a page that fills `bytes`. Batches are cut out but not opened.
+    ///
+    /// Frames must follow upon `after` and one another without gaps; the first may begin before it.
+    public static func decode(_ bytes: [UInt8]) throws(WireError) -> Page {
+        var reader = ByteReader(bytes)
+        let page = try decode(from: &reader)
+        try reader.expectEnd()
+        return page
+    }
+
+    static func decode(from reader: inout ByteReader) throws(WireError) -> Page {
+        guard reader.remaining <= WireLimits.maximumPageBytes else { throw .tooLarge("page") }
+        let start = reader.offset
+        try reader.readMagic(magic, version: currentVersion)
+        let lineage = try reader.readIdentifier(Lineage.self)
+        let head = try reader.readPosition()
+        let horizon = try reader.readPosition()
+        let after = try reader.readPosition()
+        let isLast = try reader.readBool()
+        let count = try reader.readCount(minimumBytes: LogFrame.minimumHeadBytes)
+        guard count <= WireLimits.maximumFrames else { throw .tooLarge("frames") }
+        var page = Page(lineage: lineage, head: head, horizon: horizon, after: after, isLast: isLast)
+        var lengths: [Int] = []
+        for index in 0..<count {
+            let (frame, length) = try LogFrame.decodeHead(from: &reader)
+            let expected = page.lastPosition.next
+            let follows = index == 0 ? frame.firstPosition <= expected && frame.lastPosition >= expected : frame.firstPosition == expected
+            guard follows, frame.lastPosition <= head else { throw .badValue("position") }
+            page.frames.append(frame)
+            lengths.append(length)
+        }
+        try reader.readChecksum(from: start)
+        for (index, length) in lengths.enumerated() { page.frames[index].batch = try reader.readBytes(length) }
+        return page
+    }
+}
+
+extension ByteWriter {
+    mutating func magic(_ magic: StaticString, version: UInt8) {
+        bytes(UnsafeRawBufferPointer(start: magic.utf8Start, count: magic.utf8CodeUnitCount))
+        byte(version)
+    }
+}

@@ -1,0 +1,101 @@
+/// An error as a relay tells it: RFC 9457 problem details, with a stable code and what to do.
+public struct Problem: Error, Hashable, Codable, Sendable {
+    /// An address that names the kind of problem.
+    public var type: String
+    public var title: String
+    /// The HTTP status.
+    public var status: Int
+    /// Stable text that programs may compare; a newer relay may send one that is not in `Code`.
+    public var code: String
+    public var detail: String?
+    /// What to do about it.
+    public var hint: String?
+
+    public init(type: String, title: String, status: Int, code: String, detail: String? = nil, hint: String? = nil) {
+        self.type = type
+        self.title = title
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.hint = hint
+    }
+
+    /// A problem of a known kind, with that kind's status and title.
+    public init(_ code: Code, detail: String? = nil, hint: String? = nil) {
+        self.init(
+            type: "urn:annals:problem:" + code.rawValue, title: code.title, status: code.status, code: code.rawValue, detail: detail,
+            hint: hint)
+    }
+
+    /// The kind of problem, where this program knows it.
+    public var knownCode: Code? { Code(rawValue: code) }
+}
+
+extension Problem {
+    public enum Code: String, Sendable, CaseIterable {
+        case badRequest = "bad-request"
+        case notAuthenticated = "not-authenticated"
+        case notPermitted = "not-permitted"
+        case notFound = "not-found"
+        case spaceNotFound = "space-not-found"
+        case noSnapshot = "no-snapshot"
+        case methodNotAllowed = "method-not-allowed"
+        case spaceExists = "space-exists"
+        case wentBack = "went-back"
+        case expired = "expired"
+        case tooLarge = "too-large"
+        case rangeNotSatisfiable = "range-not-satisfiable"
+        case corruptBatch = "corrupt-batch"
+        case newerFormat = "newer-format"
+        case badDigest = "bad-digest"
+        case tooManyRequests = "too-many-requests"
+        case defect = "defect"
+        case storageFull = "storage-full"
+        case unavailable = "unavailable"
+
+        /// The HTTP status that goes with it.
+        public var status: Int {
+            switch self {
+            case .badRequest: 400
+            case .notAuthenticated: 401
+            case .notPermitted: 403
+            case .notFound, .spaceNotFound, .noSnapshot: 404
+            case .methodNotAllowed: 405
+            case .spaceExists, .wentBack: 409
+            case .expired: 410
+            case .tooLarge: 413
+            case .rangeNotSatisfiable: 416
+            case .corruptBatch, .newerFormat, .badDigest: 422
+            case .tooManyRequests: 429
+            case .defect: 500
+            case .storageFull: 507
+            case .unavailable: 503
+            }
+        }
+
+        /// One line for people.
+        public var title: String {
+            switch self {
+            case .badRequest: "The request cannot be understood"
+            case .notAuthenticated: "A valid token is needed"
+            case .notPermitted: "The token does not permit this"
+            case .notFound: "There is nothing at this address"
+            case .spaceNotFound: "There is no such space"
+            case .noSnapshot: "The space has no snapshot yet"
+            case .methodNotAllowed: "The method is not possible here"
+            case .spaceExists: "The space exists already"
+            case .wentBack: "The log is not the one seen before"
+            case .expired: "The log after this position is gone"
+            case .tooLarge: "The body is larger than this relay takes"
+            case .rangeNotSatisfiable: "The range lies outside of the file"
+            case .corruptBatch: "The batch is damaged"
+            case .newerFormat: "The batch is of a newer format than this relay knows"
+            case .badDigest: "The body does not match its digest"
+            case .tooManyRequests: "Too many requests"
+            case .defect: "The relay has a defect"
+            case .storageFull: "The relay's storage is full"
+            case .unavailable: "The relay cannot answer now"
+            }
+        }
+    }
+}

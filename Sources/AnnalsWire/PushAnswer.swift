@@ -1,0 +1,127 @@
+public import AnnalsCore
+
+/// The relay's answer to a push.
+///
+/// All outcomes but `wait` are definite: what was not accepted may be rewritten after them, and only after them.
+public struct PushAnswer: Hashable, Sendable {
+    public static let currentVersion: UInt8 = 1
+    static let magic: StaticString = "ANNA"
+
+    public enum Outcome: Hashable, Sendable {
+        /// All of the batch is in the log.
+        case accepted
+        /// The first that is not accepted meets the entry at this position; nil when its base is below the footprints kept.
+        case stale(at: Position?)
+        /// The counter is taken by other content.
+        case identityConflict
+        /// The counter or the previous digest does not follow upon what was accepted last.
+        case gap
+        /// The lineage differs, or the base is beyond the head.
+        case wentBack
+        /// No answer yet: another replica has the turn. Send the same bytes again after so long.
+        case wait(milliseconds: Int)
+    }
+
+    public var outcome: Outcome
+    /// Where the accepted ones are, in the order of their counters, those known before included; ascending.
+    public var positions: [Position]
+    public var lineage: Lineage
+    /// The newest position of the log.
+    public var head: Position
+    /// The relay's time, in milliseconds since 1970.
+    public var receivedAt: Int64
+    /// The log after the base, up to a size.
+    public var page: Page?
+
+    public init(
+        outcome: Outcome, positions: [Position] = [], lineage: Lineage, head: Position, receivedAt: Int64, page: Page? = nil
+    ) {
+        self.outcome = outcome
+        self.positions = positions
+        self.lineage = lineage
+        self.head = head
+        self.receivedAt = receivedAt
+        self.page = page
+    }
+
+    /// Whether the push is settled, so that what was not accepted may be rewritten.
+    public var isDefinite: Bool {
+        if case .wait = outcome { false } else { true }
+    }
+}
+
+extension PushAnswer {
+    public func encode() -> [UInt8] {
+        var writer = ByteWriter()
+        writer.magic(Self.magic, version: Self.currentVersion)
+        switch outcome {
+        case .accepted: writer.byte(0)
+        case .stale(let position):
+            writer.byte(1)
+            writer.position(position ?? .zero)
+        case .identityConflict: writer.byte(2)
+        case .gap: writer.byte(3)
+        case .wentBack: writer.byte(4)
+        case .wait(let milliseconds):
+            writer.byte(5)
+            writer.varint(milliseconds)
+        }
+        writer.identifier(lineage)
+        writer.position(head)
+        writer.milliseconds(receivedAt)
+        writer.varint(positions.count)
+        var last = Position.zero
+        for position in positions {
+            precondition(position > last, "positions ascend from 1")
+            writer.varint(UInt64(position.rawValue - last.rawValue))
+            last = position
+        }
+        writer.byte(page == nil ? 0 : 1)
+        writer.checksum()
+        page?.encode(into: &writer)
+        return writer.bytes
+    }
+
+    public static func decode(_ bytes: [UInt8]) throws(WireError) -> PushAnswer {
+        var reader = ByteReader(bytes)
+        try reader.readMagic(magic, version: currentVersion)
+        let outcome = try decodeOutcome(from: &reader)
+        let lineage = try reader.readIdentifier(Lineage.self)
+        let head = try reader.readPosition()
+        let receivedAt = try reader.readMilliseconds()
+        let positions = try decodePositions(from: &reader)
+        let hasPage = try reader.readBool()
+        try reader.readChecksum(from: 0)
+        let page = hasPage ? try Page.decode(from: &reader) : nil
+        try reader.expectEnd()
+        return PushAnswer(outcome: outcome, positions: positions, lineage: lineage, head: head, receivedAt: receivedAt, page: page)
+    }
+
+    private static func decodeOutcome(from reader: inout ByteReader) throws(WireError) -> Outcome {
+        switch try reader.readByte() {
+        case 0: return .accepted
+        case 1:
+            let position = try reader.readPosition()
+            return .stale(at: position == .zero ? nil : position)
+        case 2: return .identityConflict
+        case 3: return .gap
+        case 4: return .wentBack
+        case 5: return .wait(milliseconds: try reader.readInt())
+        default: throw .badValue("outcome")
+        }
+    }
+
+    private static func decodePositions(from reader: inout ByteReader) throws(WireError) -> [Position] {
+        let count = try reader.readCount()
+        guard count <= WireLimits.maximumTransactions else { throw .tooLarge("positions") }
+        var positions: [Position] = []
+        var last: Int64 = 0
+        for _ in 0..<count {
+            let step = try reader.readPosition().rawValue
+            guard step > 0, step <= WireLimits.maximumPosition - last else { throw .badValue("position") }
+            last += step
+            positions.append(Position(last))
+        }
+        return positions
+    }
+}

@@ -1,0 +1,49 @@
+public import AnnalsCore
+
+/// What a relay says about a space; JSON.
+public struct SpaceDescription: Hashable, Codable, Sendable {
+    public var space: String
+    public var lineage: Lineage
+    /// The newest position of the log.
+    public var head: Position
+    /// The oldest position after which the log can be pulled.
+    public var horizon: Position
+    /// The newest snapshot; nil where there is none.
+    public var snapshot: Snapshot?
+
+    /// The rows of a space at one position, as a compressed SQLite file.
+    public struct Snapshot: Hashable, Codable, Sendable {
+        public var position: Position
+        /// Size of the compressed file.
+        public var bytes: Int64
+        /// SHA-256 of the compressed file, hexadecimal.
+        public var digest: String
+
+        public init(position: Position, bytes: Int64, digest: String) {
+            self.position = position
+            self.bytes = bytes
+            self.digest = digest
+        }
+    }
+
+    public init(space: SpaceName, lineage: Lineage, head: Position, horizon: Position, snapshot: Snapshot? = nil) {
+        self.space = space.description
+        self.lineage = lineage
+        self.head = head
+        self.horizon = horizon
+        self.snapshot = snapshot
+    }
+}
+
+/// What the event stream tells whenever the log grows; JSON in an event named `head`.
+public struct HeadEvent: Hashable, Codable, Sendable {
+    public static let name = "head"
+
+    public var head: Position
+    public var lineage: Lineage
+
+    public init(head: Position, lineage: Lineage) {
+        self.head = head
+        self.lineage = lineage
+    }
+}

@@ -1,0 +1,150 @@
+public import AnnalsCore
+
+/// The first byte of a value: its storage class, and for small integers and short texts and blobs all of it or
+/// its length.
+enum ValueTag {
+    static let null: UInt8 = 0x00
+    static let integer: UInt8 = 0x01
+    static let real: UInt8 = 0x02
+    static let text: UInt8 = 0x03
+    static let blob: UInt8 = 0x04
+    /// 0x20…0x3f: a blob of 0…31 bytes, which holds a UUID.
+    static let shortBlob: UInt8 = 0x20
+    /// 0x40…0x7f: a text of 0…63 bytes.
+    static let shortText: UInt8 = 0x40
+    /// 0x80…0xff: the integers −16…111.
+    static let smallInteger: UInt8 = 0x80
+
+    static let smallestSmall: Int64 = -16
+    static let largestSmall: Int64 = 111
+    static let shortBlobBytes = 31
+    static let shortTextBytes = 63
+}
+
+/// A value as it lies in the bytes: no copy until asked. The ranges are places in the reader's bytes.
+public enum WireValue: Hashable, Sendable {
+    case null
+    case integer(Int64)
+    case real(Double)
+    case text(Range<Int>)
+    case blob(Range<Int>)
+}
+
+extension ByteWriter {
+    public mutating func value(_ value: Value) {
+        switch value {
+        case .null: null()
+        case .integer(let integer): self.integer(integer)
+        case .real(let real): self.real(real)
+        case .text(let text): text.bytes.withUnsafeBytes { self.text($0) }
+        case .blob(let blob): blob.bytes.withUnsafeBytes { self.blob($0) }
+        }
+    }
+
+    /// Count, then the values.
+    public mutating func values(_ values: [Value]) {
+        varint(values.count)
+        for value in values { self.value(value) }
+    }
+
+    public mutating func null() {
+        byte(ValueTag.null)
+    }
+
+    public mutating func integer(_ value: Int64) {
+        if value >= ValueTag.smallestSmall, value <= ValueTag.largestSmall {
+            byte(ValueTag.smallInteger + UInt8(truncatingIfNeeded: value - ValueTag.smallestSmall))
+        } else {
+            byte(ValueTag.integer)
+            zigzag(value)
+        }
+    }
+
+    /// Negative zero becomes zero, and what is not a number NULL, as in SQLite.
+    public mutating func real(_ value: Double) {
+        if value.isNaN {
+            null()
+        } else {
+            byte(ValueTag.real)
+            fixed64LE((value + 0).bitPattern)
+        }
+    }
+
+    public mutating func text(_ content: UnsafeRawBufferPointer) {
+        if content.count <= ValueTag.shortTextBytes {
+            byte(ValueTag.shortText + UInt8(truncatingIfNeeded: content.count))
+        } else {
+            byte(ValueTag.text)
+            varint(content.count)
+        }
+        bytes(content)
+    }
+
+    public mutating func blob(_ content: UnsafeRawBufferPointer) {
+        if content.count <= ValueTag.shortBlobBytes {
+            byte(ValueTag.shortBlob + UInt8(truncatingIfNeeded: content.count))
+        } else {
+            byte(ValueTag.blob)
+            varint(content.count)
+        }
+        bytes(content)
+    }
+}
+
+extension ByteReader {
+    public mutating func readValue() throws(WireError) -> Value {
+        value(try readWireValue())
+    }
+
+    /// Count, then the values.
+    public mutating func readValues() throws(WireError) -> [Value] {
+        let count = try readCount()
+        var values: [Value] = []
+        for _ in 0..<count { values.append(try readValue()) }
+        return values
+    }
+
+    public mutating func readWireValue() throws(WireError) -> WireValue {
+        let tag = try readByte()
+        if tag >= ValueTag.smallInteger { return .integer(Int64(tag - ValueTag.smallInteger) + ValueTag.smallestSmall) }
+        if tag >= ValueTag.shortText { return .text(try readRange(Int(tag - ValueTag.shortText))) }
+        if tag >= ValueTag.shortBlob { return .blob(try readRange(Int(tag - ValueTag.shortBlob))) }
+        switch tag {
+        case ValueTag.null: return .null
+        case ValueTag.integer: return .integer(try readLongInteger())
+        case ValueTag.real: return .real(try readReal())
+        case ValueTag.text:
+            let range = try readLengthPrefixed()
+            guard range.count > ValueTag.shortTextBytes else { throw .badValue("value") }
+            return .text(range)
+        case ValueTag.blob:
+            let range = try readLengthPrefixed()
+            guard range.count > ValueTag.shortBlobBytes else { throw .badValue("value") }
+            return .blob(range)
+        default: throw .badValue("value")
+        }
+    }
+
+    /// The value itself, copied out of the bytes.
+    public func value(_ value: WireValue) -> Value {
+        switch value {
+        case .null: .null
+        case .integer(let integer): .integer(integer)
+        case .real(let real): .real(real)
+        case .text(let range): .text(ByteString(Array(bytes[range])))
+        case .blob(let range): .blob(ByteString(Array(bytes[range])))
+        }
+    }
+
+    private mutating func readLongInteger() throws(WireError) -> Int64 {
+        let integer = try readZigzag()
+        guard integer < ValueTag.smallestSmall || integer > ValueTag.largestSmall else { throw .badValue("value") }
+        return integer
+    }
+
+    private mutating func readReal() throws(WireError) -> Double {
+        let real = Double(bitPattern: try readFixed64LE())
+        guard !real.isNaN, real != 0 || real.sign == .plus else { throw .badValue("value") }
+        return real
+    }
+}

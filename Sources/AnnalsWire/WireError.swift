@@ -1,0 +1,39 @@
+internal import AnnalsCore
+
+/// Why bytes from elsewhere were refused. Nothing is done with bytes that were.
+public enum WireError: Error, Hashable, Sendable {
+    /// The bytes end before what they announce.
+    case truncated
+    /// Not of the kind that was expected: another file, or an HTML page.
+    case badMagic
+    /// A bit changed on the way.
+    case badChecksum
+    /// A newer Annals wrote this version of the format.
+    case newerVersion(UInt8)
+    /// Lengths that contradict each other, or bytes left over.
+    case badLength
+    /// The part named holds something the format does not allow.
+    case badValue(String)
+    /// The part named is beyond its limit in `WireLimits`.
+    case tooLarge(String)
+    /// The transaction with this index in the batch is not what its digest says.
+    case badDigest(index: Int)
+    /// The payload is sealed under a key that this replica does not have.
+    case missingKey(UInt64)
+}
+
+extension WireError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .truncated: "the bytes end too early"
+        case .badMagic: "the bytes are of another kind"
+        case .badChecksum: "the checksum does not match"
+        case .newerVersion(let version): "format version \(version) is newer than this program knows"
+        case .badLength: "lengths contradict each other"
+        case .badValue(let part): "bad \(part)"
+        case .tooLarge(let part): "\(part) beyond the limit"
+        case .badDigest(let index): "transaction \(index) of the batch does not match its digest"
+        case .missingKey(let key): "sealed under key \(Hexadecimal.encode(withUnsafeBytes(of: key.bigEndian, Array.init)))"
+        }
+    }
+}
