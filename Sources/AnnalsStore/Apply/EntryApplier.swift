@@ -35,17 +35,18 @@ struct EntryApplier {
         self.observe = observe
     }
 
-    /// Applies the body; `layouts` says what its table references mean.
-    func apply(_ reader: BodyReader, layouts: [Int: TableLayout]) throws {
+    /// Applies the body; `layouts` says what its table references mean. Returns how many changes there were.
+    @discardableResult
+    func apply(_ reader: BodyReader, layouts: [Int: TableLayout]) throws -> Int {
         var displaced: [Displaced] = []
         try pass(reader, layouts) { table, change, bytes in
             if let row = try takeOut(table, change, bytes) { displaced.append(row) }
         }
         for row in displaced { try putBack(row) }
-        try pass(reader, layouts) { table, change, bytes in try write(table, change, bytes) }
+        return try pass(reader, layouts) { table, change, bytes in try write(table, change, bytes) }
     }
 
-    private typealias Visitor = (TableInUse, inout WireChange, UnsafeRawBufferPointer) throws -> Void
+    private typealias Visitor = (TableInUse, WireChange, UnsafeRawBufferPointer) throws -> Void
 
     /// A table of the body with the author's columns mapped to the ones here.
     private struct TableInUse {
@@ -61,17 +62,36 @@ struct EntryApplier {
         let mark: RowMark?
     }
 
-    private func pass(_ reader: BodyReader, _ layouts: [Int: TableLayout], _ visit: Visitor) throws {
+    @discardableResult
+    private func pass(_ reader: BodyReader, _ layouts: [Int: TableLayout], _ visit: Visitor) throws -> Int {
         var reader = reader
         var change = WireChange()
+        var count = 0
         while let reference = try reader.nextTable() {
             guard let layout = layouts[reference] else { throw MergeError.unknownLayout(reference) }
             let table = try session.table(named: layout.name)
             let inUse = TableInUse(table: table, places: try session.places(of: layout, in: table))
-            while try reader.nextChange(into: &change) {
-                try reader.withBytes { bytes in try visit(inUse, &change, bytes) }
+            try reader.bytes.withUnsafeBytes { bytes in
+                while try reader.nextChange(into: &change) {
+                    try check(change, inUse)
+                    try visit(inUse, change, bytes)
+                    count += 1
+                }
             }
         }
+        return count
+    }
+
+    /// The author's counts are not to be trusted: a short row or a column beyond the layout is a damaged entry.
+    private func check(_ change: WireChange, _ inUse: TableInUse) throws {
+        let columns = inUse.places.count
+        let isWhole =
+            switch change.kind {
+            case .insert: change.new.count == columns
+            case .delete: change.old.count == columns
+            case .update: change.key.count == inUse.table.definition.primaryKey.count && (change.columns.last ?? 0) < columns
+            }
+        guard isWhole else { throw WireError.badLength }
     }
 
     // MARK: First pass
@@ -146,7 +166,7 @@ struct EntryApplier {
             throw taken(row.table, row.table.key(of: row.new), error)
         }
         observe?(row.table, row.old, row.new, row.mark)
-        session.checks.noteChanged(row.table, old: row.old, new: row.new)
+        try session.checks.noteChanged(row.table, old: row.old, new: row.new)
     }
 
     private func write(_ inUse: TableInUse, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws {
@@ -163,7 +183,7 @@ struct EntryApplier {
                 var row = [Value](repeating: .null, count: table.columnCount)
                 for (index, place) in inUse.places.enumerated() { row[place] = bytes.value(values[index]) }
                 observe?(table, nil, row, change.mark)
-                session.checks.noteNew(table, row)
+                try session.checks.noteNew(table, row)
                 session.noteHighestKey(table, row)
             }
         case (.update, _):
@@ -194,7 +214,7 @@ struct EntryApplier {
         var new = old
         for (place, value) in zip(places, target) { new[place] = bytes.value(value) }
         observe?(table, old, new, change.mark)
-        session.checks.noteChanged(table, old: old, new: new)
+        try session.checks.noteChanged(table, old: old, new: new)
     }
 
     // MARK: Keys and errors
@@ -230,5 +250,18 @@ struct EntryApplier {
 
     private func taken(_ table: RowTable, _ key: [Value], _ error: DatabaseError) -> MergeError {
         .diverged(Divergence(table: table.definition.name, key: key, position: position, kind: .refused(error.message ?? "constraint")))
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// A value copied out of a body's bytes.
+    func value(_ value: WireValue) -> Value {
+        switch value {
+        case .null: .null
+        case .integer(let integer): .integer(integer)
+        case .real(let real): .real(real)
+        case .text(let range): .text(ByteString(UnsafeRawBufferPointer(rebasing: self[range])))
+        case .blob(let range): .blob(ByteString(UnsafeRawBufferPointer(rebasing: self[range])))
+        }
     }
 }

@@ -33,8 +33,9 @@ final class RowTable {
         self.references = definition.references
         self.history = try HistoryWriter(db, layoutID: layoutID, columnCount: definition.columns.count)
         self.quotedName = SQL.quote(definition.name)
-        self.columns = definition.columns.map { SQL.quote($0.name) }
-        self.keyCondition = definition.primaryKey.enumerated().map { "\(columns[$1]) = ?\($0 + 1)" }.joined(separator: " AND ")
+        let quoted = definition.columns.map { SQL.quote($0.name) }
+        self.columns = quoted
+        self.keyCondition = definition.primaryKey.enumerated().map { "\(quoted[$1]) = ?\($0 + 1)" }.joined(separator: " AND ")
         var unique = Set(definition.primaryKey)
         for index in rules.uniques { unique.formUnion(index.isCoarse ? index.coarseColumns ?? Array(columns.indices) : index.places) }
         self.uniquePlaces = unique

@@ -30,8 +30,6 @@ enum ConflictJournal {
         _ db: Database, _ entries: [JournalEntry], transaction: TransactionInfo, replica: ReplicaID, position: Position, receivedAt: Int64
     ) throws {
         for (number, entry) in entries.enumerated() {
-            var writer = ByteWriter()
-            writer.journalEntry(entry)
             try db.cachedStatement(
                 sql: """
                     INSERT OR IGNORE INTO annals_conflicts
@@ -40,7 +38,7 @@ enum ConflictJournal {
                     """
             ).execute(arguments: [
                 Data(replica.bytes), Data(transaction.id.bytes), number, position.rawValue, receivedAt, transaction.time.milliseconds,
-                Int64(transaction.time.counter), transaction.author, entry.table, Data(writer.bytes),
+                Int64(transaction.time.counter), transaction.author, entry.table, Data(entry.encode()),
             ])
         }
     }
@@ -58,11 +56,10 @@ enum ConflictJournal {
             guard let replica = ReplicaID(bytes: replica), let transaction = TransactionID(bytes: transaction) else {
                 throw StoreDamage("annals_conflicts")
             }
-            var reader = ByteReader([UInt8](entry))
             return Conflict(
                 id: row["id"], replica: replica, transaction: transaction, position: Position(row["position"]),
                 time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"],
-                isResolved: row["resolved"] != 0, entry: try reader.journalEntry())
+                isResolved: row["resolved"] != 0, entry: try JournalEntry.decode([UInt8](entry)))
         }
     }
 }

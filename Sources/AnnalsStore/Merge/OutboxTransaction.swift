@@ -8,6 +8,18 @@ struct OutboxTransaction {
     var info: TransactionInfo
     var changes: [TableChange]
     var journal: [JournalEntry]
+
+    init(_ row: Outbox.Row, layouts: [Int: TableLayout]) throws {
+        var reader = try BodyReader(bytes: row.body)
+        sequence = row.sequence
+        info = reader.info
+        changes = []
+        for (reference, sectionChanges) in try decodeChanges(row.body) {
+            guard let layout = layouts[reference] else { throw MergeError.unknownLayout(reference) }
+            changes += sectionChanges.map { TableChange(table: layout.name, change: $0.change, mark: $0.mark) }
+        }
+        journal = try reader.journalEntries()
+    }
 }
 
 /// One row's change with its table, as the merge rules see it.

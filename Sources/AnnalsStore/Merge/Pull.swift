@@ -16,6 +16,7 @@ struct Pull {
     var state: ReplicaState
     let history: HistoryLog
     let layouts: LayoutNames
+    var clock: MergeClock
 
     /// What a page brought.
     struct Summary: Sendable {
@@ -80,7 +81,11 @@ struct Pull {
             try applier.apply(BodyReader(bytes: row.body), layouts: layouts.all)
         }
         session.checks.reset()
-        try history.append(.rebase(by: state), spans: session.spans(since: mark))
+        try history.append(rebaseHeading(), spans: session.spans(since: mark))
+    }
+
+    private func rebaseHeading() -> HistoryLog.Heading {
+        HistoryLog.Heading(id: .random(), time: clock.now, author: state.name, context: "rebase", origin: .rebase, replica: state.replica)
     }
 
     // MARK: Apply
@@ -110,7 +115,7 @@ struct Pull {
         guard db.changesCount == 1 else { throw PullError.foreignUseOfIdentity(position) }
     }
 
-    private func applyEntry(
+    private mutating func applyEntry(
         _ batch: Batch, _ index: Int, _ frame: LogFrame, _ position: Position, _ notes: MarkNotes?
     ) throws -> Int {
         var reader = try BodyReader(bytes: batch.plain, range: batch.bodyRange(index))
@@ -121,8 +126,11 @@ struct Pull {
         if let notes { applier.observe = { table, old, new, rowMark in notes.note(table, old, new, rowMark, by: writer) } }
         let changes = try applier.apply(reader, layouts: batch.layouts)
         let journal = try reader.journalEntries()
-        try history.append(.imported(reader.info, from: batch.header.replica, at: position), spans: session.spans(since: mark))
-        try history.observe(writer.time)
+        let heading = HistoryLog.Heading(
+            id: reader.info.id, time: reader.info.time, author: reader.info.author, context: reader.info.contextName, origin: .imported,
+            replica: batch.header.replica, position: position)
+        try history.append(heading, spans: session.spans(since: mark))
+        clock.observe(writer.time)
         try ConflictJournal.append(
             db, journal, transaction: reader.info, replica: batch.header.replica, position: position, receivedAt: frame.receivedAt)
         return changes
@@ -145,7 +153,7 @@ struct Pull {
             let rewritten = BodyBuilder.rewritten(row, transaction.info, laid, order: session.tableOrder)
             if let rewritten { try Outbox.rewrite(db, rewritten) } else { try Outbox.delete(db, sequence: row.sequence) }
         }
-        try history.append(.rebase(by: state), spans: session.spans(since: mark))
+        try history.append(rebaseHeading(), spans: session.spans(since: mark))
         return conflicts
     }
 
@@ -157,6 +165,20 @@ struct Pull {
             highest[table.name] = max(highest[table.name] ?? 0, key)
         }
     }
+}
+
+/// The replica's clock while it merges: passes every time that it takes in.
+struct MergeClock {
+    private var clock: HybridClock
+    let now: HybridTime
+
+    init(last: HybridTime, milliseconds: Int64) {
+        clock = HybridClock(last: last)
+        now = clock.tick(now: milliseconds)
+    }
+
+    mutating func observe(_ time: HybridTime) { clock.observe(time) }
+    var last: HybridTime { clock.last }
 }
 
 /// Why a page cannot be taken in. The store stays as it was.
