@@ -74,6 +74,7 @@ let package = Package(
 
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], swiftSettings: settings),
+        .testTarget(name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", grdb, sqlite], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
