@@ -22,4 +22,19 @@ enum HighestKeys {
             ).execute(arguments: [name, key])
         }
     }
+
+    /// Starts the record from the rows that are there.
+    static func noteRows(_ db: Database, _ tables: TrackedTables) throws {
+        var keys: [String: Int64] = [:]
+        for entry in tables.entries {
+            guard let place = entry.definition.rowidAlias else { continue }
+            let column = SQL.quote(entry.definition.columns[place].name)
+            let highest = try Int64.fetchOne(db, sql: "SELECT max(\(column)) FROM \(SQL.quote(entry.definition.name))") ?? 0
+            let sequence =
+                entry.definition.isAutoincrement
+                ? try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [entry.definition.name]) ?? 0 : 0
+            keys[entry.definition.name] = max(highest, sequence)
+        }
+        try save(db, keys)
+    }
 }

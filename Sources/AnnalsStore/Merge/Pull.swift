@@ -65,8 +65,8 @@ struct Pull {
         guard let first = outbox.first(where: { index.conflict(of: $0.footprint, base: state.position, replica: state.replica) != nil })
         else { return [] }
         var rows: [Outbox.Row] = []
-        try Outbox.forEach(db) { row in
-            if row.sequence >= first.sequence { rows.append(row) }
+        try Outbox.forEach(db, from: first.sequence) { row in
+            rows.append(row)
             return true
         }
         return rows

@@ -83,8 +83,9 @@ enum Outbox {
     }
 
     /// Visits rows in local order until `visit` says stop.
-    static func forEach(_ db: Database, _ visit: (Row) throws -> Bool) throws {
-        let cursor = try GRDB.Row.fetchCursor(db, sql: "\(select) ORDER BY sequence")
+    static func forEach(_ db: Database, from first: Int64 = 0, through last: Int64 = .max, _ visit: (Row) throws -> Bool) throws {
+        let cursor = try GRDB.Row.fetchCursor(
+            db, sql: "\(select) WHERE sequence BETWEEN ? AND ? ORDER BY sequence", arguments: [first, last])
         while let row = try cursor.next() {
             if try !visit(decode(row)) { return }
         }

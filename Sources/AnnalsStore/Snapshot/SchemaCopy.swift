@@ -33,6 +33,12 @@ struct SchemaCopy {
         }
     }
 
+    /// The schema's own statements in an order in which they can be run.
+    func statements() throws -> [String] {
+        let objects = try objects()
+        return ["table", "index", "view", "trigger"].flatMap { type in objects.filter { $0.type == type }.map(\.sql) }
+    }
+
     /// Copies what stands in the file's header; the page size and encoding must be set before the first table.
     func copyHeader() throws {
         for pragma in ["user_version", "application_id"] {

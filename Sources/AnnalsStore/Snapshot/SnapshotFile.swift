@@ -18,8 +18,6 @@ enum SnapshotFile {
         /// The latest time in the log up to the position: a newcomer's clock starts past it.
         var time: HybridTime
         var highestKeys: [String: Int64]
-        /// SHA-256 of the tracked rows, as `annals digest` prints it.
-        var digest: Digest
     }
 
     /// Writes the rows as they are in the transaction that `db` is in, or sees, into a new file at `path`.
@@ -50,7 +48,7 @@ enum SnapshotFile {
         try db.execute(sql: "CREATE TABLE \(name) (name TEXT PRIMARY KEY, value) WITHOUT ROWID")
         var facts: [(String, any DatabaseValueConvertible)] = [
             ("format", currentFormat), ("position", contents.position.rawValue), ("lineage", contents.lineage.description),
-            ("time", contents.time.milliseconds), ("time_counter", Int64(contents.time.counter)), ("digest", contents.digest.description),
+            ("time", contents.time.milliseconds), ("time_counter", Int64(contents.time.counter)),
         ]
         for name in contents.tracked { facts.append(("table:\(name)", contents.highestKeys[name] ?? 0)) }
         for (fact, value) in facts {
@@ -82,12 +80,11 @@ enum SnapshotFile {
         }
         guard let position = facts["position"].flatMap(Int64.fromDatabaseValue),
             let lineage = facts["lineage"].flatMap(String.fromDatabaseValue).flatMap({ Lineage($0) }),
-            let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue),
-            let digest = facts["digest"].flatMap(String.fromDatabaseValue).flatMap(Hexadecimal.decode).flatMap({ Digest(bytes: $0) })
+            let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue)
         else { throw notASnapshot }
         return Contents(
             position: Position(position), lineage: lineage, tracked: tracked,
-            time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest, digest: digest)
+            time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest)
     }
 
     private static var notASnapshot: AnnalsError {
