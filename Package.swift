@@ -54,7 +54,7 @@ let package = Package(
             name: "AnnalsStore",
             dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging],
             swiftSettings: settings),
-        .target(name: "AnnalsHTTP", dependencies: ["CCurl", logging], swiftSettings: settings),
+        .target(name: "AnnalsHTTP", dependencies: ["CCurl"], swiftSettings: settings),
         .target(
             name: "AnnalsSync", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", logging], swiftSettings: settings),
         .target(name: "Annals", dependencies: ["AnnalsCore", "AnnalsStore", "AnnalsSync"], swiftSettings: settings),
