@@ -11,6 +11,10 @@ public enum SyncLimits {
     public static let longestPause = Duration.seconds(30)
     /// How long the relay may hold back an answer while there is nothing new.
     public static let longPoll = Duration.seconds(25)
+    /// The largest snapshot that is unpacked.
+    public static let snapshotBytes: Int64 = 1 << 40
+    /// The largest answer that is taken: a page may hold one transaction larger than what was asked for.
+    public static let answerBytes = 96 << 20
     /// How long a whole request may take when it moves few bytes.
     public static let requestTimeout = Duration.seconds(60)
 }
