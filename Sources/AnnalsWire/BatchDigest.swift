@@ -1,0 +1,29 @@
+internal import AnnalsCore
+
+/// What a transaction's digest covers: all that its author said, and the digest before it, so that one digest
+/// stands for a replica's whole past. It does not depend on the batch that the transaction travels in.
+struct BatchDigest {
+    let replica: ReplicaID
+    let firstCounter: Counter
+    let schemaVersion: Int64
+
+    /// - Parameters:
+    ///   - layouts: the digests of the dictionary entries that the body names, in ascending order of their numbers.
+    ///   - body: its place in `plain`.
+    func digest(
+        index: Int, previous: Digest, base: Position, footprint: ArraySlice<UInt8>, layouts: [Digest], body: Range<Int>,
+        in plain: [UInt8]
+    ) -> Digest {
+        var head = ByteWriter(capacity: 96 + Digest.byteCount * layouts.count)
+        head.digest(previous)
+        head.identifier(replica)
+        head.fixed64LE(UInt64(firstCounter.rawValue) + UInt64(index))
+        head.fixed64LE(UInt64(base.rawValue))
+        head.fixed64LE(UInt64(schemaVersion))
+        head.fixed64LE(UInt64(footprint.count))
+        head.bytes(footprint)
+        head.fixed64LE(UInt64(layouts.count))
+        for layout in layouts { head.digest(layout) }
+        return Digest.sha256(head.bytes[...], plain[body])
+    }
+}

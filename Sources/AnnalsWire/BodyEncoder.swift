@@ -1,0 +1,211 @@
+public import AnnalsCore
+
+/// Writes one transaction's content.
+///
+/// Hot loops name each value straight from where it lies, and no `Value` is made:
+///
+///     var body = BodyEncoder(info: info)
+///     body.beginTable(3)
+///     body.beginUpdate(key: 1, columns: 1)
+///     body.integer(17)            // the key
+///     body.columnIndex(2)
+///     body.null()                 // old
+///     body.text(pointerToText)    // new
+///     let bytes = body.finish()
+///
+/// Giving more or fewer values than were announced is a misuse, found at the next change.
+public struct BodyEncoder: Sendable {
+    private let info: TransactionInfo
+    private var sections = ByteWriter()
+    private var tables: Set<Int> = []
+    private var currentTable: Int?
+    /// Values and column places still to come for the change begun last.
+    private var awaited = 0
+    private var lastColumn = -1
+    private var journalEntries = ByteWriter()
+    private var journalCount = 0
+    private var schemaEntry: SchemaEntry?
+    /// How many changes were begun.
+    public private(set) var changeCount = 0
+
+    public init(info: TransactionInfo) {
+        self.info = info
+    }
+
+    /// Bytes of changes so far: when to stop a transaction that is cut by size.
+    public var byteCount: Int { sections.count + journalEntries.count }
+
+    /// The changes that follow are of the table with this number, whose layout goes into the batch.
+    public mutating func beginTable(_ reference: Int) {
+        guard reference != currentTable else { return }
+        endTable()
+        sections.byte(BodySection.table)
+        sections.varint(reference)
+        tables.insert(reference)
+        currentTable = reference
+    }
+
+    private mutating func endTable() {
+        endChange()
+        if currentTable != nil { sections.byte(ChangeCode.end) }
+        currentTable = nil
+    }
+
+    private mutating func endChange() {
+        precondition(awaited == 0, "the last change has fewer values than were announced, or more")
+    }
+
+    // MARK: Changes as values
+
+    /// All stored columns of a new row; the only mark is `revived`.
+    public mutating func insert(_ row: [Value], mark: RowMark? = nil) {
+        beginInsert(columns: row.count, mark: mark)
+        for value in row { self.value(value) }
+    }
+
+    /// All stored columns of the row that goes; marks are `merged` and `setAside`.
+    public mutating func delete(_ row: [Value], mark: RowMark? = nil) {
+        beginDelete(columns: row.count, mark: mark)
+        for value in row { self.value(value) }
+    }
+
+    /// The row's old key and the columns that changed, in any order.
+    public mutating func update(key: [Value], columns: [ColumnChange]) {
+        beginUpdate(key: key.count, columns: columns.count)
+        for value in key { self.value(value) }
+        for column in columns.sorted(by: { $0.column < $1.column }) {
+            columnIndex(column.column)
+            value(column.old)
+            value(column.new)
+        }
+    }
+
+    public mutating func change(_ change: MarkedChange) {
+        switch change.change {
+        case .insert(let row): insert(row, mark: change.mark)
+        case .delete(let row): delete(row, mark: change.mark)
+        case .update(let key, let columns):
+            precondition(change.mark == nil, "updates have no marks")
+            update(key: key, columns: columns)
+        }
+    }
+
+    // MARK: Changes as a stream
+
+    /// Then comes a value for each column.
+    public mutating func beginInsert(columns: Int, mark: RowMark? = nil) {
+        switch mark {
+        case nil: begin(ChangeCode.insert)
+        case .revived(let position, let changed):
+            begin(ChangeCode.insert | ChangeCode.revived)
+            sections.position(position)
+            sections.columnChanges(changed.sorted { $0.column < $1.column })
+        case .merged, .setAside: preconditionFailure("an insert can only be marked as revived")
+        }
+        sections.varint(columns)
+        awaited = columns
+    }
+
+    /// Then comes a value for each column.
+    public mutating func beginDelete(columns: Int, mark: RowMark? = nil) {
+        switch mark {
+        case nil: begin(ChangeCode.delete)
+        case .setAside: begin(ChangeCode.delete | ChangeCode.setAside)
+        case .merged(let key):
+            begin(ChangeCode.delete | ChangeCode.merged)
+            sections.values(key)
+        case .revived: preconditionFailure("a delete cannot be marked as revived")
+        }
+        sections.varint(columns)
+        awaited = columns
+    }
+
+    /// Then come the values of the old key, and for each column, ascending, its place, old and new value.
+    public mutating func beginUpdate(key: Int, columns: Int) {
+        begin(ChangeCode.update)
+        sections.varint(key)
+        sections.varint(columns)
+        awaited = key + 3 * columns
+    }
+
+    private mutating func begin(_ code: UInt8) {
+        precondition(currentTable != nil, "beginTable comes first")
+        endChange()
+        changeCount += 1
+        lastColumn = -1
+        sections.byte(code)
+    }
+
+    /// The place of an update's next column.
+    public mutating func columnIndex(_ column: Int) {
+        precondition(column > lastColumn, "an update's columns ascend")
+        lastColumn = column
+        awaited -= 1
+        sections.varint(column)
+    }
+
+    public mutating func value(_ value: Value) {
+        awaited -= 1
+        sections.value(value)
+    }
+
+    public mutating func null() {
+        awaited -= 1
+        sections.null()
+    }
+
+    public mutating func integer(_ value: Int64) {
+        awaited -= 1
+        sections.integer(value)
+    }
+
+    public mutating func real(_ value: Double) {
+        awaited -= 1
+        sections.real(value)
+    }
+
+    public mutating func text(_ content: UnsafeRawBufferPointer) {
+        awaited -= 1
+        sections.text(content)
+    }
+
+    public mutating func blob(_ content: UnsafeRawBufferPointer) {
+        awaited -= 1
+        sections.blob(content)
+    }
+
+    // MARK: What goes with the changes
+
+    /// Adds a conflict as it was settled; at any time between changes.
+    public mutating func journal(_ entry: JournalEntry) {
+        journalEntries.journalEntry(entry)
+        journalCount += 1
+    }
+
+    /// The schema that this transaction brings into the log; the last one given counts.
+    public mutating func schema(_ entry: SchemaEntry) {
+        schemaEntry = entry
+    }
+
+    /// The whole body. The encoder is empty afterwards but for its info.
+    public mutating func finish() -> [UInt8] {
+        endTable()
+        var body = ByteWriter(capacity: byteCount + 128)
+        body.transactionInfo(info)
+        body.varint(tables.count)
+        for table in tables.sorted() { body.varint(table) }
+        body.bytes(sections.bytes)
+        if journalCount > 0 {
+            body.byte(BodySection.journal)
+            body.varint(journalCount)
+            body.bytes(journalEntries.bytes)
+        }
+        if let schemaEntry {
+            body.byte(BodySection.schema)
+            body.schemaEntry(schemaEntry)
+        }
+        body.byte(BodySection.end)
+        self = BodyEncoder(info: info)
+        return body.bytes
+    }
+}

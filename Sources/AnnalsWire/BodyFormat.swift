@@ -1,0 +1,81 @@
+internal import AnnalsCore
+
+// A body is one transaction's content: who and when, the tables it names, then sections. It names tables by numbers
+// that its author chose and columns by their places, so a store keeps bodies as they are and a batch strings them
+// together without encoding anything anew. The head lists the tables in use, so that a digest can cover exactly
+// their layouts, whatever other transactions a batch holds.
+
+/// The first byte of a section.
+enum BodySection {
+    static let end: UInt8 = 0
+    static let table: UInt8 = 1
+    static let journal: UInt8 = 2
+    static let schema: UInt8 = 3
+}
+
+/// The first byte of a change: what it does, and in the upper half its mark.
+enum ChangeCode {
+    static let end: UInt8 = 0
+    static let insert: UInt8 = 1
+    static let update: UInt8 = 2
+    static let delete: UInt8 = 3
+
+    static let merged: UInt8 = 0x10
+    static let setAside: UInt8 = 0x20
+    static let revived: UInt8 = 0x30
+}
+
+extension ByteWriter {
+    mutating func transactionInfo(_ info: TransactionInfo) {
+        identifier(info.id)
+        time(info.time)
+        byte(info.origin.rawValue)
+        byte((info.author == nil ? 0 : 1) | (info.contextName == nil ? 0 : 2))
+        if let author = info.author { string(author) }
+        if let contextName = info.contextName { string(contextName) }
+    }
+
+    mutating func columnChanges(_ changes: [ColumnChange]) {
+        varint(changes.count)
+        for change in changes {
+            varint(change.column)
+            value(change.old)
+            value(change.new)
+        }
+    }
+}
+
+extension ByteReader {
+    mutating func readTransactionInfo() throws(WireError) -> TransactionInfo {
+        let id = try readIdentifier(TransactionID.self)
+        let time = try readTime()
+        guard let origin = TransactionInfo.Origin(rawValue: try readByte()) else { throw .badValue("origin") }
+        let flags = try readFlags(allowed: 3)
+        let author = flags & 1 != 0 ? try readString() : nil
+        let contextName = flags & 2 != 0 ? try readString() : nil
+        return TransactionInfo(id: id, time: time, author: author, contextName: contextName, origin: origin)
+    }
+
+    /// The numbers of the tables a body names, ascending.
+    mutating func readTableNumbers() throws(WireError) -> [Int] {
+        let count = try readCount()
+        var numbers: [Int] = []
+        for _ in 0..<count {
+            let number = try readInt()
+            if let last = numbers.last, last >= number { throw .badValue("table") }
+            numbers.append(number)
+        }
+        return numbers
+    }
+
+    mutating func readColumnChanges() throws(WireError) -> [ColumnChange] {
+        let count = try readColumnCount()
+        var changes: [ColumnChange] = []
+        for _ in 0..<count {
+            let column = try readInt()
+            guard column < WireLimits.maximumColumns, column > changes.last?.column ?? -1 else { throw .badValue("column") }
+            changes.append(ColumnChange(column: column, old: try readValue(), new: try readValue()))
+        }
+        return changes
+    }
+}

@@ -1,0 +1,196 @@
+public import AnnalsCore
+
+/// One row's change as it lies in the bytes. Its arrays are reused from change to change.
+public struct WireChange: Sendable {
+    public enum Kind: Hashable, Sendable {
+        case insert, update, delete
+    }
+
+    public var kind: Kind = .insert
+    /// Of updates: the old key.
+    public var key: [WireValue] = []
+    /// Of updates: the places of the columns that changed, ascending.
+    public var columns: [Int] = []
+    /// Of updates: each column's old value. Of deletes: all columns.
+    public var old: [WireValue] = []
+    /// Of updates: each column's new value. Of inserts: all columns.
+    public var new: [WireValue] = []
+    public var mark: RowMark?
+
+    public init() {}
+
+    mutating func clear(_ kind: Kind) {
+        self.kind = kind
+        key.removeAll(keepingCapacity: true)
+        columns.removeAll(keepingCapacity: true)
+        old.removeAll(keepingCapacity: true)
+        new.removeAll(keepingCapacity: true)
+        if mark != nil { mark = nil }
+    }
+}
+
+/// Reads one transaction's content from bytes that may be anything.
+///
+///     var body = try BodyReader(bytes: batch.plain, range: batch.bodyRange(0))
+///     var change = WireChange()
+///     while let table = try body.nextTable() {
+///         while try body.nextChange(into: &change) { … }
+///     }
+///     let journal = try body.journalEntries()
+///     let schema = try body.schemaEntry()
+///
+/// Parts not asked for are stepped over; after `schemaEntry()` the whole body was checked.
+public struct BodyReader: Sendable {
+    private enum Stage: Comparable {
+        case tables, changes, journal, end
+    }
+
+    public let info: TransactionInfo
+    /// The numbers of the tables that the changes name, ascending.
+    public let tables: [Int]
+    private var reader: ByteReader
+    private var stage = Stage.tables
+    private var schema: SchemaEntry?
+
+    /// Reads the head. `range` is the body's place in `bytes`; without it all bytes are the body.
+    public init(bytes: [UInt8], range: Range<Int>? = nil) throws(WireError) {
+        var reader = ByteReader(bytes, range: range)
+        info = try reader.readTransactionInfo()
+        tables = try reader.readTableNumbers()
+        self.reader = reader
+    }
+
+    /// The number of the next section's table, or nil after the last.
+    public mutating func nextTable() throws(WireError) -> Int? {
+        if stage == .changes {
+            var skipped = WireChange()
+            while try nextChange(into: &skipped) {}
+        }
+        guard stage == .tables else { return nil }
+        guard try takeSection(BodySection.table) else {
+            stage = .journal
+            return nil
+        }
+        let table = try reader.readInt()
+        guard tables.contains(table) else { throw .badValue("table") }
+        stage = .changes
+        return table
+    }
+
+    /// The next change of the section's table; false after the last.
+    public mutating func nextChange(into change: inout WireChange) throws(WireError) -> Bool {
+        guard stage == .changes else { return false }
+        let code = try reader.readByte()
+        switch code & 0x0f {
+        case ChangeCode.insert:
+            change.clear(.insert)
+            if code != ChangeCode.insert { change.mark = try readMark(code & 0xf0, of: .insert) }
+            try readRow(into: &change.new)
+        case ChangeCode.update:
+            guard code == ChangeCode.update else { throw .badValue("mark") }
+            change.clear(.update)
+            try readUpdate(into: &change)
+        case ChangeCode.delete:
+            change.clear(.delete)
+            if code != ChangeCode.delete { change.mark = try readMark(code & 0xf0, of: .delete) }
+            try readRow(into: &change.old)
+        default:
+            guard code == ChangeCode.end else { throw .badValue("change") }
+            stage = .tables
+            return false
+        }
+        return true
+    }
+
+    /// The conflicts that its author settled in it. Changes not read yet are stepped over.
+    public mutating func journalEntries() throws(WireError) -> [JournalEntry] {
+        while try nextTable() != nil {}
+        guard stage == .journal else { return [] }
+        var entries: [JournalEntry] = []
+        if try takeSection(BodySection.journal) {
+            let count = try reader.readCount()
+            guard count > 0 else { throw .badValue("journal entry") }
+            for _ in 0..<count { entries.append(try reader.readJournalEntry()) }
+        }
+        if try takeSection(BodySection.schema) { schema = try reader.readSchemaEntry() }
+        guard try takeSection(BodySection.end) else { throw .badValue("section") }
+        try reader.expectEnd()
+        stage = .end
+        return entries
+    }
+
+    /// The schema that the transaction brings, if it does. What was not read yet is stepped over.
+    public mutating func schemaEntry() throws(WireError) -> SchemaEntry? {
+        if stage != .end { _ = try journalEntries() }
+        return schema
+    }
+
+    /// The value itself, copied out of the bytes.
+    public func value(_ value: WireValue) -> Value {
+        reader.value(value)
+    }
+
+    /// The change itself, copied out of the bytes.
+    public func markedChange(_ change: WireChange) -> MarkedChange {
+        switch change.kind {
+        case .insert: return MarkedChange(.insert(change.new.map(value)), mark: change.mark)
+        case .delete: return MarkedChange(.delete(change.old.map(value)), mark: change.mark)
+        case .update:
+            let columns = change.columns.indices.map {
+                ColumnChange(column: change.columns[$0], old: value(change.old[$0]), new: value(change.new[$0]))
+            }
+            return MarkedChange(.update(key: change.key.map(value), columns: columns))
+        }
+    }
+
+    /// Steps over a section's first byte if it is this one.
+    private mutating func takeSection(_ section: UInt8) throws(WireError) -> Bool {
+        guard reader.remaining > 0 else { throw .truncated }
+        guard reader.bytes[reader.offset] == section else { return false }
+        _ = try reader.readByte()
+        return true
+    }
+
+    private mutating func readRow(into values: inout [WireValue]) throws(WireError) {
+        let count = try reader.readColumnCount()
+        for _ in 0..<count { values.append(try reader.readWireValue()) }
+    }
+
+    private mutating func readUpdate(into change: inout WireChange) throws(WireError) {
+        let keys = try reader.readColumnCount()
+        let columns = try reader.readColumnCount()
+        for _ in 0..<keys { change.key.append(try reader.readWireValue()) }
+        var last = -1
+        for _ in 0..<columns {
+            let column = try reader.readInt()
+            guard column > last, column < WireLimits.maximumColumns else { throw .badValue("column") }
+            last = column
+            change.columns.append(column)
+            change.old.append(try reader.readWireValue())
+            change.new.append(try reader.readWireValue())
+        }
+    }
+
+    private mutating func readMark(_ code: UInt8, of kind: WireChange.Kind) throws(WireError) -> RowMark {
+        switch (code, kind) {
+        case (ChangeCode.revived, .insert): return .revived(try reader.readPosition(), changed: try reader.readColumnChanges())
+        case (ChangeCode.setAside, .delete): return .setAside
+        case (ChangeCode.merged, .delete): return .merged(into: try reader.readValues())
+        default: throw .badValue("mark")
+        }
+    }
+}
+
+/// All changes of a small body at once, section by section.
+public func decodeChanges(_ bytes: [UInt8], range: Range<Int>? = nil) throws(WireError) -> [(ref: Int, changes: [MarkedChange])] {
+    var body = try BodyReader(bytes: bytes, range: range)
+    var sections: [(ref: Int, changes: [MarkedChange])] = []
+    var change = WireChange()
+    while let table = try body.nextTable() {
+        var changes: [MarkedChange] = []
+        while try body.nextChange(into: &change) { changes.append(body.markedChange(change)) }
+        sections.append((table, changes))
+    }
+    _ = try body.journalEntries()
+    return sections
+}

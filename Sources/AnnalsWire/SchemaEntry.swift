@@ -1,0 +1,81 @@
+public import AnnalsCore
+
+/// A space's schema as a transaction in its log tells it.
+public struct SchemaEntry: Hashable, Sendable {
+    public var version: Int64
+    /// CREATE statements of tables, indexes, triggers and views, in an order in which they can be run.
+    public var statements: [String]
+    /// The tables that the space keeps in step.
+    public var tracked: [TableLayout]
+    /// Whether rows written under this schema can be applied only by replicas that have it too.
+    public var isBreaking: Bool
+
+    public init(version: Int64, statements: [String], tracked: [TableLayout], isBreaking: Bool) {
+        self.version = version
+        self.statements = statements
+        self.tracked = tracked
+        self.isBreaking = isBreaking
+    }
+}
+
+extension ByteWriter {
+    mutating func strings(_ strings: [String]) {
+        varint(strings.count)
+        for text in strings { string(text) }
+    }
+
+    mutating func layout(_ layout: TableLayout) {
+        string(layout.name)
+        strings(layout.columns)
+        varint(layout.key.count)
+        for place in layout.key { varint(place) }
+    }
+
+    mutating func schemaEntry(_ entry: SchemaEntry) {
+        varint(UInt64(max(entry.version, 0)))
+        byte(entry.isBreaking ? 1 : 0)
+        strings(entry.statements)
+        varint(entry.tracked.count)
+        for layout in entry.tracked { self.layout(layout) }
+    }
+}
+
+extension ByteReader {
+    mutating func readStrings() throws(WireError) -> [String] {
+        let count = try readCount()
+        var strings: [String] = []
+        for _ in 0..<count { strings.append(try readString()) }
+        return strings
+    }
+
+    mutating func readLayout() throws(WireError) -> TableLayout {
+        let name = try readString()
+        let columns = try readStrings()
+        guard columns.count <= WireLimits.maximumColumns else { throw .tooLarge("columns") }
+        let count = try readColumnCount()
+        var key: [Int] = []
+        for _ in 0..<count {
+            let place = try readInt()
+            guard place < columns.count, !key.contains(place) else { throw .badValue("key") }
+            key.append(place)
+        }
+        return TableLayout(name: name, columns: columns, key: key)
+    }
+
+    mutating func readSchemaEntry() throws(WireError) -> SchemaEntry {
+        let version = try readNumber()
+        let isBreaking = try readBool()
+        let statements = try readStrings()
+        let count = try readCount(minimumBytes: 3)
+        var tracked: [TableLayout] = []
+        for _ in 0..<count { tracked.append(try readLayout()) }
+        return SchemaEntry(version: version, statements: statements, tracked: tracked, isBreaking: isBreaking)
+    }
+
+    /// A count of columns or key parts, within what one table can have.
+    mutating func readColumnCount() throws(WireError) -> Int {
+        let count = try readCount()
+        guard count <= WireLimits.maximumColumns else { throw .tooLarge("columns") }
+        return count
+    }
+}
