@@ -73,6 +73,7 @@ let package = Package(
         .target(name: "AnnalsTesting", dependencies: ["Annals", "RelayLog"], swiftSettings: settings),
 
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
+        .testTarget(name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", grdb], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
