@@ -96,6 +96,7 @@ let package = Package(
                 "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", hummingbird, hummingbirdTesting, lifecycle, logging,
             ],
             swiftSettings: settings),
+        .testTarget(name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", grdb], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
