@@ -74,9 +74,9 @@ public struct RelayServer: Service {
                 }
             }
             // Whoever does not take his answer in time does not keep the relay from stopping.
-            group.addTask { [seconds = configuration.limits.shutdownSeconds, clock = ContinuousClock()] in
+            group.addTask { [seconds = configuration.limits.shutdownSeconds] in
                 try await gracefulShutdown()
-                try await clock.sleep(for: .seconds(seconds))
+                try await ContinuousClock().sleep(for: .seconds(seconds))
             }
             defer { group.cancelAll() }
             try await group.next()
