@@ -2,6 +2,7 @@ import AnnalsCore
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting
+import AnnalsWire
 import Foundation
 import GRDB
 import Testing

@@ -13,7 +13,7 @@ public struct HistoryBounds: Sendable {
 
     /// - Throws: `AnnalsError` with code `notTracked` when the database has no history.
     public init(_ db: Database) throws {
-        guard try db.tableExists("annals_transactions"), let id = try Meta(db).text(.storeID).flatMap({ StoreID($0) }) else {
+        guard try db.tableExists("annals_transactions"), let id = try StoreSchema.text(.storeID, db).flatMap({ StoreID($0) }) else {
             throw AnnalsError(.notTracked, operation: "history", "the database has no history", hint: "Run annals track first")
         }
         storeID = id
@@ -76,11 +76,11 @@ public struct HistoryBounds: Sendable {
         var number =
             try Int64.fetchOne(
                 db, sql: "SELECT max(number) FROM main.annals_transactions WHERE origin <> ? AND time <= ?",
-                arguments: [HistoryOrigin.imported.rawValue, moment]) ?? 0
+                arguments: [TransactionOrigin.imported.rawValue, moment]) ?? 0
         // An imported transaction has its author's time; when it came here, only its raw changes tell.
         let later = try GRDB.Row.fetchCursor(
             db, sql: "SELECT number, origin, tables FROM main.annals_transactions WHERE number > ? ORDER BY number", arguments: [number])
-        while let row = try later.next(), row["origin"] == HistoryOrigin.imported.rawValue {
+        while let row = try later.next(), row["origin"] == TransactionOrigin.imported.rawValue {
             guard let arrival = try arrival(of: row["number"], tables: row["tables"], db), arrival <= moment else { break }
             number = row["number"]
         }

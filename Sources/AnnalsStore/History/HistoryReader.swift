@@ -92,7 +92,7 @@ public final class HistoryReader {
         let number: Int64 = row["number"]
         let milliseconds: Int64 = row["time"]
         let tables: String = row["tables"]
-        guard let id = TransactionID(bytes: id), let origin = HistoryOrigin(rawValue: row["origin"]) else {
+        guard let id = TransactionID(bytes: id), let origin = TransactionOrigin(rawValue: row["origin"]) else {
             throw StoreDamage("annals_transactions")
         }
         let tableNames = tables.split(separator: " ").compactMap { Int64($0) }.compactMap { names[$0] }
@@ -102,7 +102,7 @@ public final class HistoryReader {
             process: row["process"], origin: try decode(origin, row), tables: tableNames)
     }
 
-    private func decode(_ origin: HistoryOrigin, _ row: GRDB.Row) throws -> HistoryTransaction.Origin {
+    private func decode(_ origin: TransactionOrigin, _ row: GRDB.Row) throws -> HistoryTransaction.Origin {
         switch origin {
         case .local: return .local
         case .external: return .external

@@ -98,7 +98,7 @@ struct LawChecks {
     /// Own transactions are moved to the outbox when an exchange begins; those since then are in history alone.
     private func undoWhatTheOutboxLacks() throws {
         let moved = try Meta(db).integer(.outboxed) ?? 0
-        let own = [HistoryOrigin.local, .external, .migration].map(\.rawValue)
+        let own = [TransactionOrigin.local, .external, .migration].map(\.rawValue)
         let numbers = try GRDB.Row.fetchCursor(
             db, sql: "SELECT number, origin FROM main.annals_transactions WHERE number > ? ORDER BY number DESC", arguments: [moved])
         while let row = try numbers.next(), own.contains(row["origin"]) {
