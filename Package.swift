@@ -10,6 +10,7 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdTesting = Target.Dependency.product(name: "HummingbirdTesting", package: "hummingbird")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let settings: [SwiftSetting] = [
@@ -70,11 +71,28 @@ let package = Package(
         // The command line and the test kit.
         .executableTarget(
             name: "AnnalsCLI", dependencies: ["Annals", "Relay", "RelayLog", argumentParser, lifecycle, logging], swiftSettings: settings),
-        .target(name: "AnnalsTesting", dependencies: ["Annals", "RelayLog"], swiftSettings: settings),
+        .target(
+            name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
+            swiftSettings: settings),
 
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], swiftSettings: settings),
+        .testTarget(
+            name: "AnnalsSyncTests", dependencies: ["AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", grdb],
+            swiftSettings: settings),
         .testTarget(name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", grdb, sqlite], swiftSettings: settings),
+        .target(
+            name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", logging], path: "Tests/RelayTestSupport",
+            swiftSettings: settings),
+        .testTarget(
+            name: "RelayLogTests", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "RelayTestSupport", grdb, logging],
+            swiftSettings: settings),
+        .testTarget(
+            name: "RelayTests",
+            dependencies: [
+                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", hummingbird, hummingbirdTesting, lifecycle, logging,
+            ],
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,1 +1,257 @@
-// Placeholder until the module's first type lands.
+package import AnnalsCore
+package import AnnalsWire
+internal import Dispatch
+internal import Foundation
+internal import GRDB
+package import Logging
+internal import Synchronization
+
+/// The log of a relay: spaces, each one totally ordered log of batches, kept durably in one directory.
+///
+///     let log = try RelayLog(directory: "relay-data", logger: logger)
+///     _ = try await log.createSpace(space)
+///     let answer = try await log.push(batch, header: try BatchHeader.parse(batch), to: space, as: nil)
+///     let page = try await log.pull(from: space, after: .zero)
+///
+/// It never reads a payload. One process serves a directory at a time; tokens can be made and revoked by others.
+package final class RelayLog: Sendable {
+    package let tokens: TokenStore
+    package let snapshots: SnapshotStore
+    private let database: RelayDatabase
+    private let lock: DirectoryLock
+    private let watch: HeadWatch
+    private let writer: LogWriter
+    private let limits: RelayLogLimits
+    private let clock: RelayClock
+    private let logger: Logger
+    private let sightings: Mutex<Sightings>
+
+    /// Opens or creates the log in `directory` and takes the right to serve it.
+    ///
+    /// Throws `AnnalsError`: `.busy` when another relay serves the directory, and what opening the database throws.
+    package init(
+        directory: String, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system, logger: Logger
+    ) throws {
+        database = try RelayDatabase(directory: directory, readers: limits.readers)
+        lock = try Self.lock(directory)
+        watch = HeadWatch(limit: limits.waiters)
+        writer = LogWriter(database: database, watch: watch, limits: limits, clock: clock, logger: logger)
+        tokens = TokenStore(database: database, clock: clock)
+        snapshots = try SnapshotStore(database: database, limits: limits, clock: clock, logger: logger)
+        sightings = Mutex(Sightings(now: clock.monotonic()))
+        self.limits = limits
+        self.clock = clock
+        self.logger = logger
+    }
+
+    private static func lock(_ directory: String) throws -> DirectoryLock {
+        do {
+            return try DirectoryLock(path: (directory as NSString).appendingPathComponent("relay.lock"))
+        } catch  where DirectoryLock.isHeldElsewhere(error) {
+            throw AnnalsError(
+                .busy, operation: "relay", "another relay serves \(directory)", hint: "Stop it first, or name another directory",
+                underlying: error)
+        } catch {
+            throw AnnalsError(
+                .cannotCreate, operation: "relay", "cannot lock \(directory): \(RelayDatabase.reason(of: error))", underlying: error)
+        }
+    }
+
+    // MARK: Spaces
+
+    /// Begins an empty log with a lineage of its own. Throws `.spaceExists`.
+    package func createSpace(_ name: SpaceName) async throws -> SpaceDescription {
+        let lineage = Lineage.random()
+        let now = clock.wall()
+        try await writing { db in
+            guard try LogStorage.space(name, in: db) == nil else { throw RelayLogError.spaceExists }
+            try LogStorage.createSpace(name, lineage: lineage, at: now, in: db)
+        }
+        return try await describe(name)
+    }
+
+    /// Throws `.spaceNotFound`.
+    package func describe(_ name: SpaceName) async throws -> SpaceDescription {
+        try await reading { db in
+            let space = try Self.find(name, in: db)
+            let snapshot = try LogStorage.snapshot(of: space.id, in: db).map {
+                SpaceDescription.Snapshot(position: $0.position, bytes: $0.byteCount, digest: $0.digest.description)
+            }
+            return SpaceDescription(space: name, lineage: space.lineage, head: space.head, horizon: space.horizon, snapshot: snapshot)
+        }
+    }
+
+    /// All spaces by name.
+    package func spaces() async throws -> [SpaceName] {
+        try await reading { try LogStorage.names(in: $0) }
+    }
+
+    /// Throws `.spaceNotFound`, and `.wentBack` when the space's lineage is another than `lineage`.
+    package func require(_ name: SpaceName, lineage: Lineage?) async throws {
+        try await reading { db in _ = try Self.find(name, lineage: lineage, in: db) }
+    }
+
+    // MARK: Push
+
+    /// Certifies a batch and appends its longest acceptable prefix; returns when that is durable.
+    ///
+    /// The answer is the same however often the same bytes come. If it stopped, the answer carries the log after the
+    /// base of the transaction at which it did, up to `inlineBytes`. `displayName` is what the replica calls itself.
+    ///
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.overloaded`, `.closing`, `.diskFull` or `.storage`.
+    package func push(
+        _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil,
+        inlineBytes: Int = WireLimits.inlinePageBytes
+    ) async throws -> PushAnswer {
+        let committed = try await writer.push(LogWriter.Push(space: space, header: header, batch: batch))
+        let verdict = committed.verdict
+        if verdict.outcome != .wentBack, let base = header.certificates.first?.base {
+            note(header.replica, named: displayName, at: base, in: space)
+        }
+        var answer = PushAnswer(
+            outcome: verdict.outcome, positions: verdict.positions, lineage: committed.lineage, head: committed.head,
+            receivedAt: committed.receivedAt)
+        if let base = verdict.stoppedBase, Self.carriesPage(verdict.outcome) {
+            // A base before the horizon has no page; the author learns that when it asks for one.
+            answer.page = try? await pull(from: space, after: base, byteLimit: inlineBytes)
+        }
+        return answer
+    }
+
+    private static func carriesPage(_ outcome: PushAnswer.Outcome) -> Bool {
+        switch outcome {
+        case .stale, .identityConflict, .gap: true
+        case .accepted, .wentBack, .wait: false
+        }
+    }
+
+    // MARK: Pull
+
+    /// The log after a position: at least one frame when there is any, and up to about `byteLimit` of batches.
+    ///
+    /// The first frame may begin before `after`, where that lies within what one batch brought. With nothing to hand
+    /// out it waits up to `wait` for something, and then answers an empty page.
+    ///
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.expired`, `.wentBack`, `.overloaded` or `.storage`.
+    package func pull(
+        from name: SpaceName, after: Position, byteLimit: Int = WireLimits.pageTargetBytes, lineage: Lineage? = nil,
+        wait: Duration = .zero
+    ) async throws -> Page {
+        let page = try await page(of: name, after: after, byteLimit: byteLimit, lineage: lineage)
+        guard page.frames.isEmpty, wait > .zero else { return page }
+        do {
+            let head = try await watch.wait(for: name, after: after, known: page.head, until: Self.deadline(wait))
+            guard head > after else { return page }
+        } catch RelayLogError.closing {
+            return page
+        }
+        return try await self.page(of: name, after: after, byteLimit: byteLimit, lineage: lineage)
+    }
+
+    private func page(of name: SpaceName, after: Position, byteLimit: Int, lineage: Lineage?) async throws -> Page {
+        try await reading { db in
+            let space = try Self.find(name, lineage: lineage, in: db)
+            guard after <= space.head else { throw RelayLogError.wentBack(head: space.head) }
+            guard after >= space.horizon else { throw RelayLogError.expired(horizon: space.horizon) }
+            let runs = try LogStorage.runs(of: space.id, after: after, byteLimit: byteLimit, in: db)
+            let last = runs.last?.lastPosition ?? after
+            return Page(
+                lineage: space.lineage, head: space.head, horizon: space.horizon, after: after, frames: runs.map { $0.frame() },
+                isLast: last == space.head)
+        }
+    }
+
+    /// The head as soon as it is beyond `after`, or as it is after `wait`.
+    ///
+    /// `known` is the newest head that the caller has seen, so that no look at the database is needed. Throws
+    /// `.closing` when the relay stops, `.overloaded`, and CancellationError.
+    package func head(of name: SpaceName, after: Position, known: Position, wait: Duration) async throws -> Position {
+        try await watch.wait(for: name, after: after, known: known, until: Self.deadline(wait))
+    }
+
+    /// How many requests and streams wait for a head now.
+    package var waiterCount: Int { watch.count }
+
+    /// Commits that carried pushes, since the start.
+    package var commitCount: Int { writer.commitCount }
+
+    private static func deadline(_ wait: Duration) -> DispatchTime {
+        let seconds = min(max(wait, .zero), .seconds(86_400)) / .seconds(1)
+        return .now() + seconds
+    }
+
+    // MARK: Replicas
+
+    /// Notes that a replica was there and has everything up to `position`.
+    package func note(_ replica: ReplicaID, named name: String?, at position: Position, in space: SpaceName) {
+        let sighting = Sighting(name: String((name ?? "").prefix(limits.nameCharacters)), position: position, time: clock.wall())
+        let key = Sightings.Key(space: space, replica: replica)
+        let isDue = sightings.withLock { $0.note(sighting, of: key, now: clock.monotonic(), limits: limits) }
+        if isDue { database.pool.asyncWriteWithoutTransaction { db in self.saveSightings(db) } }
+    }
+
+    /// The replicas that pushed to or pulled from a space. Throws `.spaceNotFound`.
+    package func replicas(of name: SpaceName) async throws -> [ReplicaRecord] {
+        try await writingWithoutTransaction { self.saveSightings($0) }
+        return try await reading { db in
+            try LogStorage.replicas(of: Self.find(name, in: db).id, in: db)
+        }
+    }
+
+    private func saveSightings(_ db: Database) {
+        let unsaved = sightings.withLock { $0.take(now: clock.monotonic()) }
+        guard !unsaved.isEmpty else { return }
+        do {
+            try db.inTransaction(.immediate) {
+                for (key, sighting) in unsaved { try LogStorage.saveSighting(sighting, of: key.replica, in: key.space, db: db) }
+                return .commit
+            }
+        } catch {
+            logger.warning("positions of replicas were not saved", metadata: ["reason": "\(RelayLogError.wrapping(error))"])
+        }
+    }
+
+    // MARK: The end
+
+    /// Ends all waits, so that event streams and waiting pulls come to their end.
+    package func endWaits() {
+        watch.close()
+    }
+
+    /// Refuses what comes from now on, finishes the commits under way and closes the files.
+    package func close() async {
+        endWaits()
+        writer.close()
+        await snapshots.close()
+        do {
+            // Comes after every commit queued before: the queue is serial, and a group that leaves some behind is
+            // followed by the next at once.
+            while writer.isBusy { try await database.pool.writeWithoutTransaction { _ in } }
+            try await writingWithoutTransaction { self.saveSightings($0) }
+            try database.close()
+        } catch {
+            logger.warning("the log was not closed cleanly", metadata: ["reason": "\(RelayLogError.wrapping(error))"])
+        }
+        lock.release()
+    }
+
+    // MARK: Access
+
+    private static func find(_ name: SpaceName, lineage: Lineage? = nil, in db: Database) throws -> LogStorage.Space {
+        guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
+        guard lineage == nil || lineage == space.lineage else { throw RelayLogError.wentBack(head: space.head) }
+        return space
+    }
+
+    private func reading<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        try await RelayLogError.wrapped { try await database.pool.read(body) }
+    }
+
+    private func writing<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        try await RelayLogError.wrapped { try await database.pool.write(body) }
+    }
+
+    private func writingWithoutTransaction(_ body: @escaping @Sendable (Database) -> Void) async throws {
+        try await RelayLogError.wrapped { try await database.pool.writeWithoutTransaction(body) }
+    }
+}

@@ -1,5 +1,5 @@
 public import AnnalsCore
-import AnnalsWire
+public import AnnalsWire
 
 /// Gathers the footprint of one transaction from the full rows before and after each of its changes.
 ///
@@ -12,30 +12,47 @@ public struct FootprintBuilder {
         var reads: Set<UInt64> = []
         var writesWhole = false
         var readsWhole = false
+
+        mutating func write(_ hash: UInt64) {
+            guard !writesWhole else { return }
+            writes.insert(hash)
+            if writes.count > Footprint.hashesPerTable {
+                writesWhole = true
+                writes = []
+            }
+        }
+
+        mutating func read(_ hash: UInt64) {
+            guard !readsWhole else { return }
+            reads.insert(hash)
+            if reads.count > Footprint.hashesPerTable {
+                readsWhole = true
+                reads = []
+            }
+        }
     }
 
-    private let key: (UInt64, UInt64)
+    private let hash: FootprintHash
     private let keyID: UInt64
+    private var hashers: [String: TableHasher] = [:]
     private var tables: [UInt64: Hashes] = [:]
 
-    /// `key` keys the hashes; (0, 0) with `keyID` 0 where the space has no key.
-    public init(transaction: TransactionID, key: (UInt64, UInt64) = (0, 0), keyID: UInt64 = 0) {
-        self.key = key
-        self.keyID = keyID
-        write(FootprintHash.idHash(transaction, key: key), in: FootprintHash.transactionGroup)
+    /// `key` keys the hashes, where the space has one.
+    public init(transaction: TransactionID, key: FootprintKey = .none) {
+        hash = FootprintHash(key: key)
+        keyID = key.id
+        tables[hash.transactionGroup, default: Hashes()].write(hash.idHash(transaction))
     }
 
     /// Adds one row's change. `old` and `new` are all stored columns; nil where there was or is no row.
     public mutating func add(_ rules: FootprintRules, old: [Value]?, new: [Value]?) {
-        let table = FootprintHash.tableHash(rules.table, key: key)
-        guard old != nil || new != nil else { return }
-        if tables[table]?.writesWhole != true {
-            addRows(rules, table, old, new)
-            addTuples(rules.key, rules.table, table, old, new)
-            for index in rules.uniques { addTuples(index, rules.table, table, old, new) }
-        }
-        if let new {
-            for reference in rules.references { addReference(reference, old: old, new: new) }
+        let hasher = hasher(of: rules)
+        if tables[hasher.table]?.writesWhole != true { addWrites(hasher, old, new) }
+        guard let new else { return }
+        for reference in hasher.references {
+            if let old, reference.places.allSatisfy({ old[$0] == new[$0] }) { continue }
+            guard let hash = reference.hash(new) else { continue }
+            tables[reference.table, default: Hashes()].read(hash)
         }
     }
 
@@ -49,67 +66,85 @@ public struct FootprintBuilder {
         return Footprint(keyID: keyID, groups: groups)
     }
 
-    private mutating func addRows(_ rules: FootprintRules, _ table: UInt64, _ old: [Value]?, _ new: [Value]?) {
-        var previous: UInt64?
-        for row in [old, new] {
-            guard let row else { continue }
-            let values = zip(rules.key.places, rules.key.columns).map { CanonicalTuple.value(row[$0], in: $1) }
-            let hash = FootprintHash.rowHash(rules.table, key: values, hashKey: key)
-            if hash != previous { write(hash, in: table) }
-            previous = hash
-        }
+    private mutating func hasher(of rules: FootprintRules) -> TableHasher {
+        if let hasher = hashers[rules.table] { return hasher }
+        let hasher = TableHasher(rules, hash)
+        hashers[rules.table] = hasher
+        return hasher
     }
 
-    private mutating func addTuples(
-        _ index: FootprintRules.Index, _ name: String, _ table: UInt64, _ old: [Value]?, _ new: [Value]?
-    ) {
-        if index.isCoarse {
-            if let old, let new, let columns = index.coarseColumns, columns.allSatisfy({ old[$0] == new[$0] }) { return }
-            write(FootprintHash.indexHash(name, columns: index.columns.map(\.name), key: key), in: table)
-            return
-        }
-        let before = old.flatMap { CanonicalTuple.tuple($0, places: index.places, columns: index.columns) }
-        let after = new.flatMap { CanonicalTuple.tuple($0, places: index.places, columns: index.columns) }
-        guard before != after else { return }
-        for tuple in [before, after] {
-            guard let tuple else { continue }
-            write(FootprintHash.tupleHash(name, columns: index.columns.map(\.name), values: tuple, key: key), in: table)
-        }
-    }
-
-    private mutating func addReference(_ reference: FootprintRules.Reference, old: [Value]?, new: [Value]) {
-        if let old, reference.places.allSatisfy({ old[$0] == new[$0] }) { return }
-        guard let tuple = CanonicalTuple.tuple(new, places: reference.places, columns: reference.parentColumns) else { return }
-        let names = reference.parentColumns.map(\.name)
-        let table = FootprintHash.tableHash(reference.parentTable, key: key)
-        let hash =
-            reference.isCoarse
-            ? FootprintHash.indexHash(reference.parentTable, columns: names, key: key)
-            : FootprintHash.tupleHash(reference.parentTable, columns: names, values: tuple, key: key)
-        read(hash, in: table)
-    }
-
-    private mutating func write(_ hash: UInt64, in table: UInt64) {
-        var hashes = tables.removeValue(forKey: table) ?? Hashes()
-        if !hashes.writesWhole {
-            hashes.writes.insert(hash)
-            if hashes.writes.count > Footprint.hashesPerTable {
-                hashes.writesWhole = true
-                hashes.writes = []
+    private mutating func addWrites(_ hasher: TableHasher, _ old: [Value]?, _ new: [Value]?) {
+        var written: [UInt64] = []
+        let before = old.map(hasher.row)
+        let after = new.map(hasher.row)
+        if let before { written.append(before) }
+        if let after, after != before { written.append(after) }
+        for index in hasher.indexes {
+            let taken = new.flatMap(index.hash)
+            let given = old.flatMap(index.hash)
+            if index.isCoarse {
+                if index.isTouched(old, new), let hash = taken ?? given { written.append(hash) }
+            } else if taken != given {
+                if let given { written.append(given) }
+                if let taken { written.append(taken) }
             }
         }
-        tables[table] = hashes
+        for hash in written { tables[hasher.table, default: Hashes()].write(hash) }
+    }
+}
+
+/// One table's hash functions, prepared once for many rows.
+private struct TableHasher {
+    /// A unique index, the primary key, or the parent's index that a foreign key references.
+    struct Index {
+        var table: UInt64
+        var places: [Int]
+        var columns: [FootprintRules.Column]
+        var tuples: FootprintHash.Tuples
+        /// The one hash of a coarse index.
+        var coarse: UInt64?
+        var coarseColumns: [Int]?
+
+        var isCoarse: Bool { coarse != nil }
+
+        func hash(_ row: [Value]) -> UInt64? {
+            if let coarse { return coarse }
+            return CanonicalTuple.tuple(row, places: places, columns: columns).map(tuples.hash)
+        }
+
+        func isTouched(_ old: [Value]?, _ new: [Value]?) -> Bool {
+            guard let old, let new, let coarseColumns else { return true }
+            return coarseColumns.contains { old[$0] != new[$0] }
+        }
     }
 
-    private mutating func read(_ hash: UInt64, in table: UInt64) {
-        var hashes = tables.removeValue(forKey: table) ?? Hashes()
-        if !hashes.readsWhole {
-            hashes.reads.insert(hash)
-            if hashes.reads.count > Footprint.hashesPerTable {
-                hashes.readsWhole = true
-                hashes.reads = []
-            }
+    var table: UInt64
+    var key: FootprintRules.Index
+    var rows: FootprintHash.Tuples
+    var indexes: [Index]
+    var references: [Index]
+
+    init(_ rules: FootprintRules, _ hash: FootprintHash) {
+        let table = hash.tableHash(rules.table)
+        self.table = table
+        key = rules.key
+        rows = hash.rows(of: rules.table)
+        indexes = ([rules.key] + rules.uniques).map { index in
+            let names = index.columns.map(\.name)
+            return Index(
+                table: table, places: index.places, columns: index.columns, tuples: hash.tuples(of: rules.table, columns: names),
+                coarse: index.isCoarse ? hash.indexHash(table: rules.table, columns: names) : nil, coarseColumns: index.coarseColumns)
         }
-        tables[table] = hashes
+        references = rules.references.map { reference in
+            let names = reference.parentColumns.map(\.name)
+            return Index(
+                table: hash.tableHash(reference.parentTable), places: reference.places, columns: reference.parentColumns,
+                tuples: hash.tuples(of: reference.parentTable, columns: names),
+                coarse: reference.isCoarse ? hash.indexHash(table: reference.parentTable, columns: names) : nil)
+        }
+    }
+
+    func row(_ row: [Value]) -> UInt64 {
+        rows.hash(zip(key.places, key.columns).map { CanonicalTuple.value(row[$0], in: $1) })
     }
 }

@@ -77,29 +77,13 @@ public struct HTTPRelay: RelayTransport {
         let headers = [(Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot)]
         let request = request(
             "PUT", "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(position)", headers: headers, body: .file(path: path), timeout: nil)
-        do {
-            _ = try accepted(try await client.send(request, onSent: progress))
-        } catch let error as HTTPError {
-            throw Self.translate(error)
-        } catch let error as TransportError {
-            throw error
-        } catch {
-            throw .unreachable(String(describing: type(of: error)), wasSent: true)
-        }
+        _ = try accepted(await answer { () async throws(HTTPError) in try await client.send(request, onSent: progress) })
     }
 
     public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        let response: HTTPResponse
-        do {
-            response = try accepted(
-                try await client.download(request("GET", Endpoints.snapshot(space), timeout: nil), to: .path(path)))
-        } catch let error as HTTPError {
-            throw Self.translate(error)
-        } catch let error as TransportError {
-            throw error
-        } catch {
-            throw .unreachable(String(describing: type(of: error)), wasSent: true)
-        }
+        let request = request("GET", Endpoints.snapshot(space), timeout: nil)
+        let response = try accepted(
+            await answer { () async throws(HTTPError) in try await client.download(request, to: .path(path)) })
         try expect(response, Endpoints.MediaType.snapshot)
         progress(response.bodyLength)
         guard let position = response.headers[Endpoints.Header.position].flatMap({ Int64($0) }),
@@ -115,14 +99,17 @@ public struct HTTPRelay: RelayTransport {
         _ method: String, _ path: String, headers: [(String, String)] = [], body: HTTPRequest.Body = .none,
         timeout: Duration = SyncLimits.requestTimeout
     ) async throws(TransportError) -> HTTPResponse {
-        let response: HTTPResponse
+        let request = request(method, path, headers: headers, body: body, timeout: timeout)
+        return try accepted(
+            await answer { () async throws(HTTPError) in try await client.send(request, maximumBody: SyncLimits.answerBytes) })
+    }
+
+    private func answer(_ exchange: () async throws(HTTPError) -> HTTPResponse) async throws(TransportError) -> HTTPResponse {
         do {
-            response = try await client.send(
-                request(method, path, headers: headers, body: body, timeout: timeout), maximumBody: SyncLimits.answerBytes)
+            return try await exchange()
         } catch {
             throw Self.translate(error)
         }
-        return try accepted(response)
     }
 
     private func request(

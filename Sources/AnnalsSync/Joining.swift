@@ -61,32 +61,39 @@ public struct Joining: Sendable {
             let description = try await transport.describe()
             if try await store.isCreatingSpace() { return try await create(store, lineage: description.lineage) }
             return try await recognise(store, description)
-        } catch TransportError.problem(let problem, _) where problem.knownCode == .spaceNotFound {
-            return try await create(store, lineage: nil)
         } catch let error as TransportError {
-            throw error.annalsError
+            guard error.code == .spaceNotFound else { throw error.annalsError }
         }
+        return try await create(store, lineage: nil)
     }
 
     private func create(_ store: Store, lineage known: Lineage?) async throws -> Outcome {
         do {
-            let lineage = if let known { known } else { try await transport.create().lineage }
+            var lineage = known
+            if lineage == nil { lineage = try await transport.create().lineage }
+            guard let lineage else { return .created(.zero) }
             try await withTemporaryFolder(beside: store.path) { folder in
-                let plain = folder + "/snapshot.db"
-                let packed = folder + "/snapshot.zst"
-                progress(.copying, 0)
-                try await store.startSpace(membership(lineage), snapshotAt: plain)
-                try await SyncAgent(store: store, transport: transport, environment: environment).sync(.pushOnly)
-                progress(.compressing, 0)
-                let file = try Self.pack(plain, packed)
-                try await transport.uploadSnapshot(at: packed, position: Store.firstPosition, digest: file.digest) { progress(.uploading, $0) }
-                try await store.finishJoin()
+                try await seed(store, lineage, in: folder)
             }
             let state = try await store.replicaState()
             return .created(state?.position ?? .zero)
         } catch let error as TransportError {
             throw error.annalsError
         }
+    }
+
+    /// Brings the first entry and the first snapshot to the relay.
+    private func seed(_ store: Store, _ lineage: Lineage, in folder: String) async throws {
+        let plain = folder + "/snapshot.db"
+        let packed = folder + "/snapshot.zst"
+        progress(.copying, 0)
+        try await store.startSpace(membership(lineage), snapshotAt: plain)
+        try await SyncAgent(store: store, transport: transport, environment: environment).sync(.pushOnly)
+        progress(.compressing, 0)
+        let file = try Self.pack(plain, packed)
+        let progress = progress
+        try await transport.uploadSnapshot(at: packed, position: Store.firstPosition, digest: file.digest) { progress(.uploading, $0) }
+        try await store.finishJoin()
     }
 
     private func recognise(_ store: Store, _ description: SpaceDescription) async throws -> Outcome {
@@ -137,9 +144,11 @@ public struct Joining: Sendable {
     private func replica(in folder: String, _ description: SpaceDescription) async throws -> Store {
         let packed = folder + "/snapshot.zst"
         let plain = folder + "/store.db"
+        let progress = progress
         do {
             _ = try await transport.downloadSnapshot(to: packed) { progress(.downloading, $0) }
-        } catch TransportError.problem(let problem, _) where problem.knownCode == .noSnapshot {
+        } catch {
+            guard error.code == .noSnapshot else { throw error.annalsError }
             throw AnnalsError(
                 .spaceNotFound, operation: "clone", "the space \(space) has no snapshot yet: whoever creates it is not done",
                 hint: "Try again in a moment", isRetryable: true)

@@ -2,7 +2,7 @@ public import AnnalsCore
 public import AnnalsStore
 import AnnalsWire
 import Foundation
-import Logging
+public import Logging
 
 /// Keeps one joined store in step with its space.
 ///
@@ -80,7 +80,7 @@ public actor SyncAgent {
             case .push:
                 step = try await push(&summary, &exchange, &status)
             case .pull:
-                let page = try await request { [transport] in
+                let page = try await request { [transport, status] in
                     try await transport.pull(after: status.position, lineage: status.lineage, byteLimit: SyncLimits.pageBytes, wait: nil)
                 }
                 status = try await take(page, &summary)

@@ -1,4 +1,4 @@
-import AnnalsCore
+public import AnnalsCore
 import AnnalsWire
 
 extension TransportError {
@@ -9,6 +9,11 @@ extension TransportError {
         case .problem(let problem, _): [429, 502, 503, 504].contains(problem.status)
         case .notARelay, .badAnswer, .cancelled: false
         }
+    }
+
+    /// The relay's own word for a problem.
+    var code: Problem.Code? {
+        if case .problem(let problem, _) = self { problem.knownCode } else { nil }
     }
 
     var retryAfter: Duration? {

@@ -93,9 +93,19 @@ public struct ByteReader: Sendable {
         Array(bytes[try readRange(count)])
     }
 
+    @inline(__always)
     public mutating func readFixed64LE() throws(WireError) -> UInt64 {
-        let range = try readRange(8)
-        return bytes.withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: range.lowerBound, as: UInt64.self)) }
+        let start = try readRange(8).lowerBound
+        return bytes.withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: start, as: UInt64.self)) }
+    }
+
+    /// A count, then as many fixed numbers.
+    mutating func readFixed64LEs() throws(WireError) -> [UInt64] {
+        let count = try readCount(minimumBytes: 8)
+        let start = try readRange(8 * count).lowerBound
+        return bytes.withUnsafeBytes { buffer in
+            (0..<count).map { UInt64(littleEndian: buffer.loadUnaligned(fromByteOffset: start + 8 * $0, as: UInt64.self)) }
+        }
     }
 
     public mutating func readString() throws(WireError) -> String {
@@ -118,8 +128,14 @@ public struct ByteReader: Sendable {
     }
 
     public mutating func readIdentifier<Kind>(_ kind: Identifier<Kind>.Type = Identifier<Kind>.self) throws(WireError) -> Identifier<Kind> {
-        guard let identifier = Identifier<Kind>(bytes: bytes[try readRange(16)]) else { throw .truncated }
-        return identifier
+        let start = try readRange(16).lowerBound
+        let (high, low) = bytes.withUnsafeBytes { buffer in
+            (
+                UInt64(bigEndian: buffer.loadUnaligned(fromByteOffset: start, as: UInt64.self)),
+                UInt64(bigEndian: buffer.loadUnaligned(fromByteOffset: start + 8, as: UInt64.self))
+            )
+        }
+        return Identifier(high: high, low: low)
     }
 
     public mutating func readDigest() throws(WireError) -> Digest {

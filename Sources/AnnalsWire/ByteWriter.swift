@@ -52,6 +52,12 @@ public struct ByteWriter: Sendable {
         withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
     }
 
+    /// A count, then as many fixed numbers.
+    mutating func fixed64LEs(_ values: [UInt64]) {
+        varint(values.count)
+        values.map { $0.littleEndian }.withUnsafeBytes { bytes.append(contentsOf: $0) }
+    }
+
     public mutating func bytes(_ content: some Sequence<UInt8>) {
         bytes.append(contentsOf: content)
     }

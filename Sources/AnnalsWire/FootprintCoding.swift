@@ -26,10 +26,8 @@ extension Footprint {
         for group in footprint.groups {
             writer.fixed64LE(group.table)
             writer.byte((group.writesWhole ? Self.writesWholeFlag : 0) | (group.readsWhole ? Self.readsWholeFlag : 0))
-            writer.varint(group.writes.count)
-            for hash in group.writes { writer.fixed64LE(hash) }
-            writer.varint(group.reads.count)
-            for hash in group.reads { writer.fixed64LE(hash) }
+            writer.fixed64LEs(group.writes)
+            writer.fixed64LEs(group.reads)
         }
     }
 
@@ -60,20 +58,12 @@ extension Footprint {
     private static func decodeGroup(from reader: inout ByteReader) throws(WireError) -> Group {
         let table = try reader.readFixed64LE()
         let flags = try reader.readFlags(allowed: writesWholeFlag | readsWholeFlag)
-        let writes = try decodeHashes(from: &reader)
-        let reads = try decodeHashes(from: &reader)
+        let writes = try reader.readFixed64LEs()
+        let reads = try reader.readFixed64LEs()
         let group = Group(
             table: table, writesWhole: flags & writesWholeFlag != 0, readsWhole: flags & readsWholeFlag != 0, writes: writes, reads: reads)
         guard group.isNormal else { throw .badValue("footprint") }
         return group
-    }
-
-    private static func decodeHashes(from reader: inout ByteReader) throws(WireError) -> [UInt64] {
-        let count = try reader.readCount(minimumBytes: 8)
-        var hashes: [UInt64] = []
-        hashes.reserveCapacity(count)
-        for _ in 0..<count { hashes.append(try reader.readFixed64LE()) }
-        return hashes
     }
 }
 
@@ -98,7 +88,7 @@ extension Footprint {
     /// Whether this is the form that is encoded.
     public var isNormal: Bool {
         if everything { return groups.isEmpty }
-        return groups.allSatisfy(\.isNormal) && zip(groups, groups.dropFirst()).allSatisfy { $0.table < $1.table }
+        return groups.allSatisfy { $0.isNormal } && zip(groups, groups.dropFirst()).allSatisfy { $0.table < $1.table }
     }
 
     /// How many hashes the footprint holds.

@@ -1,7 +1,7 @@
 public import AnnalsCore
 import AnnalsWire
 import Foundation
-import GRDB
+public import GRDB
 
 extension Store {
     /// Turns a snapshot file into a store that is a replica at the snapshot's position.

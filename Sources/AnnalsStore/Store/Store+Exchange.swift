@@ -71,7 +71,10 @@ extension Store {
     }
 
     /// A managed step with the connection's triggers and foreign keys off, as applying needs them.
-    func merging<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (Database, ManagedStep) throws -> T) async throws -> T {
+    /// Without `commits` everything is undone at the end, and only the outcome stays.
+    func merging<T: Sendable>(
+        _ operation: String, commits: Bool = true, _ body: @escaping @Sendable (Database, ManagedStep) throws -> T
+    ) async throws -> T {
         let configuration = configuration
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
@@ -81,7 +84,7 @@ extension Store {
                     var result: T?
                     try db.inTransaction(.immediate) {
                         result = try body(db, ManagedStep(db: db, configuration: configuration))
-                        return .commit
+                        return commits ? .commit : .rollback
                     }
                     guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }
                     return result

@@ -1,0 +1,120 @@
+internal import AnnalsCore
+internal import AnnalsWire
+
+/// The relay's judgement of pushes to one space: rules 10, 11 and 13 of the merge, without input or output.
+///
+/// It is given batches and answers with decisions; whoever holds it stores what it accepted. What it accepts it counts
+/// as stored at once, since the next push of the same commit is judged against it. Should the commit fail, this value
+/// is out of step with the log: throw it away and load another.
+///
+/// The order of the checks matters. What is already in the log comes before all that could refuse it, so that a retry
+/// always learns its positions; and a transaction refused as stale is stale for ever (bases stay, the log only grows,
+/// footprints are only dropped), so that its author may rewrite it without fear of a late copy (rule 16).
+struct Certifier: Sendable {
+    let lineage: Lineage
+    private(set) var head: Position
+    private var index: CertificationIndex
+    private var turns: Turns
+    private var replicas: [ReplicaID: LastAccepted] = [:]
+
+    /// What became of a batch.
+    struct Verdict: Hashable, Sendable {
+        /// Positions of the transactions that the log held before: the batch's first ones.
+        var known: [Position] = []
+        /// Transactions of the batch accepted now: those after the known ones.
+        var accepted = 0
+        /// Where the first of those goes.
+        var firstPosition = Position.zero
+        var outcome = PushAnswer.Outcome.accepted
+        /// The base of the transaction at which it stopped; nil when it did not stop.
+        var stoppedBase: Position?
+
+        var positions: [Position] { known + (0..<accepted).map { firstPosition.advanced(by: $0) } }
+    }
+
+    /// A transaction that the log holds.
+    struct Accepted: Hashable, Sendable {
+        var digest: Digest
+        var position: Position
+    }
+
+    /// `loadedFrom`: the entries after this position will be recalled; older bases are stale.
+    init(lineage: Lineage, head: Position, loadedFrom: Position, limits: RelayLogLimits) {
+        self.lineage = lineage
+        self.head = head
+        index = CertificationIndex(maximumHashes: limits.hashesPerSpace, floor: loadedFrom)
+        turns = Turns(limits: limits)
+    }
+
+    /// Records an entry of the log, in the order of positions, when the space is loaded.
+    mutating func recall(_ footprint: Footprint, replica: ReplicaID, position: Position) {
+        index.record(footprint, replica: replica, position: position)
+    }
+
+    /// What is known of a replica's last accepted transaction; nil when it has not been asked from the log yet.
+    func last(of replica: ReplicaID) -> LastAccepted? {
+        replicas[replica]
+    }
+
+    mutating func setLast(_ last: LastAccepted, of replica: ReplicaID) {
+        replicas[replica] = last
+    }
+
+    /// Judges a batch whose replica's last transaction is set.
+    ///
+    /// `now` is in monotonic milliseconds. `accepted` finds the replica's transaction with this counter in the log; nil
+    /// where the log no longer has it.
+    mutating func certify(_ batch: BatchHeader, now: Int64, accepted: (Counter) throws -> Accepted?) rethrows -> Verdict {
+        var verdict = Verdict()
+        var last = replicas[batch.replica] ?? .none
+        turns.use(by: batch.replica)
+        for (number, certificate) in batch.certificates.enumerated() {
+            let counter = batch.counter(of: number)
+            let outcome: PushAnswer.Outcome
+            if batch.lineage != lineage || certificate.base > head {
+                outcome = .wentBack
+            } else if counter <= last.counter {
+                // A counter whose entry was purged cannot be compared; only a copy of the store would still send it.
+                if let known = try accepted(counter), known.digest == certificate.digest {
+                    verdict.known.append(known.position)
+                    continue
+                }
+                outcome = .identityConflict
+            } else {
+                let follows = counter == last.counter.next && batch.previousDigest(of: number) == last.digest
+                outcome = follows ? judge(certificate, of: batch.replica, now: now) : .gap
+            }
+            guard outcome == .accepted else {
+                verdict.outcome = outcome
+                verdict.stoppedBase = certificate.base
+                break
+            }
+            head = head.next
+            if verdict.accepted == 0 { verdict.firstPosition = head }
+            verdict.accepted += 1
+            index.record(certificate.footprint, replica: batch.replica, position: head)
+            last = LastAccepted(counter: counter, digest: certificate.digest)
+        }
+        replicas[batch.replica] = last
+        count(verdict, of: batch, now: now)
+        return verdict
+    }
+
+    /// Whether a transaction that is the replica's next may go in.
+    private func judge(_ certificate: Certificate, of replica: ReplicaID, now: Int64) -> PushAnswer.Outcome {
+        if let wait = turns.wait(for: replica, now: now) { return .wait(milliseconds: Int(wait)) }
+        guard certificate.base >= index.floor else { return .stale(at: nil) }
+        if let position = index.conflict(of: certificate.footprint, base: certificate.base, replica: replica) {
+            return .stale(at: position)
+        }
+        return .accepted
+    }
+
+    private mutating func count(_ verdict: Verdict, of batch: BatchHeader, now: Int64) {
+        if verdict.accepted > 0 { turns.noteAccepted(batch.replica) }
+        if case .stale = verdict.outcome {
+            let refused = batch.certificates[verdict.known.count + verdict.accepted]
+            turns.noteStale(batch.replica, isUrgent: refused.footprint.everything, now: now)
+        }
+    }
+}

@@ -1,0 +1,163 @@
+internal import AnnalsCore
+internal import Foundation
+internal import Synchronization
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// A failed call of the operating system: what was tried and errno.
+struct SystemCallError: Error, CustomStringConvertible {
+    let call: String
+    let number: Int32
+
+    init(_ call: String, number: Int32 = errno) {
+        self.call = call
+        self.number = number
+    }
+
+    var isDiskFull: Bool { number == ENOSPC || number == EDQUOT }
+    var description: String { "\(call): \(String(cString: strerror(number)))" }
+}
+
+/// Files and directories whose existence must survive a loss of power.
+///
+/// A file's fsync says nothing about its name: the directory that holds the name needs its own.
+enum DurableFiles {
+    /// Creates the directory, readable by its owner only, with those above it, and makes their names durable.
+    static func createDirectory(_ path: String) throws {
+        var missing: [String] = []
+        var current = (path as NSString).standardizingPath
+        while !current.isEmpty, current != "/", !FileManager.default.fileExists(atPath: current) {
+            missing.append(current)
+            current = (current as NSString).deletingLastPathComponent
+        }
+        for directory in missing.reversed() {
+            guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw SystemCallError("mkdir") }
+            let parent = (directory as NSString).deletingLastPathComponent
+            try synchronizeDirectory(parent.isEmpty ? "." : parent)
+        }
+    }
+
+    static func synchronizeDirectory(_ path: String) throws {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw SystemCallError("open directory") }
+        defer { systemClose(descriptor) }
+        guard fsync(descriptor) == 0 else { throw SystemCallError("fsync directory") }
+    }
+}
+
+extension DurableFiles {
+    /// Gives a file another name in one step; whoever looks finds the old or the new content, never half.
+    static func rename(_ path: String, to other: String) throws {
+        guard Foundation.rename(path, other) == 0 else { throw SystemCallError("rename") }
+    }
+
+    /// Removes a file if it is there.
+    static func remove(_ path: String) {
+        unlink(path)
+    }
+}
+
+/// An open file, closed when nobody refers to it any more.
+final class DurableFile: Sendable {
+    let path: String
+    private let descriptor: Mutex<Int32>
+
+    /// A new file that only its owner may read.
+    init(creating path: String) throws {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw SystemCallError("create") }
+        self.path = path
+        self.descriptor = Mutex(descriptor)
+    }
+
+    init(reading path: String) throws {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw SystemCallError("open") }
+        self.path = path
+        self.descriptor = Mutex(descriptor)
+    }
+
+    deinit { close() }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws {
+        try descriptor.withLock { descriptor in
+            var rest = bytes
+            while let start = rest.baseAddress, !rest.isEmpty {
+                let count = systemWrite(descriptor, start, rest.count)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { throw SystemCallError("write") }
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            }
+        }
+    }
+
+    func read(at offset: Int64, count: Int) throws -> [UInt8] {
+        try descriptor.withLock { descriptor in
+            try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+                while filled < count {
+                    let start = UnsafeMutableRawPointer(buffer.baseAddress.map { $0 + filled })
+                    let got = pread(descriptor, start, count - filled, off_t(offset) + off_t(filled))
+                    if got < 0, errno == EINTR { continue }
+                    guard got >= 0 else { throw SystemCallError("read") }
+                    if got == 0 { return }
+                    filled += got
+                }
+            }
+        }
+    }
+
+    func synchronize() throws {
+        try descriptor.withLock { guard fsync($0) == 0 else { throw SystemCallError("fsync") } }
+    }
+
+    func close() {
+        descriptor.withLock { descriptor in
+            if descriptor >= 0 { systemClose(descriptor) }
+            descriptor = -1
+        }
+    }
+}
+
+private func systemWrite(_ descriptor: Int32, _ start: UnsafeRawPointer, _ count: Int) -> Int {
+    write(descriptor, start, count)
+}
+
+private func systemClose(_ descriptor: Int32) {
+    close(descriptor)
+}
+
+/// An exclusive lock on a file, held until it is released: two relays never serve one data directory.
+final class DirectoryLock: Sendable {
+    private let descriptor: Mutex<Int32>
+
+    /// Throws `SystemCallError` with EWOULDBLOCK when another process holds the lock.
+    init(path: String) throws {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw SystemCallError("open lock file") }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let error = SystemCallError("flock")
+            systemClose(descriptor)
+            throw error
+        }
+        self.descriptor = Mutex(descriptor)
+    }
+
+    deinit { release() }
+
+    func release() {
+        descriptor.withLock { descriptor in
+            if descriptor >= 0 { systemClose(descriptor) }
+            descriptor = -1
+        }
+    }
+
+    static func isHeldElsewhere(_ error: any Error) -> Bool {
+        (error as? SystemCallError)?.number == EWOULDBLOCK
+    }
+}

@@ -1,0 +1,39 @@
+/// What the log refuses to exceed, by name. The defaults suit one machine with a few gigabytes of memory.
+package struct RelayLogLimits: Sendable, Hashable {
+    /// Pushes that wait for the writer; one more is answered as overloaded.
+    package var pendingPushes = 4096
+    /// Bytes of batches that wait for the writer.
+    package var pendingBytes = 256 << 20
+    /// Pushes that share one commit, and so one fsync.
+    package var groupPushes = 512
+    /// Bytes of batches that share one commit. A single larger batch has a commit of its own.
+    package var groupBytes = 16 << 20
+    /// Footprint hashes kept per space; a base older than they reach is answered as stale.
+    package var hashesPerSpace = 262_144
+    /// Spaces whose footprints are kept in memory; the one unused for longest makes room.
+    package var residentSpaces = 64
+    /// Requests that wait for a head to move, event streams among them.
+    package var waiters = 20_000
+    /// Stale answers in a row after which a replica gets the turn (rule 13).
+    package var staleAnswersBeforeTurn = 3
+    /// How long a turn lasts at most.
+    package var turnMilliseconds: Int64 = 2000
+    /// The longest time that a *wait* answer names: the turn mostly ends with its holder's push, long before its time.
+    package var waitHintMilliseconds: Int64 = 50
+    /// Replicas per space whose stale answers are counted.
+    package var replicasCounted = 4096
+    /// Connections that read.
+    package var readers = 4
+    /// Replicas whose positions are remembered until the next commit or interval.
+    package var unsavedSightings = 10_000
+    /// How old a remembered position may become before it is written.
+    package var sightingMilliseconds: Int64 = 10_000
+    /// Characters of a replica's display name; longer ones are cut.
+    package var nameCharacters = 128
+    /// Bytes of one snapshot.
+    package var snapshotBytes: Int64 = 64 << 30
+    /// Snapshot uploads under way at once.
+    package var snapshotUploads = 16
+
+    package init() {}
+}

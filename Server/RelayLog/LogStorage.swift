@@ -1,0 +1,253 @@
+internal import AnnalsCore
+internal import Foundation
+internal import GRDB
+
+/// All SQL of spaces, logs and replicas. It stores and finds; what may be appended is the certifier's business.
+///
+/// The log's unit is the *run*: the transactions of one batch that were accepted in one commit, which therefore have
+/// consecutive counters and consecutive positions. One row per run holds the batch's bytes once; digest and base of
+/// each transaction are in the batch's clear part, so they are not stored again. A push of ten thousand transactions
+/// costs one row, and a retry, the only reader of old digests, parses one header.
+enum LogStorage {
+    static let schema = """
+        CREATE TABLE annals_spaces(
+            id INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            lineage BLOB NOT NULL,
+            head INTEGER NOT NULL DEFAULT 0,
+            horizon INTEGER NOT NULL DEFAULT 0,
+            created INTEGER NOT NULL
+        ) STRICT;
+
+        -- counter and digest are of the last accepted transaction; position is the newest the replica has acknowledged.
+        CREATE TABLE annals_replicas(
+            id INTEGER PRIMARY KEY,
+            space INTEGER NOT NULL REFERENCES annals_spaces(id),
+            replica BLOB NOT NULL,
+            name TEXT NOT NULL DEFAULT '',
+            counter INTEGER NOT NULL DEFAULT 0,
+            digest BLOB NOT NULL,
+            position INTEGER NOT NULL DEFAULT 0,
+            seen INTEGER NOT NULL,
+            UNIQUE (space, replica)
+        ) STRICT;
+
+        CREATE TABLE annals_runs(
+            id INTEGER PRIMARY KEY,
+            space INTEGER NOT NULL REFERENCES annals_spaces(id),
+            position INTEGER NOT NULL,
+            count INTEGER NOT NULL,
+            first_index INTEGER NOT NULL,
+            replica INTEGER NOT NULL REFERENCES annals_replicas(id),
+            counter INTEGER NOT NULL,
+            received INTEGER NOT NULL,
+            batch BLOB NOT NULL,
+            UNIQUE (space, position),
+            UNIQUE (replica, counter)
+        ) STRICT;
+
+        CREATE TABLE annals_snapshots(
+            space INTEGER PRIMARY KEY REFERENCES annals_spaces(id),
+            position INTEGER NOT NULL,
+            bytes INTEGER NOT NULL,
+            digest BLOB NOT NULL,
+            file TEXT NOT NULL,
+            created INTEGER NOT NULL
+        ) STRICT;
+        """
+
+    struct Space: Sendable, Hashable {
+        var id: Int64
+        var lineage: Lineage
+        var head: Position
+        /// The log begins after this position.
+        var horizon: Position
+    }
+
+    struct Replica: Sendable, Hashable {
+        var id: Int64
+        var last: LastAccepted
+    }
+
+    /// Consecutive transactions of one batch at consecutive positions.
+    struct Run: Sendable {
+        var firstPosition: Position
+        var count: Int
+        /// Which transaction of the batch is the run's first.
+        var firstIndex: Int
+        var received: Int64
+        var batch: [UInt8]
+
+        var lastPosition: Position { firstPosition.advanced(by: count - 1) }
+    }
+
+    // MARK: Spaces
+
+    static func space(_ name: SpaceName, in db: Database) throws -> Space? {
+        let statement = try db.cachedStatement(sql: "SELECT id, lineage, head, horizon FROM annals_spaces WHERE name = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [name.description]) else { return nil }
+        guard let lineage = Lineage(bytes: row["lineage"] as Data) else { throw RelayLogError.storage("a space's lineage is damaged") }
+        return Space(id: row["id"], lineage: lineage, head: Position(row["head"]), horizon: Position(row["horizon"]))
+    }
+
+    static func createSpace(_ name: SpaceName, lineage: Lineage, at now: Int64, in db: Database) throws {
+        try db.execute(
+            sql: "INSERT INTO annals_spaces(name, lineage, created) VALUES (?, ?, ?)",
+            arguments: [name.description, Data(lineage.bytes), now])
+    }
+
+    static func names(in db: Database) throws -> [SpaceName] {
+        try String.fetchAll(db, sql: "SELECT name FROM annals_spaces ORDER BY name").compactMap { SpaceName($0) }
+    }
+
+    static func setHead(_ head: Position, of space: Int64, in db: Database) throws {
+        try db.cachedStatement(sql: "UPDATE annals_spaces SET head = ? WHERE id = ?").execute(arguments: [head.rawValue, space])
+    }
+
+    // MARK: Replicas
+
+    static func replica(_ replica: ReplicaID, of space: Int64, in db: Database) throws -> Replica? {
+        let statement = try db.cachedStatement(sql: "SELECT id, counter, digest FROM annals_replicas WHERE space = ? AND replica = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [space, Data(replica.bytes)]) else { return nil }
+        guard let digest = Digest(bytes: [UInt8](row["digest"] as Data)) else {
+            throw RelayLogError.storage("a replica's digest is damaged")
+        }
+        return Replica(id: row["id"], last: LastAccepted(counter: Counter(row["counter"]), digest: digest))
+    }
+
+    /// Notes what the replica has pushed last, making its row where it is new, and returns the row's number.
+    static func setLast(_ last: LastAccepted, of replica: ReplicaID, in space: Int64, at now: Int64, db: Database) throws -> Int64 {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO annals_replicas(space, replica, counter, digest, seen) VALUES (?, ?, ?, ?, ?)
+                ON CONFLICT (space, replica) DO UPDATE SET counter = excluded.counter, digest = excluded.digest,
+                    seen = max(seen, excluded.seen)
+                RETURNING id
+                """)
+        let arguments: StatementArguments = [space, Data(replica.bytes), last.counter.rawValue, Data(last.digest.bytes), now]
+        guard let id = try Int64.fetchOne(statement, arguments: arguments) else { throw RelayLogError.storage("no replica's row") }
+        return id
+    }
+
+    /// The same where the row's number is known.
+    static func setLast(_ last: LastAccepted, ofReplica id: Int64, at now: Int64, db: Database) throws {
+        try db.cachedStatement(sql: "UPDATE annals_replicas SET counter = ?, digest = ?, seen = max(seen, ?) WHERE id = ?")
+            .execute(arguments: [last.counter.rawValue, Data(last.digest.bytes), now, id])
+    }
+
+    /// Notes that a replica was there; its position only rises.
+    static func saveSighting(_ sighting: Sighting, of replica: ReplicaID, in space: SpaceName, db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO annals_replicas(space, replica, name, digest, position, seen)
+                SELECT id, ?, ?, ?, min(?, head), ? FROM annals_spaces WHERE name = ?
+                ON CONFLICT (space, replica) DO UPDATE SET position = max(position, excluded.position),
+                    seen = max(seen, excluded.seen), name = coalesce(nullif(excluded.name, ''), name)
+                """)
+        try statement.execute(arguments: [
+            Data(replica.bytes), sighting.name, Data(Digest.zero.bytes), sighting.position.rawValue, sighting.time, space.description,
+        ])
+    }
+
+    static func replicas(of space: Int64, in db: Database) throws -> [ReplicaRecord] {
+        let sql = "SELECT replica, name, counter, position, seen FROM annals_replicas WHERE space = ? ORDER BY replica"
+        return try Row.fetchAll(db, sql: sql, arguments: [space]).compactMap { row in
+            guard let replica = ReplicaID(bytes: row["replica"] as Data) else { return nil }
+            return ReplicaRecord(
+                replica: replica, name: row["name"], counter: Counter(row["counter"]), position: Position(row["position"]),
+                lastSeen: row["seen"])
+        }
+    }
+
+    // MARK: Runs
+
+    static func append(_ run: Run, counter: Counter, replica: Int64, to space: Int64, db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO annals_runs(space, position, count, first_index, replica, counter, received, batch)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        try statement.execute(arguments: [
+            space, run.firstPosition.rawValue, run.count, run.firstIndex, replica, counter.rawValue, run.received, Data(run.batch),
+        ])
+    }
+
+    /// The run that holds a replica's transaction, with the counter of its first; nil where the log no longer has it.
+    static func run(of replica: Int64, holding counter: Counter, in db: Database) throws -> (run: Run, firstCounter: Counter)? {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT position, count, first_index, received, batch, counter FROM annals_runs
+                WHERE replica = ? AND counter <= ? ORDER BY counter DESC LIMIT 1
+                """)
+        guard let row = try Row.fetchOne(statement, arguments: [replica, counter.rawValue]) else { return nil }
+        let first: Int64 = row["counter"]
+        let count: Int64 = row["count"]
+        return counter.rawValue - first < count ? (run(row), Counter(first)) : nil
+    }
+
+    /// The runs that hold what follows `after`, up to about `byteLimit` of batches but at least one, oldest first.
+    static func runs(of space: Int64, after: Position, byteLimit: Int, in db: Database) throws -> [Run] {
+        // The run that `after` lies in may hold later positions too.
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT position, count, first_index, received, length(batch) AS length, batch FROM annals_runs
+                WHERE space = ?1 AND position >= coalesce(
+                    (SELECT CASE WHEN position + count - 1 > ?2 THEN position ELSE position + count END
+                     FROM annals_runs WHERE space = ?1 AND position <= ?2 ORDER BY position DESC LIMIT 1), ?2 + 1)
+                ORDER BY position
+                """)
+        let rows = try Row.fetchCursor(statement, arguments: [space, after.rawValue])
+        var runs: [Run] = []
+        var bytes = 0
+        while let row = try rows.next() {
+            // SQLite knows a blob's length without reading it.
+            let length: Int = row["length"]
+            if !runs.isEmpty, bytes + length > byteLimit { break }
+            runs.append(run(row))
+            bytes += length
+        }
+        return runs
+    }
+
+    /// Calls `visit` with the runs from the newest back, until it returns false.
+    static func visitNewestRuns(of space: Int64, in db: Database, _ visit: (Run) throws -> Bool) throws {
+        let rows = try Row.fetchCursor(
+            db,
+            sql: "SELECT position, count, first_index, received, batch FROM annals_runs WHERE space = ? ORDER BY position DESC",
+            arguments: [space])
+        while let row = try rows.next(), try visit(run(row)) {}
+    }
+
+    private static func run(_ row: Row) -> Run {
+        Run(
+            firstPosition: Position(row["position"]), count: row["count"], firstIndex: row["first_index"], received: row["received"],
+            batch: [UInt8](row["batch"] as Data))
+    }
+
+    // MARK: Snapshots
+
+    static func snapshot(of space: Int64, in db: Database) throws -> SnapshotRecord? {
+        let sql = "SELECT position, bytes, digest, file FROM annals_snapshots WHERE space = ?"
+        guard let row = try Row.fetchOne(db, sql: sql, arguments: [space]) else { return nil }
+        guard let digest = Digest(bytes: [UInt8](row["digest"] as Data)) else {
+            throw RelayLogError.storage("a snapshot's digest is damaged")
+        }
+        return SnapshotRecord(position: Position(row["position"]), byteCount: row["bytes"], digest: digest, file: row["file"])
+    }
+
+    static func setSnapshot(_ snapshot: SnapshotRecord, of space: Int64, at now: Int64, in db: Database) throws {
+        try db.execute(
+            sql: """
+                INSERT INTO annals_snapshots(space, position, bytes, digest, file, created) VALUES (?, ?, ?, ?, ?, ?)
+                ON CONFLICT (space) DO UPDATE SET position = excluded.position, bytes = excluded.bytes,
+                    digest = excluded.digest, file = excluded.file, created = excluded.created
+                """,
+            arguments: [
+                space, snapshot.position.rawValue, snapshot.byteCount, Data(snapshot.digest.bytes), snapshot.file, now,
+            ])
+    }
+
+    static func snapshotFiles(in db: Database) throws -> [String] {
+        try String.fetchAll(db, sql: "SELECT file FROM annals_snapshots")
+    }
+}

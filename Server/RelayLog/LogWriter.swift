@@ -1,0 +1,272 @@
+internal import AnnalsCore
+internal import AnnalsWire
+internal import GRDB
+internal import Logging
+internal import Synchronization
+
+/// The one writer of the log, with group commit: pushes queue up while a commit is under way, and the next commit takes
+/// them all, of whatever spaces, with one fsync. Each is answered after it.
+///
+/// It runs on the database's own serial queue and needs no task: a client that goes away cancels nothing that others
+/// share. The queue is bounded; beyond it a push is refused as overloaded before anything is done.
+final class LogWriter: Sendable {
+    struct Push: Sendable {
+        var space: SpaceName
+        var header: BatchHeader
+        var batch: [UInt8]
+    }
+
+    /// What is known of a push once it is committed.
+    struct Committed: Sendable {
+        var verdict: Certifier.Verdict
+        var lineage: Lineage
+        var head: Position
+        var receivedAt: Int64
+    }
+
+    private struct Pending {
+        let push: Push
+        let continuation: CheckedContinuation<Committed, any Error>
+    }
+
+    private struct Queue {
+        var pending: [Pending] = []
+        var bytes = 0
+        var isScheduled = false
+        var isClosed = false
+    }
+
+    private let database: RelayDatabase
+    private let watch: HeadWatch
+    private let limits: RelayLogLimits
+    private let clock: RelayClock
+    private let logger: Logger
+    private let queue = Mutex(Queue())
+    /// Only ever taken on the database's writing queue, so nobody waits for it.
+    private let spaces = Mutex(LoadedSpaces())
+    private let groups = Mutex(0)
+
+    init(database: RelayDatabase, watch: HeadWatch, limits: RelayLogLimits, clock: RelayClock, logger: Logger) {
+        self.database = database
+        self.watch = watch
+        self.limits = limits
+        self.clock = clock
+        self.logger = logger
+    }
+
+    /// Commits that carried pushes, since the start.
+    var commitCount: Int { groups.withLock { $0 } }
+
+    /// Certifies and stores a push; returns when its commit is durable.
+    ///
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.overloaded`, `.closing`, `.diskFull` or `.storage`.
+    func push(_ push: Push) async throws -> Committed {
+        try await withCheckedThrowingContinuation { continuation in
+            enqueue(Pending(push: push, continuation: continuation))
+        }
+    }
+
+    /// Refuses pushes from now on. Those accepted into the queue before are still committed.
+    func close() {
+        queue.withLock { $0.isClosed = true }
+    }
+
+    /// Pushes that wait for their commit to begin.
+    var pendingCount: Int { queue.withLock { $0.pending.count } }
+
+    /// Whether pushes are queued or being committed.
+    var isBusy: Bool { queue.withLock { $0.isScheduled } }
+
+    // MARK: The queue
+
+    private func enqueue(_ pending: Pending) {
+        let size = pending.push.batch.count
+        let (refusal, schedules) = queue.withLock { queue -> (RelayLogError?, Bool) in
+            if queue.isClosed { return (.closing, false) }
+            let isFull = queue.pending.count >= limits.pendingPushes || queue.bytes + size > limits.pendingBytes
+            if isFull, !queue.pending.isEmpty { return (.overloaded(retryAfterSeconds: 1), false) }
+            queue.pending.append(pending)
+            queue.bytes += size
+            let schedules = !queue.isScheduled
+            queue.isScheduled = true
+            return (nil, schedules)
+        }
+        if let refusal { pending.continuation.resume(throwing: refusal) }
+        if schedules { schedule() }
+    }
+
+    private func schedule() {
+        database.pool.asyncWriteWithoutTransaction { db in self.commitNextGroup(db) }
+    }
+
+    private func commitNextGroup(_ db: Database) {
+        let group = takeGroup()
+        let outcomes = commit(group.map(\.push), db)
+        for (pending, outcome) in zip(group, outcomes) {
+            if case .success(let committed) = outcome, committed.verdict.accepted > 0 {
+                watch.publish(committed.head, of: pending.push.space)
+            }
+        }
+        for (pending, outcome) in zip(group, outcomes) { pending.continuation.resume(with: outcome.mapError { $0 }) }
+        let goesOn = queue.withLock { queue in
+            queue.isScheduled = !queue.pending.isEmpty
+            return queue.isScheduled
+        }
+        // Scheduled anew instead of looping, so that other writes have their turn.
+        if goesOn { schedule() }
+    }
+
+    private func takeGroup() -> [Pending] {
+        queue.withLock { queue in
+            var bytes = 0
+            var count = 0
+            for pending in queue.pending.prefix(limits.groupPushes) {
+                if count > 0, bytes + pending.push.batch.count > limits.groupBytes { break }
+                bytes += pending.push.batch.count
+                count += 1
+            }
+            let group = Array(queue.pending.prefix(count))
+            queue.pending.removeFirst(count)
+            queue.bytes -= bytes
+            return group
+        }
+    }
+
+    // MARK: The commit
+
+    /// One transaction for all. If it fails, each is tried alone, so that one bad push fails alone.
+    private func commit(_ pushes: [Push], _ db: Database) -> [Result<Committed, RelayLogError>] {
+        do {
+            let outcomes = try spaces.withLock { spaces in
+                try commit(pushes, spaces: &spaces, db)
+            }
+            groups.withLock { $0 += 1 }
+            return outcomes
+        } catch {
+            // What was judged in memory did not happen: forget it, the next push loads the log's state.
+            spaces.withLock { spaces in
+                for push in pushes { spaces.forget(push.space) }
+            }
+            guard pushes.count == 1 else { return pushes.flatMap { commit([$0], db) } }
+            let failure = RelayLogError.wrapping(error)
+            logger.error("push failed", metadata: ["space": "\(pushes[0].space)", "reason": "\(failure)"])
+            return [.failure(failure)]
+        }
+    }
+
+    private func commit(
+        _ pushes: [Push], spaces: inout LoadedSpaces, _ db: Database
+    ) throws -> [Result<Committed, RelayLogError>] {
+        var outcomes: [Result<Committed, RelayLogError>] = []
+        try db.inTransaction(.immediate) {
+            var grown: [SpaceName: (id: Int64, head: Position)] = [:]
+            for push in pushes {
+                guard var space = try spaces.take(push.space, loadedFrom: db, limits: limits, logger: logger) else {
+                    outcomes.append(.failure(.spaceNotFound))
+                    continue
+                }
+                let committed = try write(push, to: &space, db)
+                if committed.verdict.accepted > 0 { grown[push.space] = (space.id, committed.head) }
+                spaces.putBack(space, as: push.space, limit: limits.residentSpaces)
+                outcomes.append(.success(committed))
+            }
+            for space in grown.values { try LogStorage.setHead(space.head, of: space.id, in: db) }
+            return .commit
+        }
+        return outcomes
+    }
+
+    private func write(_ push: Push, to space: inout LoadedSpace, _ db: Database) throws -> Committed {
+        let replica = push.header.replica
+        if space.certifier.last(of: replica) == nil {
+            let stored = try LogStorage.replica(replica, of: space.id, in: db)
+            space.replicas[replica] = stored?.id
+            space.certifier.setLast(stored?.last ?? .none, of: replica)
+        }
+        var finder = AcceptedFinder(replica: space.replicas[replica], db: db)
+        let verdict = try space.certifier.certify(push.header, now: clock.monotonic()) { try finder.find($0) }
+        let receivedAt = clock.wall()
+        if verdict.accepted > 0 {
+            try append(push, verdict, to: &space, at: receivedAt, db)
+        }
+        return Committed(verdict: verdict, lineage: space.certifier.lineage, head: space.certifier.head, receivedAt: receivedAt)
+    }
+
+    private func append(
+        _ push: Push, _ verdict: Certifier.Verdict, to space: inout LoadedSpace, at receivedAt: Int64, _ db: Database
+    ) throws {
+        let replica = push.header.replica
+        let last = space.certifier.last(of: replica) ?? .none
+        let row: Int64
+        if let known = space.replicas[replica] {
+            row = known
+            try LogStorage.setLast(last, ofReplica: row, at: receivedAt, db: db)
+        } else {
+            row = try LogStorage.setLast(last, of: replica, in: space.id, at: receivedAt, db: db)
+            space.replicas[replica] = row
+        }
+        let run = LogStorage.Run(
+            firstPosition: verdict.firstPosition, count: verdict.accepted, firstIndex: verdict.known.count, received: receivedAt,
+            batch: push.batch)
+        let counter = push.header.counter(of: verdict.known.count)
+        try LogStorage.append(run, counter: counter, replica: row, to: space.id, db: db)
+    }
+}
+
+/// Finds a replica's transactions in the log. A batch sent again asks for one after another, so the run found last is
+/// kept: its header is parsed once.
+private struct AcceptedFinder {
+    let replica: Int64?
+    let db: Database
+    private var found: (run: LogStorage.Run, firstCounter: Counter, header: BatchHeader)?
+
+    init(replica: Int64?, db: Database) {
+        self.replica = replica
+        self.db = db
+    }
+
+    mutating func find(_ counter: Counter) throws -> Certifier.Accepted? {
+        if let accepted = accepted(counter) { return accepted }
+        guard let replica, let (run, firstCounter) = try LogStorage.run(of: replica, holding: counter, in: db) else { return nil }
+        found = (run, firstCounter, try run.header())
+        return accepted(counter)
+    }
+
+    private func accepted(_ counter: Counter) -> Certifier.Accepted? {
+        guard let found else { return nil }
+        let offset = counter.rawValue - found.firstCounter.rawValue
+        guard offset >= 0, offset < Int64(found.run.count) else { return nil }
+        return Certifier.Accepted(
+            digest: found.header.certificates[found.run.firstIndex + Int(offset)].digest,
+            position: found.run.firstPosition.advanced(by: Int(offset)))
+    }
+}
+
+/// The spaces in memory, of which the one unused for longest makes room for another.
+private struct LoadedSpaces: Sendable {
+    private var spaces: [SpaceName: LoadedSpace] = [:]
+    private var uses = 0
+
+    /// Takes the space out, so that changing it copies nothing. nil when there is no such space.
+    mutating func take(
+        _ name: SpaceName, loadedFrom db: Database, limits: RelayLogLimits, logger: Logger
+    ) throws -> LoadedSpace? {
+        if let space = spaces.removeValue(forKey: name) { return space }
+        return try LoadedSpace.load(name, from: db, limits: limits) { position in
+            logger.error("a stored batch is damaged", metadata: ["space": "\(name)", "position": "\(position)"])
+        }
+    }
+
+    mutating func putBack(_ space: LoadedSpace, as name: SpaceName, limit: Int) {
+        uses += 1
+        spaces[name] = space
+        spaces[name]?.lastUse = uses
+        if spaces.count > limit, let oldest = spaces.min(by: { $0.value.lastUse < $1.value.lastUse })?.key {
+            spaces[oldest] = nil
+        }
+    }
+
+    mutating func forget(_ name: SpaceName) {
+        spaces[name] = nil
+    }
+}

@@ -1,0 +1,24 @@
+package import AnnalsCore
+
+/// Why the log did not do what was asked. Definite answers to a push are not errors: see `PushResult`.
+package enum RelayLogError: Error, Sendable {
+    case spaceNotFound
+    case spaceExists
+    /// The log after the asked position is gone; the oldest position that one can ask from.
+    case expired(horizon: Position)
+    /// The asked position lies beyond the head, or the lineage is another: one of the two saw a log that this is not.
+    case wentBack(head: Position)
+    /// Too much is waiting already.
+    case overloaded(retryAfterSeconds: Int)
+    /// The relay is stopping.
+    case closing
+    case noSnapshot
+    /// A snapshot of a later position is there already.
+    case snapshotSuperseded(by: Position)
+    /// The snapshot's bytes are not those that its digest names.
+    case snapshotDigestMismatch
+    case snapshotTooLarge(limit: Int64)
+    case diskFull
+    /// The storage failed in another way; the operator's log has the reason.
+    case storage(String)
+}

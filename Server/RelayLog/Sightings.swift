@@ -1,0 +1,39 @@
+internal import AnnalsCore
+
+/// Who was there and how far it had come, remembered until it is worth a write.
+///
+/// A pull changes nothing but this, and a durable write for each would cost more than the pull. What a crash forgets is
+/// harmless: a replica then counts as further behind than it is until its next request.
+struct Sightings: Sendable {
+    struct Key: Hashable, Sendable {
+        var space: SpaceName
+        var replica: ReplicaID
+    }
+
+    private var unsaved: [Key: Sighting] = [:]
+    private var lastSaved: Int64
+
+    init(now: Int64) {
+        lastSaved = now
+    }
+
+    /// Adds a sighting; true when it is time to save. `now` is monotonic.
+    mutating func note(_ sighting: Sighting, of key: Key, now: Int64, limits: RelayLogLimits) -> Bool {
+        if var known = unsaved[key] {
+            known.position = max(known.position, sighting.position)
+            known.time = max(known.time, sighting.time)
+            if !sighting.name.isEmpty { known.name = sighting.name }
+            unsaved[key] = known
+        } else {
+            unsaved[key] = sighting
+        }
+        return unsaved.count >= limits.unsavedSightings || now - lastSaved >= limits.sightingMilliseconds
+    }
+
+    /// What is unsaved, which thereby counts as saved.
+    mutating func take(now: Int64) -> [Key: Sighting] {
+        defer { unsaved = [:] }
+        lastSaved = now
+        return unsaved
+    }
+}

@@ -1,0 +1,203 @@
+package import AnnalsCore
+internal import Foundation
+internal import GRDB
+internal import Synchronization
+
+/// What a token allows in its spaces; each scope contains those before it.
+package enum TokenScope: String, Sendable, Hashable, CaseIterable, Comparable {
+    /// Describe, pull, watch, take snapshots.
+    case read
+    /// Also create the space, push and upload snapshots.
+    case write
+    /// Also what changes a space for everybody.
+    case admin
+
+    private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+
+    package static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
+}
+
+/// What a presented token turned out to allow.
+package struct TokenGrant: Sendable, Hashable {
+    package var id: Int64
+    /// nil: all spaces.
+    package var space: SpaceName?
+    package var scope: TokenScope
+    /// Milliseconds since 1970; nil: never.
+    package var expires: Int64?
+
+    package init(id: Int64, space: SpaceName?, scope: TokenScope, expires: Int64?) {
+        self.id = id
+        self.space = space
+        self.scope = scope
+        self.expires = expires
+    }
+
+    package func allows(_ needed: TokenScope, in space: SpaceName) -> Bool {
+        (self.space == nil || self.space == space) && scope >= needed
+    }
+}
+
+/// A token as the operator sees it: all but the secret, of which only the SHA-256 is stored.
+package struct TokenRecord: Sendable, Hashable {
+    package var id: Int64
+    package var label: String
+    package var space: SpaceName?
+    package var scope: TokenScope
+    /// Milliseconds since 1970, as the two that follow.
+    package var created: Int64
+    package var expires: Int64?
+    package var revoked: Int64?
+}
+
+/// Bearer tokens: `ann_` and 32 random bytes in base64url, shown once.
+///
+/// Only the SHA-256 is stored. That is enough for secrets of 256 random bits: there is nothing to guess, so a slow hash
+/// would only slow the relay. The look-up goes by the hash, and the hashes are then compared in constant time.
+package final class TokenStore: Sendable {
+    private let database: RelayDatabase
+    private let clock: RelayClock
+    private let cache = Mutex<[Digest: Cached]>([:])
+
+    private struct Cached {
+        var outcome: Outcome
+        var until: Int64
+    }
+
+    package enum Outcome: Sendable, Hashable {
+        case granted(TokenGrant)
+        case expired
+        case unknown
+    }
+
+    /// For how long a verified token is believed without asking the database: a token that another process revokes is
+    /// refused after at most so long.
+    static let cacheMilliseconds: Int64 = 1000
+    static let cachedTokens = 4096
+    static let prefix = "ann_"
+    static let secretByteCount = 32
+    /// Anything longer than this is no token of ours; it is not even hashed.
+    static let maximumLength = 256
+
+    static let schema = """
+        CREATE TABLE annals_tokens(
+            id INTEGER PRIMARY KEY,
+            hash BLOB NOT NULL UNIQUE,
+            label TEXT NOT NULL,
+            space TEXT,
+            scope TEXT NOT NULL,
+            created INTEGER NOT NULL,
+            expires INTEGER,
+            revoked INTEGER
+        ) STRICT;
+        """
+
+    package init(database: RelayDatabase, clock: RelayClock = .system) {
+        self.database = database
+        self.clock = clock
+    }
+
+    /// Makes a token and returns the secret, which nobody can read again, with its record.
+    ///
+    /// `space` nil means all spaces; `lifetimeMilliseconds` nil means for ever.
+    package func create(
+        label: String = "", space: SpaceName? = nil, scope: TokenScope, lifetimeMilliseconds: Int64? = nil
+    ) async throws -> (secret: String, record: TokenRecord) {
+        var generator = SystemRandomNumberGenerator()
+        let secret = Self.prefix + Base64URL.encode((0..<Self.secretByteCount).map { _ in UInt8.random(in: 0...255, using: &generator) })
+        let hash = Self.hash(secret)
+        let created = clock.wall()
+        let expires = lifetimeMilliseconds.map { created.addingReportingOverflow($0) }.map { $0.overflow ? Int64.max : $0.partialValue }
+        let id = try await database.pool.write { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO annals_tokens(hash, label, space, scope, created, expires) VALUES (?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [Data(hash.bytes), label, space?.description, scope.rawValue, created, expires])
+            return db.lastInsertedRowID
+        }
+        let record = TokenRecord(id: id, label: label, space: space, scope: scope, created: created, expires: expires, revoked: nil)
+        return (secret, record)
+    }
+
+    /// What the presented secret allows now.
+    package func verify(_ secret: String) async throws -> Outcome {
+        guard secret.utf8.count <= Self.maximumLength, secret.hasPrefix(Self.prefix) else { return .unknown }
+        let hash = Self.hash(secret)
+        let now = clock.monotonic()
+        if let cached = cache.withLock({ $0[hash] }), cached.until > now { return aged(cached.outcome) }
+        let outcome = try await lookUp(hash)
+        if case .granted = outcome {
+            cache.withLock { cache in
+                if cache.count >= Self.cachedTokens { cache.removeAll(keepingCapacity: true) }
+                cache[hash] = Cached(outcome: outcome, until: now + Self.cacheMilliseconds)
+            }
+        }
+        return aged(outcome)
+    }
+
+    package func list() async throws -> [TokenRecord] {
+        try await database.pool.read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM annals_tokens ORDER BY id").compactMap(Self.record)
+        }
+    }
+
+    /// Ends a token at once in this process, within `cacheMilliseconds` in others. False when there is none with this
+    /// number that was not revoked before.
+    package func revoke(_ id: Int64) async throws -> Bool {
+        let now = clock.wall()
+        let count = try await database.pool.write { db in
+            try db.execute(sql: "UPDATE annals_tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", arguments: [now, id])
+            return db.changesCount
+        }
+        cache.withLock { $0.removeAll() }
+        return count > 0
+    }
+
+    private func lookUp(_ hash: Digest) async throws -> Outcome {
+        try await database.pool.read { db in
+            let sql = "SELECT * FROM annals_tokens WHERE hash = ? AND revoked IS NULL"
+            guard let row = try Row.fetchOne(db, sql: sql, arguments: [Data(hash.bytes)]), let record = Self.record(row),
+                Self.isEqual(hash.bytes, [UInt8](row["hash"] as Data))
+            else { return .unknown }
+            return .granted(TokenGrant(id: record.id, space: record.space, scope: record.scope, expires: record.expires))
+        }
+    }
+
+    private func aged(_ outcome: Outcome) -> Outcome {
+        if case .granted(let grant) = outcome, let expires = grant.expires, expires <= clock.wall() { .expired } else { outcome }
+    }
+
+    /// nil for a row that names a scope or space this program does not know: it then grants nothing.
+    private static func record(_ row: Row) -> TokenRecord? {
+        guard let scope = TokenScope(rawValue: row["scope"]) else { return nil }
+        let spaceText: String? = row["space"]
+        let space = spaceText.flatMap { SpaceName($0) }
+        guard (spaceText == nil) == (space == nil) else { return nil }
+        return TokenRecord(
+            id: row["id"], label: row["label"], space: space, scope: scope, created: row["created"], expires: row["expires"],
+            revoked: row["revoked"])
+    }
+
+    private static func hash(_ secret: String) -> Digest {
+        Digest.sha256(Array(secret.utf8)[...])
+    }
+
+    /// Takes equally long wherever the two differ.
+    static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        guard left.count == right.count else { return false }
+        var difference: UInt8 = 0
+        for (one, other) in zip(left, right) { difference |= one ^ other }
+        return difference == 0
+    }
+}
+
+/// Base64 with `-` and `_`, without padding (RFC 4648, section 5).
+enum Base64URL {
+    static func encode(_ bytes: [UInt8]) -> String {
+        Data(bytes).base64EncodedString()
+            .replacingOccurrences(of: "+", with: "-")
+            .replacingOccurrences(of: "/", with: "_")
+            .replacingOccurrences(of: "=", with: "")
+    }
+}

@@ -1,0 +1,138 @@
+import AnnalsCore
+import AnnalsWire
+import Foundation
+import RelayTestSupport
+import Testing
+
+@testable import RelayLog
+
+@Suite struct SnapshotStoreTests {
+    let directory: TemporaryDirectory
+    let log: RelayLog
+    let lineage: Lineage
+
+    init() async throws {
+        directory = try TemporaryDirectory()
+        log = try RelayLog(directory: directory.path, logger: .silent)
+        lineage = try await log.createSpace(.shop).lineage
+        var replica = TestReplica(1)
+        for _ in 0..<3 {
+            let batch = replica.batch(lineage, base: .zero, .writing(1))
+            _ = try await log.push(batch)
+            replica.accept(batch)
+        }
+    }
+
+    func upload(_ content: String, position: Int64, digest: Digest? = nil) async throws -> SnapshotRecord {
+        let upload = try await log.snapshots.begin(.shop, position: Position(position))
+        let bytes = Array(content.utf8)
+        for start in stride(from: 0, to: bytes.count, by: 5) { try await upload.write(Array(bytes[start..<min(start + 5, bytes.count)])) }
+        return try await upload.finish(digest: digest ?? .sha256(bytes[...]))
+    }
+
+    func content() async throws -> String {
+        let file = try await log.snapshots.open(.shop)
+        return String(decoding: try await file.read(at: 0, count: 10_000), as: UTF8.self)
+    }
+
+    func fails(_ isExpected: @escaping (RelayLogError) -> Bool, _ body: () async throws -> Void) async {
+        await #expect { try await body() } throws: { ($0 as? RelayLogError).map(isExpected) ?? false }
+    }
+
+    @Test func `a snapshot is served as it came, with its position and digest`() async throws {
+        let record = try await upload("all the rows", position: 2)
+        #expect(record.position == Position(2) && record.byteCount == 12)
+        #expect(try await content() == "all the rows")
+        let described = try #require(try await log.describe(.shop).snapshot)
+        #expect(described == .init(position: Position(2), bytes: 12, digest: Digest.sha256(Array("all the rows".utf8)[...]).description))
+        let file = try await log.snapshots.open(.shop)
+        #expect(try await file.read(at: 4, count: 3) == Array("the".utf8))
+        #expect(try await file.read(at: 10, count: 100) == Array("ws".utf8))
+        #expect(try await file.read(at: 100, count: 10).isEmpty)
+    }
+
+    @Test func `a newer one takes its place, and whoever reads the older reads on`() async throws {
+        _ = try await upload("old", position: 1)
+        let old = try await log.snapshots.open(.shop)
+        _ = try await upload("new", position: 3)
+        #expect(try await content() == "new")
+        #expect(try await old.read(at: 0, count: 10) == Array("old".utf8))
+        #expect(try directory.files(in: "snapshots").count == 1)
+        await fails({ if case .snapshotSuperseded(Position(3)) = $0 { true } else { false } }) { _ = try await upload("late", position: 2) }
+    }
+
+    @Test func `the same position again replaces, also with the same bytes`() async throws {
+        _ = try await upload("one", position: 2)
+        _ = try await upload("one", position: 2)
+        #expect(try await content() == "one")
+        _ = try await upload("two", position: 2)
+        #expect(try await content() == "two")
+        #expect(try directory.files(in: "snapshots").count == 1)
+    }
+
+    @Test func `an upload overtaken by a newer one is refused at its end`() async throws {
+        let slow = try await log.snapshots.begin(.shop, position: Position(1))
+        _ = try await upload("quick", position: 3)
+        await fails({ if case .snapshotSuperseded = $0 { true } else { false } }) {
+            _ = try await slow.finish(digest: .sha256([]))
+        }
+        #expect(try await content() == "quick")
+        #expect(try directory.files(in: "snapshots").count == 1)
+    }
+
+    @Test func `bytes that do not match their digest leave nothing`() async throws {
+        await fails({ if case .snapshotDigestMismatch = $0 { true } else { false } }) {
+            _ = try await upload("damaged", position: 1, digest: .zero)
+        }
+        #expect(try directory.files(in: "snapshots").isEmpty)
+        await fails({ if case .noSnapshot = $0 { true } else { false } }) { _ = try await content() }
+    }
+
+    @Test func `an abandoned upload leaves nothing, and can be abandoned twice`() async throws {
+        let upload = try await log.snapshots.begin(.shop, position: .zero)
+        try await upload.write([1, 2, 3])
+        await upload.abandon()
+        await upload.abandon()
+        #expect(try directory.files(in: "snapshots").isEmpty)
+    }
+
+    @Test func `a position beyond the head, another lineage and an unknown space are refused before the first byte`() async throws {
+        await fails({ if case .wentBack(Position(3)) = $0 { true } else { false } }) { _ = try await upload("x", position: 4) }
+        await fails({ if case .wentBack = $0 { true } else { false } }) {
+            _ = try await log.snapshots.begin(.shop, position: .zero, lineage: .random())
+        }
+        await fails({ if case .spaceNotFound = $0 { true } else { false } }) {
+            _ = try await log.snapshots.begin(.other, position: .zero)
+        }
+        await fails({ if case .spaceNotFound = $0 { true } else { false } }) { _ = try await log.snapshots.open(.other) }
+    }
+
+    @Test func `size and number of uploads are limited`() async throws {
+        await log.close()
+        var limits = RelayLogLimits()
+        limits.snapshotBytes = 10
+        limits.snapshotUploads = 1
+        let log = try RelayLog(directory: directory.path, limits: limits, logger: .silent)
+        let upload = try await log.snapshots.begin(.shop, position: .zero)
+        await fails({ if case .overloaded = $0 { true } else { false } }) { _ = try await log.snapshots.begin(.shop, position: .zero) }
+        await fails({ if case .snapshotTooLarge(10) = $0 { true } else { false } }) {
+            try await upload.write([UInt8](repeating: 0, count: 11))
+        }
+        await upload.abandon()
+        await (try await log.snapshots.begin(.shop, position: .zero)).abandon()
+        await log.close()
+    }
+
+    @Test func `what a killed relay left unfinished is removed at the next start, what is recorded stays`() async throws {
+        _ = try await upload("kept", position: 1)
+        let unfinished = try await log.snapshots.begin(.shop, position: Position(2))
+        try await unfinished.write([1])
+        try Data("renamed, not recorded".utf8).write(to: URL(fileURLWithPath: directory.path + "/snapshots/1-2-abc.zst"))
+        await log.close()
+        let reopened = try RelayLog(directory: directory.path, logger: .silent)
+        #expect(try directory.files(in: "snapshots").count == 1)
+        let file = try await reopened.snapshots.open(.shop)
+        #expect(try await file.read(at: 0, count: 10) == Array("kept".utf8))
+        await reopened.close()
+    }
+}

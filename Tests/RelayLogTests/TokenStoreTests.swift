@@ -1,0 +1,112 @@
+import AnnalsCore
+import GRDB
+import RelayTestSupport
+import Testing
+
+@testable import RelayLog
+
+@Suite struct TokenStoreTests {
+    let directory: TemporaryDirectory
+    let clock = TestClock()
+    let database: RelayDatabase
+    let tokens: TokenStore
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        database = try RelayDatabase(directory: directory.path)
+        tokens = TokenStore(database: database, clock: clock.clock)
+    }
+
+    func grant(_ secret: String) async throws -> TokenGrant? {
+        if case .granted(let grant) = try await tokens.verify(secret) { grant } else { nil }
+    }
+
+    @Test func `a token is ann_ and 32 random bytes`() async throws {
+        let (one, _) = try await tokens.create(scope: .read)
+        let (two, _) = try await tokens.create(scope: .read)
+        #expect(one != two && one.hasPrefix("ann_") && one.utf8.count == 4 + 43)
+        #expect(one.dropFirst(4).allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_") })
+    }
+
+    @Test func `only its hash is stored`() async throws {
+        let (secret, _) = try await tokens.create(label: "till", scope: .read)
+        let stored = try await database.pool.read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM annals_tokens").map { "\($0)" }.joined()
+        }
+        #expect(!stored.contains(secret) && !stored.contains(secret.dropFirst(4)) && stored.contains("till"))
+    }
+
+    @Test func `it grants its scope and those below, in its space or in all`() async throws {
+        let (all, _) = try await tokens.create(scope: .admin)
+        let (one, _) = try await tokens.create(space: .shop, scope: .write)
+        let everywhere = try #require(try await grant(all))
+        let shop = try #require(try await grant(one))
+        #expect(everywhere.allows(.admin, in: .other) && everywhere.allows(.read, in: .shop))
+        #expect(shop.allows(.read, in: .shop) && shop.allows(.write, in: .shop) && !shop.allows(.admin, in: .shop))
+        #expect(!shop.allows(.read, in: .other))
+    }
+
+    @Test func `what is not a token grants nothing`() async throws {
+        let (secret, _) = try await tokens.create(scope: .admin)
+        let long = String(repeating: "a", count: 9999)
+        for wrong in ["", "ann_", "ann_x", String(secret.dropLast()), secret + "A", secret.lowercased(), long] {
+            #expect(try await tokens.verify(wrong) == .unknown)
+        }
+    }
+
+    @Test func `it ends at its time, also when it was believed a moment before`() async throws {
+        let (secret, record) = try await tokens.create(scope: .read, lifetimeMilliseconds: 500)
+        #expect(record.expires == clock.now + 500)
+        #expect(try await grant(secret) != nil)
+        clock.advance(milliseconds: 499)
+        #expect(try await grant(secret) != nil)
+        clock.advance(milliseconds: 1)
+        #expect(try await tokens.verify(secret) == .expired)
+    }
+
+    @Test func `a life beyond all numbers is for ever`() async throws {
+        let (secret, _) = try await tokens.create(scope: .read, lifetimeMilliseconds: .max)
+        #expect(try await grant(secret) != nil)
+    }
+
+    @Test func `revoked here it ends at once, elsewhere within a second`() async throws {
+        let (secret, record) = try await tokens.create(scope: .read)
+        let elsewhere = TokenStore(database: try RelayDatabase(directory: directory.path), clock: clock.clock)
+        #expect(try await elsewhere.verify(secret) != .unknown)
+        #expect(try await grant(secret) != nil)
+        #expect(try await tokens.revoke(record.id))
+        #expect(try await tokens.verify(secret) == .unknown)
+        clock.advance(milliseconds: TokenStore.cacheMilliseconds)
+        #expect(try await elsewhere.verify(secret) == .unknown)
+        #expect(try await tokens.revoke(record.id) == false)
+        #expect(try await tokens.revoke(12345) == false)
+    }
+
+    @Test func `the list shows all but the secrets`() async throws {
+        _ = try await tokens.create(label: "till", space: .shop, scope: .write, lifetimeMilliseconds: 1000)
+        let (_, second) = try await tokens.create(scope: .admin)
+        _ = try await tokens.revoke(second.id)
+        let list = try await tokens.list()
+        #expect(list.map(\.label) == ["till", ""])
+        #expect(list.map(\.space) == [.shop, nil])
+        #expect(list.map(\.scope) == [.write, .admin])
+        #expect(list.map(\.expires) == [clock.now + 1000, nil])
+        #expect(list.map(\.revoked) == [nil, clock.now])
+    }
+
+    @Test func `a row that this program does not understand grants nothing`() async throws {
+        let (one, _) = try await tokens.create(scope: .read)
+        let (two, _) = try await tokens.create(space: .shop, scope: .read)
+        try await database.pool.write { db in
+            try db.execute(sql: "UPDATE annals_tokens SET scope = 'emperor' WHERE id = 1")
+            try db.execute(sql: "UPDATE annals_tokens SET space = 'no such/name' WHERE id = 2")
+        }
+        #expect(try await tokens.verify(one) == .unknown)
+        #expect(try await tokens.verify(two) == .unknown)
+    }
+
+    @Test func `bytes are equal or not, whatever their length`() {
+        #expect(TokenStore.isEqual([1, 2], [1, 2]))
+        #expect(!TokenStore.isEqual([1, 2], [1, 3]) && !TokenStore.isEqual([1], [1, 2]) && TokenStore.isEqual([], []))
+    }
+}

@@ -1,0 +1,120 @@
+package import AnnalsCore
+package import AnnalsWire
+
+/// A batch made byte by byte, with whatever certificates a test wants. The payload is noise: a relay must not care.
+package struct TestBatch: Sendable {
+    package struct Transaction: Sendable {
+        package var base: Position
+        package var digest: Digest
+        package var footprint: Footprint
+
+        package init(base: Position, digest: Digest, footprint: Footprint) {
+            self.base = base
+            self.digest = digest
+            self.footprint = footprint
+        }
+    }
+
+    package var lineage: Lineage
+    package var replica: ReplicaID
+    package var firstCounter: Counter
+    package var previousDigest: Digest
+    package var transactions: [Transaction]
+    package var payload: [UInt8]
+    package var partNumber = 0
+    package var partCount = 1
+
+    package init(
+        lineage: Lineage, replica: ReplicaID, firstCounter: Counter, previousDigest: Digest, transactions: [Transaction],
+        payload: [UInt8] = [UInt8](repeating: 0x5a, count: 100)
+    ) {
+        self.lineage = lineage
+        self.replica = replica
+        self.firstCounter = firstCounter
+        self.previousDigest = previousDigest
+        self.transactions = transactions
+        self.payload = payload
+    }
+
+    package var bytes: [UInt8] {
+        var writer = ByteWriter()
+        writer.bytes(Array("ANNB".utf8))
+        writer.byte(BatchHeader.currentVersion)
+        writer.byte(Codec.plain.rawValue)
+        writer.fixed64LE(0)
+        writer.identifier(lineage)
+        writer.identifier(replica)
+        writer.varint(UInt64(firstCounter.rawValue))
+        writer.varint(1)
+        writer.varint(partNumber)
+        writer.varint(partCount)
+        writer.varint(transactions.count)
+        writer.digest(previousDigest)
+        for transaction in transactions {
+            writer.position(transaction.base)
+            writer.digest(transaction.digest)
+            writer.lengthPrefixed(transaction.footprint.encode())
+            writer.varint(0)
+        }
+        writer.varint(payload.count)
+        writer.lengthPrefixed(payload)
+        let checksum = Digest.sha256(writer.bytes[...]).bytes[..<8]
+        writer.bytes(checksum)
+        return writer.bytes
+    }
+
+    package func header() throws -> BatchHeader {
+        try BatchHeader.parse(bytes)
+    }
+}
+
+extension Footprint {
+    /// Of one table.
+    package static func writing(_ hashes: UInt64..., reading reads: [UInt64] = [], table: UInt64 = 1) -> Footprint {
+        Footprint(groups: [Group(table: table, writes: Set(hashes).sorted(), reads: Set(reads).sorted())])
+    }
+}
+
+extension Digest {
+    /// Of a number: a digest that tells one test transaction from another.
+    package static func test(_ seed: UInt64) -> Digest {
+        Digest.sha256(withUnsafeBytes(of: seed.littleEndian) { Array($0) }[...])
+    }
+}
+
+/// A replica that numbers and chains its transactions as it must.
+package struct TestReplica: Sendable {
+    package let id: ReplicaID
+    package var counter = Counter.zero
+    package var digest = Digest.zero
+    private var made: UInt64
+
+    package init(_ number: UInt64) {
+        id = ReplicaID(high: 0xA11A15, low: number)
+        made = number << 32
+    }
+
+    /// A batch of transactions that follow upon the last accepted ones; it counts as accepted only by `accept`.
+    package mutating func batch(_ lineage: Lineage, base: Position, _ footprints: Footprint..., payload: [UInt8]? = nil) -> TestBatch {
+        batch(lineage, base: base, footprints: footprints, payload: payload)
+    }
+
+    package mutating func batch(_ lineage: Lineage, base: Position, footprints: [Footprint], payload: [UInt8]? = nil) -> TestBatch {
+        let transactions = footprints.map { footprint in
+            made += 1
+            return TestBatch.Transaction(base: base, digest: .test(made), footprint: footprint)
+        }
+        var batch = TestBatch(
+            lineage: lineage, replica: id, firstCounter: counter.next, previousDigest: digest, transactions: transactions)
+        if let payload { batch.payload = payload }
+        return batch
+    }
+
+    /// Notes that the first `count` transactions of the batch, or all, are in the log.
+    package mutating func accept(_ batch: TestBatch, count: Int? = nil) {
+        let count = count ?? batch.transactions.count
+        guard count > 0 else { return }
+        counter = Counter(batch.firstCounter.rawValue + Int64(count) - 1)
+        digest = batch.transactions[count - 1].digest
+    }
+}

@@ -1,0 +1,64 @@
+package import AnnalsCore
+package import AnnalsWire
+import Foundation
+package import Logging
+package import RelayLog
+import Synchronization
+
+/// A directory that goes away with the test.
+package final class TemporaryDirectory: Sendable {
+    package let path: String
+
+    package init() throws {
+        let url = FileManager.default.temporaryDirectory.appendingPathComponent("annals-relay-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        path = url.path
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    package func files(in folder: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: (path as NSString).appendingPathComponent(folder)).sorted()
+    }
+}
+
+/// A clock that stands until it is turned.
+package final class TestClock: Sendable {
+    private let milliseconds = Mutex<Int64>(1_700_000_000_000)
+
+    package init() {}
+
+    package var now: Int64 { milliseconds.withLock { $0 } }
+
+    package func advance(milliseconds step: Int64) {
+        milliseconds.withLock { $0 += step }
+    }
+
+    package var clock: RelayClock {
+        RelayClock(wall: { self.now }, monotonic: { self.now })
+    }
+}
+
+extension Logger {
+    package static var silent: Logger {
+        Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    }
+}
+
+extension SpaceName {
+    package static let shop = SpaceName(knownGood: "shop")
+    package static let other = SpaceName(knownGood: "other")
+
+    private init(knownGood text: String) {
+        guard let name = SpaceName(text) else { preconditionFailure("not a space's name") }
+        self = name
+    }
+}
+
+extension RelayLog {
+    /// Pushes a batch as a client's request would.
+    package func push(_ batch: TestBatch, to space: SpaceName = .shop) async throws -> PushAnswer {
+        let bytes = batch.bytes
+        return try await push(bytes, header: try BatchHeader.parse(bytes), to: space)
+    }
+}
