@@ -1,4 +1,4 @@
-public import AnnalsCore
+import AnnalsCore
 import Foundation
 import GRDB
 

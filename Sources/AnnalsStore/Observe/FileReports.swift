@@ -8,13 +8,14 @@ import Glibc
 /// The folder is watched and not the files: the -wal file goes with the last connection and the -journal with each
 /// commit, and reports about a folder's files come under one watch whether they existed before or not.
 final class FileReports: Sendable {
-    private let source: any DispatchSourceRead
+    /// Because Dispatch lets its sources be cancelled from any thread, which is all that happens to it after `init`.
+    nonisolated(unsafe) private let source: any DispatchSourceRead
 
     /// nil when the system gives no more watches. `report` is called on a queue of its own, more than once for a commit.
     init?(databasePath: String, report: @escaping @Sendable () -> Void) {
         let url = URL(fileURLWithPath: databasePath).resolvingSymlinksInPath()
         let names = Set(["", "-wal", "-journal"].map { Array((url.lastPathComponent + $0).utf8) })
-        let descriptor = inotify_init1(Int32(bitPattern: UInt32(IN_NONBLOCK.rawValue | IN_CLOEXEC.rawValue)))
+        let descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
         guard descriptor >= 0 else { return nil }
         let mask = UInt32(IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_TO)
         guard inotify_add_watch(descriptor, url.deletingLastPathComponent().path, mask) >= 0 else {
