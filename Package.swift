@@ -9,7 +9,11 @@ let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let hummingbirdTesting = Target.Dependency.product(name: "HummingbirdTesting", package: "hummingbird")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
@@ -32,6 +36,9 @@ let package = Package(
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-crypto", "3.12.3"..<"5.0.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -65,7 +72,10 @@ let package = Package(
             name: "RelayLog", dependencies: ["AnnalsCore", "AnnalsWire", grdb, sqlite, logging], path: "Server/RelayLog",
             swiftSettings: settings),
         .target(
-            name: "Relay", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", hummingbird, lifecycle, logging, metrics],
+            name: "Relay",
+            dependencies: [
+                "AnnalsCore", "AnnalsWire", "RelayLog", httpTypes, hummingbird, lifecycle, logging, metrics, nio, nioHTTPTypes, signals,
+            ],
             path: "Server/Relay", swiftSettings: settings),
 
         // The command line and the test kit.
@@ -90,7 +100,8 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", hummingbird, hummingbirdTesting, lifecycle, logging,
+                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", httpTypes, hummingbird, hummingbirdTesting, lifecycle,
+                logging,
             ],
             swiftSettings: settings),
     ],

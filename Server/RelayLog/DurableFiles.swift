@@ -43,6 +43,17 @@ enum DurableFiles {
         }
     }
 
+    /// Creates an empty file that only its owner may read; false where there is one.
+    static func createIfMissing(_ path: String) throws -> Bool {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            guard errno == EEXIST else { throw SystemCallError("create") }
+            return false
+        }
+        systemClose(descriptor)
+        return true
+    }
+
     static func synchronizeDirectory(_ path: String) throws {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw SystemCallError("open directory") }

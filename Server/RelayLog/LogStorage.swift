@@ -96,8 +96,9 @@ enum LogStorage {
             arguments: [name.description, Data(lineage.bytes), now])
     }
 
-    static func names(in db: Database) throws -> [SpaceName] {
-        try String.fetchAll(db, sql: "SELECT name FROM annals_spaces ORDER BY name").compactMap { SpaceName($0) }
+    static func names(in db: Database, limit: Int = -1) throws -> [SpaceName] {
+        try String.fetchAll(db, sql: "SELECT name FROM annals_spaces ORDER BY name LIMIT ?", arguments: [limit])
+            .compactMap { SpaceName($0) }
     }
 
     static func setHead(_ head: Position, of space: Int64, in db: Database) throws {

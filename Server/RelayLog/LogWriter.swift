@@ -77,6 +77,8 @@ final class LogWriter: Sendable {
     /// Whether pushes are queued or being committed.
     var isBusy: Bool { queue.withLock { $0.isScheduled } }
 
+    var isClosed: Bool { queue.withLock { $0.isClosed } }
+
     // MARK: The queue
 
     private func enqueue(_ pending: Pending) {

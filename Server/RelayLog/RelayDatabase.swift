@@ -24,7 +24,8 @@ package final class RelayDatabase: Sendable {
         let path = (directory as NSString).appendingPathComponent("relay.db")
         do {
             try DurableFiles.createDirectory(directory)
-            let isNew = !FileManager.default.fileExists(atPath: path)
+            // SQLite gives its other files the permissions of this one.
+            let isNew = try DurableFiles.createIfMissing(path)
             pool = try DatabasePool(path: path, configuration: Self.configuration(readers: readers))
             // After opening, since the pool itself sets NORMAL when it turns WAL on.
             try pool.writeWithoutTransaction { db in
@@ -97,8 +98,10 @@ package final class RelayDatabase: Sendable {
         }
     }
 
-    /// Folds the write-ahead log back and closes the connections. Throws what SQLite reports.
+    /// Folds the write-ahead log back, so that the file alone is whole, and closes the connections. Throws what SQLite
+    /// reports.
     package func close() throws {
+        try pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
         try pool.close()
     }
 }

@@ -91,6 +91,12 @@ package final class RelayLog: Sendable {
         try await reading { db in _ = try Self.find(name, lineage: lineage, in: db) }
     }
 
+    /// Throws unless the storage answers and pushes are taken.
+    package func check() async throws {
+        guard !writer.isClosed else { throw RelayLogError.closing }
+        try await reading { db in _ = try LogStorage.names(in: db, limit: 1) }
+    }
+
     // MARK: Push
 
     /// Certifies a batch and appends its longest acceptable prefix; returns when that is durable.

@@ -1,0 +1,97 @@
+internal import AnnalsCore
+internal import AnnalsWire
+internal import HTTPTypes
+internal import Hummingbird
+internal import RelayLog
+
+/// The stream of a space's head, for those who want to know at once.
+///
+/// A stream costs one waiter and one task and was measured at 18 KB. It is not tied to its connection's end, which
+/// would cost 13 KB more: a lost connection shows at the next write, which the heartbeat brings.
+struct EventRoutes: Sendable {
+    let log: RelayLog
+    let limits: RelayLimits
+    let authorizer: Authorizer
+
+    /// GET /v1/spaces/{space}/events: `event: head` whenever the log grows, beginning with the head as it is unless
+    /// Last-Event-ID says that the reader has seen it.
+    func events(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let space = try context.space(for: .read)
+        let lineage = try request.lineage()
+        try await log.require(space, lineage: lineage)
+        let description = try await log.describe(space)
+        let seen = request.headers[.lastEventID].flatMap { Int64($0) }.map { Position($0) }
+        guard log.waiterCount < limits.log.waiters else { throw RelayLogError.overloaded(retryAfterSeconds: limits.heartbeatSeconds) }
+        let stream = HeadStream(
+            log: log, space: space, lineage: description.lineage, head: description.head, seen: seen,
+            heartbeat: .seconds(limits.heartbeatSeconds)
+        ) { [authorizer] in
+            // A token revoked or expired meanwhile ends the stream.
+            (try? await authorizer.access(for: request).allows(.read, in: space)) ?? false
+        }
+        return Response(
+            status: .ok,
+            headers: [.contentType: Endpoints.MediaType.events, .cacheControl: "no-store", .accelBuffering: "no"],
+            body: .init { writer in
+                try await stream.write(to: &writer)
+                try await writer.finish(nil)
+            })
+    }
+}
+
+/// One reader's stream.
+struct HeadStream: Sendable {
+    let log: RelayLog
+    let space: SpaceName
+    let lineage: Lineage
+    /// The head when the stream was asked for.
+    let head: Position
+    /// The head that the reader has seen before.
+    let seen: Position?
+    let heartbeat: Duration
+    let isAllowed: @Sendable () async -> Bool
+
+    init(
+        log: RelayLog, space: SpaceName, lineage: Lineage, head: Position, seen: Position?, heartbeat: Duration,
+        isAllowed: @escaping @Sendable () async -> Bool
+    ) {
+        self.log = log
+        self.space = space
+        self.lineage = lineage
+        self.head = head
+        self.seen = seen
+        self.heartbeat = heartbeat
+        self.isAllowed = isAllowed
+    }
+
+    /// Writes until the relay stops, the reader may no longer read, or its connection fails.
+    func write(to writer: inout any ResponseBodyWriter) async throws {
+        // Something is written at once, so that the reader has its answer's head.
+        try await writer.write(seen == head ? Self.comment : event(head))
+        var told = head
+        do {
+            while true {
+                let now = try await log.head(of: space, after: told, known: told, wait: heartbeat)
+                if now > told {
+                    try await writer.write(event(now))
+                    told = now
+                } else {
+                    guard await isAllowed() else { return }
+                    try await writer.write(Self.comment)
+                }
+            }
+        } catch RelayLogError.closing {
+            return
+        }
+    }
+
+    private static let comment = ByteBuffer(string: ": \n\n")
+
+    private func event(_ head: Position) -> ByteBuffer {
+        var buffer = ByteBuffer(string: "event: \(HeadEvent.name)\nid: \(head)\ndata: ")
+        var data = JSONBody.encode(HeadEvent(head: head, lineage: lineage))
+        buffer.writeBuffer(&data)
+        buffer.writeString("\n\n")
+        return buffer
+    }
+}

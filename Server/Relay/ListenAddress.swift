@@ -1,0 +1,44 @@
+internal import AnnalsCore
+
+/// Where a relay listens: `127.0.0.1:8640`, `[::1]:8640`, `relay.example.org:0`.
+public struct ListenAddress: Sendable, Hashable {
+    /// A name or a literal address, without brackets.
+    public var host: String
+    /// 0 takes a free one.
+    public var port: Int
+
+    public init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// Reads `HOST:PORT`. Throws `AnnalsError` with `.configuration`.
+    public init(_ text: String) throws {
+        let hint = "Write HOST:PORT, as in 127.0.0.1:8640 or [::1]:8640; port 0 takes a free one"
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+            throw AnnalsError(.configuration, operation: "relay", "\"\(text)\" is not an address to listen at", hint: hint)
+        }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") {
+            host = host.dropFirst().dropLast()
+        } else if host.contains(":") {
+            throw AnnalsError(.configuration, operation: "relay", "\"\(text)\" is an IPv6 address without brackets", hint: hint)
+        }
+        guard !host.isEmpty else {
+            throw AnnalsError(.configuration, operation: "relay", "\"\(text)\" names no host", hint: hint)
+        }
+        self.init(host: String(host), port: Int(port))
+    }
+
+    /// Whether only programs on this machine can connect.
+    public var isLoopback: Bool {
+        if host.lowercased() == "localhost" || host == "::1" { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+    }
+
+    /// What a client is given.
+    public var url: String {
+        host.contains(":") ? "http://[\(host)]:\(port)" : "http://\(host):\(port)"
+    }
+}

@@ -1,0 +1,45 @@
+internal import AnnalsCore
+internal import AnnalsWire
+internal import HTTPTypes
+internal import Hummingbird
+internal import RelayLog
+
+/// Pushing batches and pulling the log.
+struct LogRoutes: Sendable {
+    let log: RelayLog
+    let limits: RelayLimits
+    let bodies: BodyReader
+
+    /// POST /v1/spaces/{space}/push: a `PushAnswer`, definite or *wait*; anything else is a problem and no answer.
+    func push(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let space = try context.space(for: .write)
+        try request.requireContentType(Endpoints.MediaType.batch)
+        return try await bodies.withBody(of: request, limit: limits.batch.batchBytes) { batch in
+            let header = try BatchHeader.parse(batch, limits: limits.batch)
+            guard header.partCount == 1 else {
+                throw ProblemResponse(.newerFormat, detail: "This relay takes no transactions in parts", hint: "Update the relay")
+            }
+            let answer = try await log.push(batch, header: header, to: space, as: request.replicaName)
+            return Self.binary(answer.encode(), type: Endpoints.MediaType.answer)
+        }
+    }
+
+    /// GET /v1/spaces/{space}/entries?after=N&limit=BYTES&wait=SECONDS: a `Page`.
+    func entries(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let space = try context.space(for: .read)
+        guard let after = try request.number(Endpoints.Query.after).map({ Position($0) }) else {
+            throw ProblemResponse.badRequest("after is missing", hint: "Name the position to pull after; 0 is the beginning")
+        }
+        let limit = try request.number(Endpoints.Query.limit).map { Int(min($0, Int64(limits.pageBytes))) } ?? WireLimits.pageTargetBytes
+        let wait = try request.number(Endpoints.Query.wait).map { min($0, Int64(limits.waitSeconds)) } ?? 0
+        let (lineage, replica) = (try request.lineage(), try request.replica())
+        let page = try await log.pull(from: space, after: after, byteLimit: limit, lineage: lineage, wait: .seconds(wait))
+        if let replica { log.note(replica, named: request.replicaName, at: after, in: space) }
+        return Self.binary(page.encode(), type: Endpoints.MediaType.page)
+    }
+
+    private static func binary(_ bytes: [UInt8], type: String) -> Response {
+        Response(
+            status: .ok, headers: [.contentType: type, .cacheControl: "no-store"], body: .init(byteBuffer: ByteBuffer(bytes: bytes)))
+    }
+}

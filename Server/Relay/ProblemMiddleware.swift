@@ -1,0 +1,83 @@
+internal import AnnalsWire
+internal import HTTPTypes
+internal import Hummingbird
+internal import Logging
+internal import RelayLog
+
+/// Outermost: every error becomes problem details, every answer carries the request's id, and every request leaves one
+/// line in the log, without bodies, tokens or queries.
+struct ProblemMiddleware: RouterMiddleware {
+    let routes: RouteTable
+
+    func handle(
+        _ request: Request, context: RelayRequestContext, next: (Request, RelayRequestContext) async throws -> Response
+    ) async throws -> Response {
+        let start = ContinuousClock.now
+        var response: Response
+        var reason: String?
+        do {
+            response = try await next(request, context)
+        } catch let failure as BodyFailure {
+            context.logger.info("request broken off", metadata: ["method": "\(request.method)"])
+            throw failure.underlying
+        } catch {
+            let problem = answer(to: error, request: request, context: context)
+            reason = problem.problem.code
+            response = problem.response()
+        }
+        response.headers[.requestID] = context.requestID
+        log(request, response, reason, context, took: ContinuousClock.now - start)
+        return response
+    }
+
+    private func answer(to error: any Error, request: Request, context: RelayRequestContext) -> ProblemResponse {
+        switch error {
+        case let error as ProblemResponse: return error
+        case let error as WireError: return ProblemResponse(error)
+        case let error as RelayLogError:
+            if case .storage(let reason) = error { context.logger.error("storage failed", metadata: ["reason": "\(reason)"]) }
+            return ProblemResponse(error)
+        case is CancellationError: return ProblemResponse(.closing)
+        case let error as any HTTPResponseError where error.status == .notFound:
+            let allowed = routes.methods(at: request.uri.path)
+            return allowed.isEmpty ? ProblemResponse(.notFound) : .methodNotAllowed(allowed)
+        case let error as any HTTPResponseError where error.status.kind == .clientError: return .badRequest(error.status.reasonPhrase)
+        default:
+            context.logger.error("defect", metadata: ["error": "\(String(reflecting: type(of: error)))"])
+            return ProblemResponse(.defect, hint: "The relay's log has the reason under this request's id")
+        }
+    }
+
+    private func log(_ request: Request, _ response: Response, _ reason: String?, _ context: RelayRequestContext, took: Duration) {
+        let level: Logger.Level =
+            switch response.status.kind {
+            case .serverError: .error
+            case .clientError: .info
+            default: .debug
+            }
+        var metadata: Logger.Metadata = [
+            "method": "\(request.method)", "status": "\(response.status.code)", "milliseconds": "\(took / .milliseconds(1))",
+        ]
+        metadata["route"] = context.endpointPath.map { "\($0)" }
+        metadata["space"] = context.parameters.get("space").map { "\($0)" }
+        metadata["code"] = reason.map { "\($0)" }
+        context.logger.log(level: level, "request", metadata: metadata)
+    }
+}
+
+/// Which methods each address knows, for the answer to any other.
+struct RouteTable: Sendable {
+    private var routes: [(components: [Substring], methods: [HTTPRequest.Method])] = []
+
+    mutating func add(_ path: String, _ methods: [HTTPRequest.Method]) {
+        routes.append((path.split(separator: "/"), methods))
+    }
+
+    func methods(at path: String) -> [HTTPRequest.Method] {
+        let components = path.split(separator: "/")
+        return routes.first { route in
+            route.components.count == components.count
+                && zip(route.components, components).allSatisfy { $0.hasPrefix(":") || $0 == $1 }
+        }?.methods ?? []
+    }
+}

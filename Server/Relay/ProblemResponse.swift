@@ -1,0 +1,132 @@
+internal import AnnalsCore
+internal import AnnalsWire
+internal import Foundation
+internal import HTTPTypes
+internal import Hummingbird
+internal import RelayLog
+
+/// A problem together with the headers that go with it: what handlers throw.
+struct ProblemResponse: Error {
+    var problem: Problem
+    var headers: HTTPFields = [:]
+    /// The space that exists already, told along with that problem.
+    var space: SpaceDescription?
+
+    init(_ problem: Problem, headers: HTTPFields = [:], space: SpaceDescription? = nil) {
+        self.problem = problem
+        self.headers = headers
+        self.space = space
+    }
+
+    init(_ code: Problem.Code, detail: String? = nil, hint: String? = nil, headers: HTTPFields = [:]) {
+        self.init(Problem(code, detail: detail, hint: hint), headers: headers)
+    }
+
+    static func badRequest(_ detail: String, hint: String? = nil) -> ProblemResponse {
+        ProblemResponse(.badRequest, detail: detail, hint: hint)
+    }
+
+    static func unavailable(_ detail: String, retryAfterSeconds: Int) -> ProblemResponse {
+        ProblemResponse(.unavailable, detail: detail, hint: "Try again", headers: [.retryAfter: String(retryAfterSeconds)])
+    }
+
+    static func methodNotAllowed(_ allowed: [HTTPRequest.Method]) -> ProblemResponse {
+        ProblemResponse(.methodNotAllowed, headers: [.allow: allowed.map(\.rawValue).joined(separator: ", ")])
+    }
+
+    static func unsupportedMediaType(expected: String) -> ProblemResponse {
+        ProblemResponse(
+            Problem(
+                type: "urn:annals:problem:unsupported-media-type", title: "The body is of a type that is not taken here", status: 415,
+                code: "unsupported-media-type", hint: "Send Content-Type: \(expected)"))
+    }
+
+    func response() -> Response {
+        var headers = headers
+        headers[.contentType] = Endpoints.MediaType.problem
+        headers[.cacheControl] = "no-store"
+        return Response(
+            status: HTTPResponse.Status(code: problem.status), headers: headers,
+            body: .init(byteBuffer: JSONBody.encode(Body(problem: problem, space: space))))
+    }
+
+    /// The problem's members with the description among them.
+    private struct Body: Encodable {
+        var problem: Problem
+        var space: SpaceDescription?
+
+        enum Key: CodingKey {
+            case space
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            try problem.encode(to: encoder)
+            var container = encoder.container(keyedBy: Key.self)
+            try container.encodeIfPresent(space, forKey: .space)
+        }
+    }
+}
+
+/// JSON with members in a fixed order.
+enum JSONBody {
+    static func encode(_ value: some Encodable) -> ByteBuffer {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Only values of our own come here, and none of them can fail to encode.
+        return ByteBuffer(bytes: (try? encoder.encode(value)) ?? Data("{}".utf8))
+    }
+
+    static func response(_ value: some Encodable, status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) -> Response {
+        var headers = headers
+        headers[.contentType] = Endpoints.MediaType.json
+        headers[.cacheControl] = "no-store"
+        return Response(status: status, headers: headers, body: .init(byteBuffer: encode(value)))
+    }
+}
+
+extension ProblemResponse {
+    /// The answer to an error of the log.
+    init(_ error: RelayLogError) {
+        switch error {
+        case .spaceNotFound:
+            self.init(.spaceNotFound, hint: "Create it with PUT, or check its name")
+        case .spaceExists:
+            self.init(.spaceExists)
+        case .expired(let horizon):
+            self.init(
+                .expired, detail: "The log is kept after position \(horizon)", hint: "Take the snapshot and lay the outbox on top of it")
+        case .wentBack(let head):
+            self.init(
+                .wentBack, detail: "The log's head is \(head), of this lineage",
+                hint: "The relay may have been restored from a backup; ask its operator")
+        case .overloaded(let seconds):
+            self = .unavailable("Too much is waiting already", retryAfterSeconds: seconds)
+        case .closing:
+            self = .unavailable("The relay is stopping", retryAfterSeconds: 1)
+        case .noSnapshot:
+            self.init(.noSnapshot, hint: "Pull the log from its beginning")
+        case .snapshotSuperseded(let position):
+            self.init(
+                Problem(
+                    type: "urn:annals:problem:snapshot-superseded", title: "A later snapshot is there already", status: 409,
+                    code: "snapshot-superseded", detail: "It holds position \(position)"))
+        case .snapshotDigestMismatch:
+            self.init(.badDigest, hint: "Send the snapshot again")
+        case .snapshotTooLarge(let limit):
+            self.init(.tooLarge, detail: "Snapshots may have \(limit) bytes")
+        case .diskFull:
+            self.init(.storageFull, hint: "Tell the relay's operator")
+        case .storage:
+            self.init(.defect, detail: "The storage failed", hint: "The relay's log has the reason under this request's id")
+        }
+    }
+
+    /// The answer to bytes that are not a batch that this relay takes.
+    init(_ error: WireError) {
+        switch error {
+        case .newerVersion: self.init(.newerFormat, detail: error.description, hint: "Update the relay")
+        case .tooLarge: self.init(.tooLarge, detail: error.description, hint: "Send less at once")
+        default: self.init(.corruptBatch, detail: error.description, hint: "Send it again; nothing was stored")
+        }
+    }
+}

@@ -1,0 +1,114 @@
+internal import AnnalsCore
+internal import AnnalsWire
+internal import HTTPTypes
+internal import Foundation
+internal import Hummingbird
+internal import Logging
+internal import RelayLog
+
+/// What goes along with one request.
+struct RelayRequestContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    var access = Access.none
+    /// Names the request in the answer and in the log.
+    let requestID: String
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+        // Hummingbird keeps its id in the logger only, where a handler without metadata loses it.
+        requestID = source.logger[metadataKey: "hb.request.id"].map { "\($0)" } ?? RequestID().description
+    }
+
+    /// What the request's sender may do.
+    enum Access: Sendable {
+        case none
+        /// The relay serves everybody.
+        case everything
+        case token(TokenGrant)
+
+        func allows(_ scope: TokenScope, in space: SpaceName) -> Bool {
+            switch self {
+            case .none: false
+            case .everything: true
+            case .token(let grant): grant.allows(scope, in: space)
+            }
+        }
+    }
+
+    /// The space of the address, if the sender may do this with it.
+    ///
+    /// A space that is forbidden and one that does not exist are answered alike, before anything is looked up.
+    func space(for scope: TokenScope) throws -> SpaceName {
+        guard let name = parameters.get("space").flatMap({ SpaceName($0) }) else {
+            throw ProblemResponse.badRequest(
+                "That is not a space's name", hint: "Names have 1 to 64 letters, digits, dots, underscores and hyphens")
+        }
+        guard access.allows(scope, in: name) else {
+            throw ProblemResponse(
+                .notPermitted, detail: "This needs \(scope.rawValue) in the space \(name)", hint: "Ask the relay's operator for a token")
+        }
+        return name
+    }
+}
+
+extension HTTPField.Name {
+    // Constants of ours, all of them valid names.
+    static let lineage = HTTPField.Name(Endpoints.Header.lineage)!
+    static let replica = HTTPField.Name(Endpoints.Header.replica)!
+    static let replicaName = HTTPField.Name(Endpoints.Header.name)!
+    static let digest = HTTPField.Name(Endpoints.Header.digest)!
+    static let position = HTTPField.Name(Endpoints.Header.position)!
+    static let requestID = HTTPField.Name("X-Request-ID")!
+    static let lastEventID = HTTPField.Name("Last-Event-ID")!
+    static let accelBuffering = HTTPField.Name("X-Accel-Buffering")!
+}
+
+extension Request {
+    /// The lineage that the sender knows, if it says one.
+    func lineage() throws -> Lineage? {
+        try identifier(.lineage)
+    }
+
+    /// The replica that asks, if it says so.
+    func replica() throws -> ReplicaID? {
+        try identifier(.replica)
+    }
+
+    /// What the replica calls itself.
+    var replicaName: String? {
+        guard let name = headers[.replicaName]?.removingPercentEncoding else { return nil }
+        return String(String.UnicodeScalarView(name.unicodeScalars.filter { $0.properties.generalCategory != .control }))
+    }
+
+    private func identifier<Kind>(_ name: HTTPField.Name) throws -> Identifier<Kind>? {
+        guard let text = headers[name] else { return nil }
+        guard let identifier = Identifier<Kind>(text) else {
+            throw ProblemResponse.badRequest("The header \(name.canonicalName) is not a UUID")
+        }
+        return identifier
+    }
+
+    /// A whole number that is not negative, from the query; nil where it is not there.
+    func number(_ name: String) throws -> Int64? {
+        guard let text = uri.queryParameters.get(name) else { return nil }
+        guard let number = Int64(text), number >= 0, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            throw ProblemResponse.badRequest("\(name) is not a whole number from 0 on")
+        }
+        return number
+    }
+
+    /// Refuses a body of another type.
+    func requireContentType(_ expected: String) throws {
+        let type = headers[.contentType]?.prefix { $0 != ";" }
+        guard let type, String(type).lowercased().filter({ $0 != " " }) == expected else {
+            throw ProblemResponse.unsupportedMediaType(expected: expected)
+        }
+    }
+
+    /// The body's length if it is announced. Throws 413 where it is beyond the limit.
+    func announcedLength(limit: Int64) throws -> Int64? {
+        guard let text = headers[.contentLength], let length = Int64(text) else { return nil }
+        guard length <= limit else { throw ProblemResponse(.tooLarge, detail: "Bodies may have \(limit) bytes here") }
+        return length
+    }
+}

@@ -1,0 +1,122 @@
+internal import AnnalsCore
+internal import Dispatch
+internal import Foundation
+internal import Hummingbird
+public import Logging
+internal import NIOCore
+internal import RelayLog
+public import ServiceLifecycle
+internal import Synchronization
+internal import UnixSignals
+
+/// A relay in this process: orders, certifies and keeps the batches of many spaces, and hands them out.
+///
+///     let server = try RelayServer(configuration: configuration, logger: logger) { address in
+///         print("listening on \(address.url)")
+///     }
+///     try await server.runUntilSignal()
+///
+/// As a `Service` it ends when its group is told to stop: it takes no new connections, ends event streams and waiting
+/// pulls, finishes the answers under way, and closes its files. What it acknowledged was durable before.
+public struct RelayServer: Service {
+    private let configuration: RelayConfiguration
+    private let logger: Logger
+    private let onListening: @Sendable (ListenAddress) -> Void
+
+    /// Throws `AnnalsError` with `.configuration` where the configuration opens the relay by accident or cannot work.
+    ///
+    /// `onListening` is called once, when clients can connect, with the port that was bound.
+    public init(
+        configuration: RelayConfiguration, logger: Logger, onListening: @escaping @Sendable (ListenAddress) -> Void = { _ in }
+    ) throws {
+        try configuration.validate()
+        self.configuration = configuration
+        self.logger = logger
+        self.onListening = onListening
+    }
+
+    /// Serves until SIGTERM or SIGINT. Throws what `run` throws.
+    public func runUntilSignal() async throws {
+        let group = ServiceGroup(
+            configuration: .init(services: [self], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        try await group.run()
+    }
+
+    /// Serves until the group that runs this service is told to stop, or the task is cancelled.
+    ///
+    /// Throws `AnnalsError`: what opening the data directory throws, and `.configuration` where the address cannot be
+    /// listened at.
+    public func run() async throws {
+        Self.raiseFileLimit()
+        let log = try RelayLog(directory: configuration.dataDirectory, limits: configuration.limits.log, logger: logger)
+        let isListening = Atomic(false)
+        do {
+            try await serve(log) { isListening.store(true, ordering: .relaxed) }
+        } catch {
+            await log.close()
+            guard !isListening.load(ordering: .relaxed), !(error is CancellationError) else { throw error }
+            throw AnnalsError(
+                .configuration, operation: "relay",
+                "cannot listen at \(configuration.address.host):\(configuration.address.port): \(error)",
+                hint: "Is another program listening there? Port 0 takes a free one", underlying: error)
+        }
+        await log.close()
+    }
+
+    private func serve(_ log: RelayLog, onListening noteListening: @escaping @Sendable () -> Void) async throws {
+        let application = application(log, onListening: noteListening)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                try await withGracefulShutdownHandler {
+                    try await application.run()
+                } onGracefulShutdown: {
+                    log.endWaits()
+                }
+            }
+            // Whoever does not take his answer in time does not keep the relay from stopping.
+            group.addTask { [seconds = configuration.limits.shutdownSeconds] in
+                try await gracefulShutdown()
+                try await Task.sleep(for: .seconds(seconds))
+            }
+            defer { group.cancelAll() }
+            try await group.next()
+        }
+    }
+
+    private func application(
+        _ log: RelayLog, onListening noteListening: @escaping @Sendable () -> Void
+    ) -> Application<RouterResponder<RelayRequestContext>> {
+        let limits = configuration.limits
+        let address = configuration.address
+        return Application(
+            responder: Routes.responder(log: log, configuration: configuration),
+            server: .http1(
+                configuration: .init(
+                    additionalChannelHandlers: [ContinueHandler()], idleTimeout: .seconds(Int64(limits.idleSeconds)),
+                    httpDecoderConfiguration: .init(
+                        maxHeaderFieldSize: limits.headerBytes, maxHeaderListSize: limits.headerBytes, maxHeaderFieldCount: 100))),
+            configuration: ApplicationConfiguration(
+                address: .hostname(address.host, port: address.port), backlog: limits.backlog,
+                availableConnectionsDelegate: .maximum(limits.connections, logger: logger)),
+            onServerRunning: { channel in
+                noteListening()
+                onListening(ListenAddress(host: address.host, port: channel.localAddress?.port ?? address.port))
+            },
+            logger: logger)
+    }
+
+    /// Lets this process open as many files and connections as the system allows it.
+    private static func raiseFileLimit() {
+        var limit = rlimit()
+        guard getrlimit(fileLimit, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
+        limit.rlim_cur = limit.rlim_max
+        // Where it is not allowed the old limit goes on, with fewer connections at once.
+        _ = setrlimit(fileLimit, &limit)
+    }
+
+    #if canImport(Glibc)
+        private static let fileLimit = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+        private static let fileLimit = RLIMIT_NOFILE
+    #endif
+}

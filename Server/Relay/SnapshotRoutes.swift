@@ -1,0 +1,79 @@
+internal import AnnalsCore
+internal import AnnalsWire
+internal import HTTPTypes
+internal import Hummingbird
+internal import NIOCore
+internal import RelayLog
+
+/// Snapshots, streamed both ways: however large, a transfer holds one piece of it in memory.
+struct SnapshotRoutes: Sendable {
+    let log: RelayLog
+    let limits: RelayLimits
+
+    /// PUT /v1/spaces/{space}/snapshot?position=N: 201 once it is whole, verified and durable.
+    func upload(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let space = try context.space(for: .write)
+        try request.requireContentType(Endpoints.MediaType.snapshot)
+        guard let position = try request.number(Endpoints.Query.position).map({ Position($0) }) else {
+            throw ProblemResponse.badRequest("position is missing", hint: "Name the position whose rows the snapshot holds")
+        }
+        guard let digest = request.headers[.digest].flatMap({ Hexadecimal.decode($0) }).flatMap({ Digest(bytes: $0) }) else {
+            throw ProblemResponse.badRequest(
+                "\(Endpoints.Header.digest) is not a SHA-256", hint: "Send the body's digest in hexadecimal")
+        }
+        _ = try request.announcedLength(limit: limits.log.snapshotBytes)
+        let upload = try await log.snapshots.begin(space, position: position, lineage: try request.lineage())
+        do {
+            var chunks = request.body.makeAsyncIterator()
+            while let chunk = try await BodyReader.next(&chunks) { try await upload.write(Array(chunk.readableBytesView)) }
+            _ = try await upload.finish(digest: digest)
+        } catch {
+            await upload.abandon()
+            throw error
+        }
+        return JSONBody.response(
+            try await log.describe(space), status: .created, headers: [.location: Endpoints.snapshot(space)])
+    }
+
+    /// GET /v1/spaces/{space}/snapshot: the newest, whole or the part that Range asks for.
+    ///
+    /// Its digest is its ETag: a transfer that goes on after a break names it in If-Range and never joins parts of two.
+    func download(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let space = try context.space(for: .read)
+        let lineage = try request.lineage()
+        try await log.require(space, lineage: lineage)
+        let file = try await log.snapshots.open(space)
+        let record = file.record
+        let tag = "\"\(record.digest)\""
+        var headers: HTTPFields = [
+            .contentType: Endpoints.MediaType.snapshot, .position: String(record.position.rawValue), .digest: record.digest.description,
+            .eTag: tag, .acceptRanges: "bytes", .cacheControl: "no-store",
+        ]
+        let isSame = request.headers[.ifRange].map { $0 == tag } ?? true
+        switch ByteRange(header: isSame ? request.headers[.range] : nil, byteCount: record.byteCount) {
+        case .whole:
+            return Response(status: .ok, headers: headers, body: body(file, 0..<record.byteCount))
+        case .part(let range):
+            headers[.contentRange] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(record.byteCount)"
+            return Response(status: .partialContent, headers: headers, body: body(file, range))
+        case .notSatisfiable:
+            throw ProblemResponse(
+                .rangeNotSatisfiable, detail: "The snapshot has \(record.byteCount) bytes",
+                headers: [.contentRange: "bytes */\(record.byteCount)"])
+        }
+    }
+
+    private func body(_ file: SnapshotFile, _ range: Range<Int64>) -> ResponseBody {
+        ResponseBody(contentLength: Int(range.count)) { [chunk = limits.snapshotChunkBytes] writer in
+            var offset = range.lowerBound
+            while offset < range.upperBound {
+                let bytes = try await file.read(at: offset, count: Int(min(Int64(chunk), range.upperBound - offset)))
+                // A file shorter than its record breaks the answer off: the announced length does not come.
+                guard !bytes.isEmpty else { throw RelayLogError.storage("a snapshot's file is cut off") }
+                try await writer.write(ByteBuffer(bytes: bytes))
+                offset += Int64(bytes.count)
+            }
+            try await writer.finish(nil)
+        }
+    }
+}

@@ -1,0 +1,43 @@
+internal import AnnalsCore
+internal import AnnalsWire
+internal import HTTPTypes
+internal import Hummingbird
+internal import Logging
+internal import RelayLog
+
+/// Creating and describing a space, and the relay's health.
+struct SpaceRoutes: Sendable {
+    let log: RelayLog
+
+    /// PUT /v1/spaces/{space}: 201 with its description; 409 with it where the space exists.
+    func create(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let name = try context.space(for: .write)
+        do {
+            return JSONBody.response(
+                try await log.createSpace(name), status: .created, headers: [.location: Endpoints.space(name)])
+        } catch RelayLogError.spaceExists {
+            throw ProblemResponse(Problem(.spaceExists), space: try await log.describe(name))
+        }
+    }
+
+    /// GET /v1/spaces/{space}
+    func describe(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        JSONBody.response(try await log.describe(try context.space(for: .read)))
+    }
+
+    /// GET /health/live
+    func live(_ request: Request, _ context: RelayRequestContext) -> Response {
+        JSONBody.response(["status": "live"])
+    }
+
+    /// GET /health/ready: 503 while the storage does not answer or the relay stops.
+    func ready(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        do {
+            try await log.check()
+            return JSONBody.response(["status": "ready"])
+        } catch RelayLogError.storage(let reason) {
+            context.logger.error("not ready", metadata: ["reason": "\(reason)"])
+            throw ProblemResponse.unavailable("The storage does not answer", retryAfterSeconds: 5)
+        }
+    }
+}

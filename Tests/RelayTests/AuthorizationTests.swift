@@ -1,0 +1,92 @@
+import AnnalsCore
+import AnnalsWire
+import HTTPTypes
+import Hummingbird
+import HummingbirdTesting
+import RelayLog
+import RelayTestSupport
+import Testing
+
+@testable import Relay
+
+/// Closed by default: who may do what.
+@Suite struct AuthorizationTests {
+    static let requests: [(HTTPRequest.Method, String)] = [
+        (.get, "/v1/spaces/shop"), (.put, "/v1/spaces/shop"), (.post, "/v1/spaces/shop/push"), (.get, "/v1/spaces/shop/entries?after=0"),
+        (.get, "/v1/spaces/shop/events"), (.get, "/v1/spaces/shop/snapshot"), (.put, "/v1/spaces/shop/snapshot?position=0"),
+        (.get, "/nowhere"), (.delete, "/v1/spaces/shop"),
+    ]
+
+    @Test func `without a known token every address is closed, also those that do not exist`() async throws {
+        let fixture = try RelayFixture(noAuthorization: false)
+        _ = try await fixture.log.createSpace(.shop)
+        let (revoked, record) = try await fixture.log.tokens.create(scope: .admin)
+        _ = try await fixture.log.tokens.revoke(record.id)
+        let (expired, _) = try await fixture.log.tokens.create(scope: .admin, lifetimeMilliseconds: 0)
+        try await fixture.run { client in
+            for (method, path) in Self.requests {
+                for header in [nil, "Bearer", "Bearer ", "Bearer nonsense", "Basic YTpi", "Bearer \(revoked)", "Bearer \(expired)"] {
+                    var headers: HTTPFields = [:]
+                    headers[.authorization] = header
+                    let response = try await client.send(method, path, headers: headers)
+                    try response.expectProblem(401, "not-authenticated")
+                    #expect(response.headers[.wwwAuthenticate] == "Bearer")
+                }
+            }
+        }
+    }
+
+    @Test func `read reads, write writes, and neither does so elsewhere`() async throws {
+        let fixture = try RelayFixture(noAuthorization: false)
+        let lineage = try await fixture.log.createSpace(.shop).lineage
+        let tokens = fixture.log.tokens
+        let (read, _) = try await tokens.create(space: .shop, scope: .read)
+        let (write, _) = try await tokens.create(space: .shop, scope: .write)
+        let (all, _) = try await tokens.create(scope: .write)
+        try await fixture.run { client in
+            var replica = TestReplica(1)
+            let batch = replica.batch(lineage, base: .zero, .writing(1)).bytes
+            let reader = client.with(token: read)
+            #expect(try await reader.send(.get, "/v1/spaces/shop").status == .ok)
+            #expect(try await reader.send(.get, "/v1/spaces/shop/entries?after=0").status == .ok)
+            try await reader.push(batch).expectProblem(403, "not-permitted")
+            try await reader.upload([1], position: 0).expectProblem(403, "not-permitted")
+            try await reader.send(.put, "/v1/spaces/shop").expectProblem(403, "not-permitted")
+            let writer = client.with(token: write)
+            #expect(try await writer.push(batch).status == .ok)
+            #expect(try await writer.upload([1], position: 0).status == .created)
+            #expect(try await writer.send(.get, "/v1/spaces/shop/snapshot").status == .ok)
+            try await writer.send(.put, "/v1/spaces/other").expectProblem(403, "not-permitted")
+            #expect(try await client.with(token: all).send(.put, "/v1/spaces/other").status == .created)
+        }
+    }
+
+    @Test func `a space that is forbidden and one that does not exist look alike`() async throws {
+        let fixture = try RelayFixture(noAuthorization: false)
+        _ = try await fixture.log.createSpace(.shop)
+        let name = try #require(SpaceName("mine"))
+        let (token, _) = try await fixture.log.tokens.create(space: name, scope: .admin)
+        try await fixture.run { client in
+            for (method, path) in Self.requests where path.hasPrefix("/v1/spaces/shop") && method != .delete {
+                let absent = path.replacing("shop", with: "none")
+                let one = try await client.with(token: token).send(method, path).expectProblem(403, "not-permitted")
+                var other = try await client.with(token: token).send(method, absent).expectProblem(403, "not-permitted")
+                other.detail = other.detail?.replacing("none", with: "shop")
+                #expect(one == other)
+            }
+        }
+    }
+
+    @Test func `the word Bearer in any case, and nothing of the token in an answer`() async throws {
+        let fixture = try RelayFixture(noAuthorization: false)
+        _ = try await fixture.log.createSpace(.shop)
+        let (token, _) = try await fixture.log.tokens.create(scope: .read)
+        try await fixture.run { client in
+            for word in ["Bearer", "bearer", "BEARER "] {
+                #expect(try await client.send(.get, "/v1/spaces/shop", headers: [.authorization: "\(word) \(token)"]).status == .ok)
+            }
+            let refused = try await client.with(token: token + "x").send(.get, "/v1/spaces/shop")
+            #expect(!String(decoding: refused.bytes, as: UTF8.self).contains(token))
+        }
+    }
+}
