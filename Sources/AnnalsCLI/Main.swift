@@ -5,6 +5,8 @@ import Foundation
 @main
 enum Main {
     static func main() async {
+        // A reader that goes away is noticed where it is written to.
+        signal(SIGPIPE, SIG_IGN)
         let status = await run(Array(CommandLine.arguments.dropFirst()))
         StandardStreams.shared.flush()
         exit(status.rawValue)
@@ -12,18 +14,11 @@ enum Main {
 
     private static func run(_ arguments: [String]) async -> ExitStatus {
         let streams = StandardStreams.shared
-        let interruption = Interruption()
+        var interruption: Interruption?
         do {
-            let command = try RootCommand.parseAsRoot(arguments)
-            let task = Task {
-                var command = command
-                if var asynchronous = command as? any AsyncParsableCommand {
-                    try await asynchronous.run()
-                } else {
-                    try command.run()
-                }
-            }
-            interruption.watch(task)
+            if !(try RootCommand.parseAsRoot(arguments) is any HandlesSignals) { interruption = Interruption() }
+            let task = Task { try await runCommand(arguments) }
+            interruption?.watch(task)
             try await task.value
             return .done
         } catch where RootCommand.exitCode(for: error) == .success {
@@ -33,7 +28,17 @@ enum Main {
         } catch {
             let report = ErrorReport(error, root: RootCommand.self)
             if let line = report.line { streams.writeError(line + "\n") }
-            return report.status == .interrupted ? interruption.status ?? .interrupted : report.status
+            return interruption?.status ?? report.status
+        }
+    }
+
+    /// Parses anew, since a command cannot be handed to another task.
+    private static func runCommand(_ arguments: [String]) async throws {
+        var command = try RootCommand.parseAsRoot(arguments)
+        if var asynchronous = command as? any AsyncParsableCommand {
+            try await asynchronous.run()
+        } else {
+            try command.run()
         }
     }
 }

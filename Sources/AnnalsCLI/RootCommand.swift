@@ -13,7 +13,12 @@ struct RootCommand: AsyncParsableCommand {
             77 not permitted, 78 configuration, 130 and 143 interrupted before the work was done.
             """,
         version: Version.text,
-        groupedSubcommands: []
+        groupedSubcommands: [
+            CommandGroup(name: "With other machines:", subcommands: [
+                JoinCommand.self, CloneCommand.self, SyncCommand.self, ConflictsCommand.self, LeaveCommand.self,
+            ]),
+            CommandGroup(name: "The relay:", subcommands: [RelayCommand.self]),
+        ]
     )
 }
 

@@ -1,7 +1,7 @@
-import AnnalsCore
-import ArgumentParser
+public import AnnalsCore
+public import ArgumentParser
 
-extension SpaceName: @retroactive ExpressibleByArgument {
+extension SpaceName: ExpressibleByArgument {
     public init?(argument: String) {
         self.init(argument)
     }

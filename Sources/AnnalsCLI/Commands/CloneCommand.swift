@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsHTTP
+import AnnalsStore
 import AnnalsSync
 import ArgumentParser
 
@@ -30,7 +31,7 @@ struct CloneCommand: AsyncParsableCommand {
         let console = output.console
         let name = name ?? HostName.current
         let transport = try HTTPRelay(
-            address: url, space: space, identity: .init(name: name, credential: try credential.token()), client: HTTPClient())
+            address: url, space: space, identity: .init(name: name, credential: try credential.token()), client: try HTTPClient())
         let position = try await Progress.during("cloning", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: url, space: space, name: name, credentialFile: credential.absoluteFile,

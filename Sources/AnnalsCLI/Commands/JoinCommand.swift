@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsHTTP
+import AnnalsStore
 import AnnalsSync
 import ArgumentParser
 
@@ -31,7 +32,7 @@ struct JoinCommand: AsyncParsableCommand {
         let store = try argument.open()
         let name = name ?? HostName.current
         let transport = try HTTPRelay(
-            address: relay, space: space, identity: .init(name: name, credential: try credential.token()), client: HTTPClient())
+            address: relay, space: space, identity: .init(name: name, credential: try credential.token()), client: try HTTPClient())
         let outcome = try await Progress.during("joining", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: relay, space: space, name: name, credentialFile: credential.absoluteFile,

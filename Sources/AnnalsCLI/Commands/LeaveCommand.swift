@@ -1,3 +1,5 @@
+import AnnalsCore
+import AnnalsStore
 import ArgumentParser
 
 struct LeaveCommand: AsyncParsableCommand {

@@ -3,6 +3,7 @@ import AnnalsHTTP
 import AnnalsStore
 import AnnalsSync
 import ArgumentParser
+import Logging
 
 struct SyncCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -37,7 +38,7 @@ struct SyncCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let report = SyncReport(console: console, json: output.json)
-        let client = HTTPClient()
+        let client = try HTTPClient()
         var members: [SyncRound.Member] = []
         for path in stores {
             let store = try Stores.open(path)

@@ -1,3 +1,4 @@
+import AnnalsCore
 import AnnalsSync
 
 /// One line for each store that was synced.

@@ -16,7 +16,6 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case tryAgain = 75
     case notPermitted = 77
     case configuration = 78
-    case hungUp = 129
     /// Ended by Ctrl-C before the work was done.
     case interrupted = 130
     case terminated = 143

@@ -1,6 +1,6 @@
 import AnnalsCore
-import ArgumentParser
-import Logging
+public import ArgumentParser
+public import Logging
 import Relay
 
 struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {

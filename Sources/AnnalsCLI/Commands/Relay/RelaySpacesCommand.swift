@@ -1,3 +1,4 @@
+import AnnalsCore
 import AnnalsWire
 import ArgumentParser
 import RelayLog

@@ -91,4 +91,4 @@ struct RelayTokenRevokeCommand: AsyncParsableCommand {
     }
 }
 
-extension TokenScope: @retroactive ExpressibleByArgument {}
+extension TokenScope: ExpressibleByArgument {}
