@@ -94,11 +94,14 @@ let package = Package(
             name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", argumentParser], swiftSettings: settings),
         .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI"], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
-        .testTarget(name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], swiftSettings: settings),
+        .testTarget(
+            name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["Fixtures", "decode_batch.py"],
+            swiftSettings: settings),
         .testTarget(
             name: "AnnalsSyncTests", dependencies: ["AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", grdb],
             swiftSettings: settings),
-        .testTarget(name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", grdb, sqlite], swiftSettings: settings),
+        .testTarget(
+            name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "CAnnalsSQLite", grdb, sqlite], swiftSettings: settings),
         .target(
             name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", logging], path: "Tests/RelayTestSupport",
             swiftSettings: settings),

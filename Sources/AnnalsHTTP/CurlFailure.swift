@@ -26,7 +26,7 @@ extension HTTPError {
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_NOTFOUND,
             CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CRL_BADFILE, CURLE_USE_SSL_FAILED:
             (.tls, "no secure connection to")
-        case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: (.badURL, "not an http or https address:")
+        case CURLE_URL_MALFORMAT: (.badURL, "not an http or https address:")
         case CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND: (.sendFailed, "the connection broke while the request was sent to")
         case CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
             (.receiveFailed, "the connection broke before the answer was whole, from")

@@ -102,7 +102,7 @@ extension Transfer {
         return caught(false) { () throws(HTTPError) in
             guard let head = try parser.accept(line) else { return true }
             self.head = head
-            report(sent: source?.offset)
+            report(sent: source?.inlineBytes.map { Int64($0.count) } ?? source?.offset)
             try sink.begin(head)
             return true
         }

@@ -30,7 +30,6 @@ final class TestServer: Sendable {
 
     private func stop() {
         kill(process.processIdentifier, SIGTERM)
-        process.waitUntilExit()
     }
 
     /// An address on the server.
@@ -54,16 +53,26 @@ func withClient(
 }
 
 extension HTTPClient {
+    /// The server's answer to a GET.
+    func get(_ path: String) async throws -> HTTPResponse {
+        try await send(HTTPRequest(url: TestServer.url(path)))
+    }
+
     /// What the server says in JSON.
-    func value<Value: Decodable>(_ type: Value.Type = Value.self, _ path: String) async throws -> Value {
-        let response = try await send(HTTPRequest(url: TestServer.url(path)))
+    func value<Value: Decodable>(_ path: String) async throws -> Value {
+        let response = try await get(path)
         return try JSONDecoder().decode(Value.self, from: Data(response.body))
     }
 
-    /// Returns once the server has set a mark, and what it set it to.
-    @discardableResult
-    func mark<Value: Decodable>(_ name: String, as type: Value.Type = Bool.self) async throws -> Value {
-        try await value(Value.self, "/await?name=\(name)")
+    /// Returns once the server has set a mark.
+    func mark(_ name: String, _ sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let response = try await get("/await?name=\(name)")
+        #expect(response.status == 200 && response.body != Array("null".utf8), "\(name)", sourceLocation: sourceLocation)
+    }
+
+    /// Returns once the server has set a mark, and the number it set it to.
+    func markedCount(_ name: String) async throws -> Int {
+        try await value("/await?name=\(name)")
     }
 }
 
@@ -101,7 +110,11 @@ func contents(of path: String) throws -> [UInt8] {
 enum Pattern {
     private static let bytes = (0..<(251 * 8400)).map { UInt8($0 % 251) }
 
-    static func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8($0 % 251) } }
+    static func bytes(_ count: Int) -> [UInt8] {
+        var result: [UInt8] = []
+        while result.count < count { result += bytes.prefix(count - result.count) }
+        return result
+    }
 
     /// Whether a piece of at most two MiB is what begins at an offset.
     static func matches(_ piece: [UInt8], at offset: Int) -> Bool {

@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import socket
 import socketserver
 import ssl
@@ -101,13 +102,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return length, digest.hexdigest(), length == expected
 
     def wait_until_gone(self, name):
-        """Returns when the client has closed the connection, and marks that."""
+        """Returns when the client has closed the connection, and marks that with the bytes that came before."""
+        count = 0
         try:
-            while self.connection.recv(65536):
-                pass
+            while piece := self.rfile.read1(1 << 20):
+                count += len(piece)
         except OSError:
             pass
-        marks.set(name + "-gone")
+        marks.set(name + "-gone", count)
         self.close_connection = True
 
     def dispatch(self):
@@ -117,7 +119,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         action = getattr(self, "on_" + parts.path.strip("/").replace("-", "_"), None)
         if action is None:
             return self.answer(404, b'{"code": "not-found"}', ("Content-Type", "application/problem+json"))
-        action()
+        try:
+            action()
+        except ConnectionError:
+            marks.set(self.name + "-gone", 0)
+            raise
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = dispatch
 
@@ -210,11 +216,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wait_until_gone(self.name)
 
     def on_swallow(self):
-        length, _, whole = self.read_body()
-        if not whole:
-            marks.set(self.name + "-gone", length)
-            self.close_connection = True
-            return
+        length, _, _ = self.read_body()
         self.answer_json({"length": length})
 
     def on_events(self):
@@ -326,6 +328,9 @@ def tls_port():
 
 
 if __name__ == "__main__":
-    print(serve(), flush=True)
-    sys.stdin.read()
-    shutil.rmtree(folder, ignore_errors=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        print(serve(), flush=True)
+        sys.stdin.read()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

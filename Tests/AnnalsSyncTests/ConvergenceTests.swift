@@ -2,6 +2,7 @@ import AnnalsCore
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting
+import AnnalsWire
 import Foundation
 import GRDB
 import Testing
@@ -102,11 +103,11 @@ import Testing
         case 8: return "UPDATE person SET email = '\(letter)@x' WHERE id = \(number(1...8))"
         case 9: return "UPDATE person SET name = 'n\(number(0...99))', age = \(number(0...9)).5 WHERE id = \(number(1...8))"
         case 10: return "DELETE FROM person WHERE id = \(number(1...9))"
-        case 11: return "INSERT OR REPLACE INTO person VALUES (\(number(1...9)), \(number(1...4)), '\(letter)@x', 'r', \(number(0...9)))"
+        case 11: return "INSERT INTO person VALUES (\(number(1...9)), \(number(1...4)), '\(letter)@x', 'r', \(number(0...9)))"
         case 12: return "INSERT INTO tag VALUES (\(number(1...9)), '\(letter)', \(number(0...9)))"
         case 13: return "UPDATE tag SET note = \(number(0...99)), label = '\(letter)' WHERE person = \(number(1...9))"
         case 14: return "DELETE FROM tag WHERE label = '\(letter)'"
-        case 15: return "INSERT OR REPLACE INTO note VALUES ('n\(number(0...6))', 'b\(number(0...99))', \(maybe("\(number(1...9))")))"
+        case 15: return "INSERT INTO note VALUES ('n\(number(0...6))', 'b\(number(0...99))', \(maybe("\(number(1...9))")))"
         case 16: return "UPDATE note SET body = 'u\(number(0...99))' WHERE uuid = 'n\(number(0...6))'"
         case 17: return "DELETE FROM note WHERE uuid = 'n\(number(0...6))'"
         case 18: return "UPDATE person SET id = \(number(1...30)) WHERE id = \(number(1...9))"

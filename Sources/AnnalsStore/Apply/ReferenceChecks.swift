@@ -19,7 +19,8 @@ final class ReferenceChecks {
         var row: [Value]
     }
 
-    private let session: MergeSession
+    /// The session owns its checks.
+    private unowned let session: MergeSession
     private var suspects: Set<Dangling> = []
     private var goneParents: Set<GoneParent> = []
     /// Parents of which so many rows went that their children's tables are checked whole.

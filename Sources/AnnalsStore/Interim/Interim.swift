@@ -163,6 +163,3 @@ public enum RowsDigest {
     }
 }
 
-struct UserTriggers {
-    static func plan(_ db: Database, tracked: Set<String>) throws -> UserTriggers { UserTriggers() }
-}

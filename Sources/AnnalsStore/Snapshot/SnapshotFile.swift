@@ -29,6 +29,10 @@ enum SnapshotFile {
     ) throws -> Contents? {
         try db.execute(sql: "ATTACH DATABASE ? AS \(SchemaCopy.target)", arguments: [path])
         defer { try? db.execute(sql: "DETACH DATABASE \(SchemaCopy.target)") }
+        let enforcesForeignKeys = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? false
+        // The rows are whole already; checking them table by table would refuse children that come before parents.
+        try db.execute(sql: "PRAGMA foreign_keys = OFF")
+        defer { try? db.execute(sql: "PRAGMA foreign_keys = \(enforcesForeignKeys ? "ON" : "OFF")") }
         try db.execute(sql: "PRAGMA \(SchemaCopy.target).journal_mode = OFF; PRAGMA \(SchemaCopy.target).synchronous = OFF")
         var contents: Contents?
         try db.inTransaction(kind) {

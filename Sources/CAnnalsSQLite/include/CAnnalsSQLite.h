@@ -3,8 +3,20 @@
 
 #include <sqlite3.h>
 
-/// Turns the persistent triggers of one connection on or off, since Swift cannot call the variadic
-/// sqlite3_db_config. Triggers of the temp schema keep running. Returns SQLite's result code.
+// Swift cannot call the variadic sqlite3_db_config.
+
+/// Turns the persistent triggers of one connection on or off. Triggers of the temp schema keep running.
+/// Returns SQLite's result code.
 int annals_sqlite_set_triggers(sqlite3 *connection, int enabled);
+
+/// 1 where the connection's persistent triggers are on, 0 where they are off, -1 where SQLite does not say.
+int annals_sqlite_triggers(sqlite3 *connection);
+
+/// PRAGMA foreign_keys without a statement, so that neither a cancelled access nor an interrupt can stop it.
+/// Call it outside a transaction, as one would the pragma. Returns SQLite's result code.
+int annals_sqlite_set_foreign_keys(sqlite3 *connection, int enabled);
+
+/// 1 where the connection enforces foreign keys, 0 where it does not, -1 where SQLite does not say.
+int annals_sqlite_foreign_keys(sqlite3 *connection);
 
 #endif

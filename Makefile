@@ -1,0 +1,62 @@
+# `make` alone lists the targets. The first build of all takes some minutes, because of the dependencies.
+
+.DEFAULT_GOAL := help
+# The package manager builds on every core by itself, and locks its build folder: make must not start two at once.
+.NOTPARALLEL:
+
+# JOBS=n limits how many compilers run at once. ARGS passes more to `demo`, `test` and `bench`:
+#   make demo ARGS='--store my.db'     make test ARGS='--filter Footprint'     make bench ARGS=--quick
+JOBS ?=
+ARGS ?=
+SWIFT_BUILD = swift build $(if $(JOBS),--jobs $(JOBS))
+# Every test uses Swift Testing; Scripts/check-repository sees to that.
+SWIFT_TEST = swift test --disable-xctest $(if $(JOBS),--jobs $(JOBS))
+
+.PHONY: help
+help: ## lists these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-14s %s\n", $$1, $$2 }'
+
+.PHONY: demo
+demo: dependencies ## the whole story on sample data: two stores, a relay, a conflict, history replayed
+	$(SWIFT_BUILD) --product annals
+	@.build/debug/annals demo $(ARGS)
+
+.PHONY: test
+test: dependencies ## every test; ARGS='--filter NAME' for some
+	$(SWIFT_TEST) $(ARGS)
+
+.PHONY: build
+build: dependencies ## the release binary, at .build/release/annals
+	$(SWIFT_BUILD) --configuration release --product annals
+	@echo "built .build/release/annals"
+
+.PHONY: bench
+bench: dependencies ## the benchmarks, release build; ARGS=--quick for a short run
+	$(SWIFT_BUILD) --configuration release --product annals-bench
+	@.build/release/annals-bench $(ARGS)
+
+.PHONY: lint
+lint: dependencies ## layout of the code, rules of the repository, links in the documents
+	Scripts/format
+	Scripts/check-repository
+	python3 -B -m unittest discover --start-directory Tests/ScriptTests
+
+.PHONY: format
+format: dependencies ## lays the code out as `make lint` wants it
+	Scripts/format --in-place
+
+.PHONY: check
+check: ## what every change must pass: lint, a build without warnings, the tests
+	bash .ci/run
+
+.PHONY: check-full
+check-full: dependencies ## sanitizers, release tests, quick benchmarks: before closing an issue, not for each change
+	Scripts/check-full
+
+.PHONY: dependencies
+dependencies:
+	@Scripts/install-dependencies
+
+.PHONY: clean
+clean: ## removes everything that was built
+	rm -rf .build .build-*

@@ -1,0 +1,45 @@
+import AnnalsCore
+import GRDB
+
+/// What the connection's own temp schema holds, checked before entries are applied on it.
+struct TemporarySchema {
+    private let tables: Set<String>
+    private let triggers: [Row]
+
+    init(_ db: Database) throws {
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT type, name, tbl_name, sql FROM temp.sqlite_master WHERE type IN ('table', 'view', 'trigger')")
+        self.tables = Set(rows.filter { $0["type"] != "trigger" }.map { ($0["name"] as String).sqliteFolded })
+        self.triggers = rows.filter { $0["type"] == "trigger" }
+    }
+
+    /// - Throws: `AnnalsError` with code `schemaRefused` where a temporary table would catch what a trigger of the file
+    ///   writes or reads, or where a TEMP trigger of the program's own would change or refuse tracked rows.
+    func check(for userTriggers: UserTriggers) throws {
+        for trigger in userTriggers.temporaries {
+            guard let table = trigger.words.intersection(tables).min() else { continue }
+            throw refusal("The temporary table \"\(table)\" has a name that the trigger \"\(trigger.name)\" uses")
+        }
+        for trigger in triggers where isFired(trigger, by: userTriggers) && !isSafe(trigger, userTriggers) {
+            throw refusal("The temporary trigger \"\(trigger["name"] as String)\" would run while entries are applied")
+        }
+    }
+
+    private func isFired(_ trigger: Row, by userTriggers: UserTriggers) -> Bool {
+        let table = (trigger["tbl_name"] as String).sqliteFolded
+        return userTriggers.reached.contains(table) && !tables.contains(table)
+    }
+
+    private func isSafe(_ trigger: Row, _ userTriggers: UserTriggers) -> Bool {
+        guard let definition = TriggerDefinition(sql: trigger["sql"] ?? ""), definition.conditionRaises.isEmpty else { return false }
+        return definition.statements.allSatisfy { statement in
+            guard case .writes(let target, _) = statement.effect else { return statement.raises.isEmpty }
+            let name = target.sqliteFolded
+            return statement.raises.isEmpty && (tables.contains(name) || !userTriggers.tracked.contains(name))
+        }
+    }
+
+    private func refusal(_ message: String) -> AnnalsError {
+        AnnalsError(.schemaRefused, operation: "apply", message, hint: "Drop it, or use another connection for syncing")
+    }
+}

@@ -1,0 +1,159 @@
+/// The text of one CREATE TRIGGER, split so that it can be written again with some of its statements.
+///
+/// BEGIN and END are not reserved in SQLite: a column may have such a name without quotes. So the BEGIN of the body is
+/// the one before which no dot stands and after which a statement begins, and its END is the last word. In between,
+/// a semicolon outside quotes and comments always ends a statement, whatever CASE … END lies around it.
+package struct TriggerDefinition: Hashable, Sendable {
+    package enum Timing: Hashable, Sendable {
+        case before
+        case after
+        case insteadOf
+    }
+
+    package let table: String
+    package let timing: Timing
+    package let event: TriggerEvent
+    /// The names after UPDATE OF; empty where any column counts.
+    package let columns: [String]
+    package let statements: [TriggerStatement]
+    /// RAISE in the WHEN clause.
+    package let conditionRaises: RaiseKinds
+    /// Every word of the WHEN clause, folded.
+    package let conditionWords: Set<String>
+
+    /// Timing, event and columns, as written.
+    private let occasion: String
+    /// FOR EACH ROW and the WHEN clause, as written.
+    private let condition: String
+
+    /// Nil where the text is not a CREATE TRIGGER that can be understood.
+    package init?(sql: String) {
+        let source = Array(sql.utf8)
+        var scanner = TriggerScanner(tokens: SQLToken.all(in: source)[...])
+        guard let header = scanner.header(), let (condition, body) = scanner.conditionAndBody() else { return nil }
+        var statements: [TriggerStatement] = []
+        for tokens in body.split(omittingEmptySubsequences: false, whereSeparator: { $0.isSymbol(";") }) {
+            guard let statement = TriggerStatement(tokens, source: source) else { return nil }
+            statements.append(statement)
+        }
+        self.table = header.table
+        self.timing = header.timing
+        self.event = header.event
+        self.columns = header.columns
+        self.statements = statements
+        self.conditionRaises = RaiseKinds(in: condition)
+        self.conditionWords = TriggerStatement.words(in: condition)
+        self.occasion = Self.text(of: header.occasion, in: source)
+        self.condition = Self.text(of: condition, in: source)
+    }
+
+    /// The same trigger in the temp schema, with these statements.
+    ///
+    /// Names in its body carry no schema (SQLite forbids one after INSERT INTO, UPDATE and DELETE FROM in a trigger), and
+    /// those of a TEMP trigger are looked up in temp first, then in main. So a temporary table must not have their name.
+    package func temporarySQL(named name: String, statements: [String]) -> String {
+        """
+        CREATE TEMP TRIGGER \(name.sqliteQuoted)
+        \(occasion)
+        ON main.\(table.sqliteQuoted)
+        \(condition)
+        BEGIN
+        \(statements.map { $0 + "\n;" }.joined(separator: "\n"))
+        END
+        """
+    }
+
+    private static func text(of tokens: ArraySlice<SQLToken>, in source: [UInt8]) -> String {
+        guard let first = tokens.first, let last = tokens.last else { return "" }
+        return String(decoding: source[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)
+    }
+}
+
+/// Reads the tokens of a CREATE TRIGGER from the left.
+private struct TriggerScanner {
+    struct Header {
+        let table: String
+        let timing: TriggerDefinition.Timing
+        let event: TriggerEvent
+        let columns: [String]
+        let occasion: ArraySlice<SQLToken>
+    }
+
+    var tokens: ArraySlice<SQLToken>
+
+    /// Everything up to the name of the table.
+    mutating func header() -> Header? {
+        guard skip("CREATE") else { return nil }
+        _ = skip("TEMP") || skip("TEMPORARY")
+        guard skip("TRIGGER") else { return nil }
+        if tokens.count > 2, zip(tokens, ["IF", "NOT", "EXISTS"]).allSatisfy({ $0.isWord($1) }) { tokens = tokens.dropFirst(3) }
+        guard name() != nil else { return nil }
+        let start = tokens
+        guard let timing = timing(), let (event, columns) = eventAndColumns() else { return nil }
+        let occasion = start[..<tokens.startIndex]
+        guard skip("ON"), let table = name() else { return nil }
+        return Header(table: table, timing: timing, event: event, columns: columns, occasion: occasion)
+    }
+
+    /// What lies before BEGIN, and the tokens between BEGIN and the last semicolon.
+    mutating func conditionAndBody() -> (condition: ArraySlice<SQLToken>, body: ArraySlice<SQLToken>)? {
+        while tokens.last?.isSymbol(";") == true { tokens.removeLast() }
+        guard let begin = bodyStart(), tokens.popLast()?.isWord("END") == true, tokens.popLast()?.isSymbol(";") == true else { return nil }
+        guard begin + 1 < tokens.endIndex else { return nil }
+        return (tokens[..<begin], tokens[(begin + 1)...])
+    }
+
+    private func bodyStart() -> Int? {
+        var depth = 0
+        for index in tokens.indices.dropLast() {
+            let token = tokens[index]
+            if token.isSymbol("(") { depth += 1 }
+            if token.isSymbol(")") { depth -= 1 }
+            guard depth == 0, token.isWord("BEGIN"), index == tokens.startIndex || !tokens[index - 1].isSymbol(".") else { continue }
+            if TriggerStatement.firstWords.contains(where: tokens[index + 1].isWord) { return index }
+        }
+        return nil
+    }
+
+    /// Without a word SQLite takes BEFORE.
+    private mutating func timing() -> TriggerDefinition.Timing? {
+        if skip("AFTER") { return .after }
+        if skip("INSTEAD") { return skip("OF") ? .insteadOf : nil }
+        _ = skip("BEFORE")
+        return .before
+    }
+
+    private mutating func eventAndColumns() -> (TriggerEvent, [String])? {
+        if skip("INSERT") { return (.insert, []) }
+        if skip("DELETE") { return (.delete, []) }
+        guard skip("UPDATE") else { return nil }
+        guard skip("OF") else { return (.update, []) }
+        var columns: [String] = []
+        repeat {
+            guard let column = tokens.popFirst(), column.isName else { return nil }
+            columns.append(column.text)
+        } while skipComma()
+        return (.update, columns)
+    }
+
+    /// A name, with or without its schema.
+    private mutating func name() -> String? {
+        guard let first = tokens.popFirst(), first.isName else { return nil }
+        guard tokens.first?.isSymbol(".") == true else { return first.text }
+        tokens.removeFirst()
+        guard let second = tokens.popFirst(), second.isName else { return nil }
+        return second.text
+    }
+
+    private mutating func skip(_ word: String) -> Bool {
+        guard tokens.first?.isWord(word) == true else { return false }
+        tokens.removeFirst()
+        return true
+    }
+
+    private mutating func skipComma() -> Bool {
+        guard tokens.first?.isSymbol(",") == true else { return false }
+        tokens.removeFirst()
+        return true
+    }
+}

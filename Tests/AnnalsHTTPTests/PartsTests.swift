@@ -1,0 +1,176 @@
+import Testing
+
+@testable import AnnalsHTTP
+
+@Suite struct HeadParserTests {
+    private func parse(_ lines: [String], limit: Int = HTTPLimits.headBytes) throws(HTTPError) -> ResponseHead? {
+        var parser = HeadParser(limit: limit)
+        var head: ResponseHead?
+        for line in lines {
+            let bytes = Array(line.utf8)
+            let result = bytes.withUnsafeBytes { bytes in
+                Result { () throws(HTTPError) in try parser.accept(bytes) }
+            }
+            head = try result.get() ?? head
+        }
+        return head
+    }
+
+    @Test func `a head ends with an empty line`() throws {
+        #expect(try parse(["HTTP/1.1 200 OK\r\n", "A: b\r\n"]) == nil)
+        let head = try #require(try parse(["HTTP/1.1 200 OK\r\n", "A:b \r\n", "C: d: e\r\n", "F:\r\n", "\r\n"]))
+        #expect(head.status == 200)
+        #expect(head.headers.fields.map(\.name) == ["A", "C", "F"])
+        #expect(head.headers.fields.map(\.value) == ["b", "d: e", ""])
+    }
+
+    @Test func `an interim head is forgotten, and a trailer changes nothing`() throws {
+        let lines = ["HTTP/1.1 100 Continue\r\n", "A: b\r\n", "\r\n", "HTTP/1.1 404\r\n", "\r\n", "Status: 200\r\n", "\r\n"]
+        #expect(try parse(lines) == ResponseHead(status: 404, headers: HTTPHeaders()))
+    }
+
+    @Test func `a folded field belongs to the one before`() throws {
+        let head = try #require(try parse(["HTTP/1.1 200 OK\r\n", "A: b\r\n", "  c\r\n", "\r\n"]))
+        #expect(head.headers["a"] == "b c")
+    }
+
+    @Test(arguments: ["HTTP/1.1\r\n", "HTTP/1.1 20 OK\r\n", "HTTP/1.1 abc\r\n", "FTP 200 OK\r\n", "HTTP/1.1 099 OK\r\n", "HTTP/1.1 -20\r\n"])
+    func `a first line without a status is a protocol error`(_ line: String) {
+        #expect { try parse([line]) } throws: { ($0 as? HTTPError)?.kind == .protocolError }
+    }
+
+    @Test func `all lines together have a limit`() throws {
+        let lines = ["HTTP/1.1 200 OK\r\n", "A: b\r\n", "\r\n"]
+        #expect(try parse(lines, limit: 25) != nil)
+        #expect { try parse(lines, limit: 24) } throws: { ($0 as? HTTPError)?.kind == .tooLarge }
+    }
+}
+
+@Suite struct TransferClockTests {
+    private let start = ContinuousClock.now
+
+    @Test func `a timeout counts from the start, whatever moves`() {
+        var clock = TransferClock(start: start, timeout: .seconds(10), stallTimeout: nil)
+        clock.run(start + .seconds(1))
+        clock.move(start + .seconds(9))
+        #expect(clock.verdict(start + .seconds(9)) == nil)
+        #expect(clock.verdict(start + .seconds(10)) == .timeout)
+        #expect(clock.deadline == start + .seconds(10))
+    }
+
+    @Test func `a stall counts from the last byte, once the connection stands`() {
+        var clock = TransferClock(start: start, timeout: nil, stallTimeout: .seconds(5))
+        #expect(clock.deadline == nil)
+        #expect(clock.verdict(start + .seconds(100)) == nil)
+        clock.run(start + .seconds(100))
+        clock.move(start + .seconds(103))
+        #expect(clock.deadline == start + .seconds(108))
+        #expect(clock.verdict(start + .seconds(107)) == nil)
+        #expect(clock.verdict(start + .seconds(108)) == .stalled)
+    }
+
+    @Test func `a pause on this side is no stall`() {
+        var clock = TransferClock(start: start, timeout: nil, stallTimeout: .seconds(5))
+        clock.run(start)
+        clock.pause()
+        clock.move(start + .seconds(1))
+        #expect(clock.verdict(start + .seconds(100)) == nil)
+        clock.run(start + .seconds(100))
+        #expect(clock.verdict(start + .seconds(105)) == .stalled)
+    }
+
+    @Test func `waiting is rounded up to milliseconds, and never negative`() {
+        #expect(Duration.microseconds(1).wholeMilliseconds == 1)
+        #expect(Duration.milliseconds(1500).wholeMilliseconds == 1500)
+        #expect(Duration.microseconds(1_000_001).wholeMilliseconds == 1001)
+        #expect(Duration.milliseconds(-5).wholeMilliseconds == 0)
+        #expect(Duration.seconds(1 << 50).wholeMilliseconds == Int(Int32.max))
+    }
+}
+
+@Suite struct ChunkBufferTests {
+    private func offer(_ bytes: [UInt8], to buffer: inout ChunkBuffer) -> Bool {
+        bytes.withUnsafeBytes { buffer.offer($0) }
+    }
+
+    @Test func `what waits is taken all at once`() throws {
+        var buffer = ChunkBuffer(limit: 4)
+        guard case .wait = buffer.take() else { throw Unexpected() }
+        #expect(offer([1, 2], to: &buffer))
+        #expect(offer([3], to: &buffer))
+        guard case .chunk([1, 2, 3], mustResume: false) = buffer.take() else { throw Unexpected() }
+        buffer.finish(.success(()))
+        guard case .end = buffer.take() else { throw Unexpected() }
+    }
+
+    @Test func `a full buffer refuses, and asks for more once it was taken`() throws {
+        var buffer = ChunkBuffer(limit: 4)
+        #expect(offer([1, 2, 3], to: &buffer))
+        #expect(offer([4, 5, 6], to: &buffer))
+        #expect(!offer([7], to: &buffer))
+        #expect(buffer.peak == 6)
+        guard case .chunk([1, 2, 3, 4, 5, 6], mustResume: true) = buffer.take() else { throw Unexpected() }
+        #expect(offer([7], to: &buffer))
+        guard case .chunk([7], mustResume: false) = buffer.take() else { throw Unexpected() }
+    }
+
+    @Test func `what came before a break is handed out, and dropped when the reader gave up`() throws {
+        var broken = ChunkBuffer(limit: 4)
+        #expect(offer([1], to: &broken))
+        broken.finish(.failure(HTTPError(.receiveFailed, "")))
+        broken.finish(.success(()))
+        guard case .chunk([1], mustResume: false) = broken.take() else { throw Unexpected() }
+        guard case .failed(let error) = broken.take(), error.kind == .receiveFailed else { throw Unexpected() }
+
+        var cancelled = ChunkBuffer(limit: 4)
+        #expect(offer([1], to: &cancelled))
+        cancelled.finish(.failure(HTTPError(.cancelled, "")))
+        guard case .failed(let error) = cancelled.take(), error.kind == .cancelled else { throw Unexpected() }
+    }
+
+    private struct Unexpected: Error {}
+}
+
+@Suite struct TransferTests {
+    private final class FullSink: BodySink {
+        func begin(_ head: ResponseHead) {}
+        func accept(_ piece: UnsafeRawBufferPointer) -> Bool { false }
+        func finish(_ outcome: Result<ResponseHead, HTTPError>) {}
+    }
+
+    @Test func `a transfer that its reader holds up cannot stall`() throws {
+        let transfer = try Transfer(HTTPRequest(url: "http://127.0.0.1/", stallTimeout: .seconds(5)), sink: FullSink())
+        let schedule = Schedule()
+        try transfer.start(on: EasyHandle(), schedule, HTTPClient.Configuration())
+        #expect(transfer.clock.deadline == nil)
+        transfer.willSend()
+        #expect(transfer.clock.deadline == schedule.now + .seconds(5))
+        #expect(schedule.earliest == schedule.now + .seconds(5))
+        #expect([1].withUnsafeBytes { transfer.acceptBody($0) } == .pause)
+        #expect(transfer.clock.deadline == nil)
+        _ = transfer.resume(schedule.now)
+        #expect(transfer.clock.deadline == schedule.now + .seconds(5))
+        _ = transfer.fail(HTTPError(.cancelled, ""))
+    }
+}
+
+@Suite struct RequestTargetTests {
+    @Test(
+        arguments: [
+            ("http://127.0.0.1:8640/v1", "127.0.0.1:8640"), ("https://relay.example/", "relay.example:443"), ("HTTP://h", "h:80"),
+            ("http://[::1]:1/", "[::1]:1"),
+        ])
+    func `an address names its server with the port`(_ url: String, _ name: String) throws {
+        #expect(try RequestTarget(url: url).name == name)
+    }
+
+    @Test(arguments: ["localhost", "LOCALHOST", "127.0.0.1", "127.9.8.7", "127.1", "[::1]", "shop.localhost"])
+    func `this machine is known by its names`(_ host: String) throws {
+        #expect(try RequestTarget(url: "http://\(host)/").isLoopback)
+    }
+
+    @Test(arguments: ["relay.example", "128.0.0.1", "127.example", "[::2]", "127.0.0.1.example", "localhost.example", "10.127.0.1"])
+    func `other machines are not taken for this one`(_ host: String) throws {
+        #expect(try !RequestTarget(url: "http://\(host)/").isLoopback)
+    }
+}

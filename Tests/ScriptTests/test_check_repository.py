@@ -1,0 +1,91 @@
+"""Each rule of Scripts/check-repository sees its breach, and leaves good files alone."""
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "Scripts" / "check-repository"
+
+
+class CheckRepository(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+        self.git("init", "--quiet")
+
+    def git(self, *arguments):
+        subprocess.run(["git", *arguments], cwd=self.root, check=True, capture_output=True)
+
+    def write(self, name, text):
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def breaches(self):
+        answer = subprocess.run([SCRIPT, str(self.root)], capture_output=True, text=True)
+        lines = answer.stderr.splitlines()
+        self.assertEqual(answer.returncode, 1 if lines else 0, answer.stderr)
+        return lines[:-1]
+
+    def assertBreach(self, *expected):
+        found = self.breaches()
+        self.assertEqual(len(found), len(expected), found)
+        for line, part in zip(found, expected):
+            self.assertIn(part, line)
+
+    def test_good_files_pass(self):
+        self.write("Sources/AnnalsWire/Batch.swift", "internal import AnnalsCore\npublic import Foundation\n// a sleeper, an alias!\n")
+        self.write("Tests/AnnalsWireTests/A.swift", "import Testing\n@testable import AnnalsWire\n")
+        self.assertBreach()
+
+    def test_an_upward_import_is_a_breach(self):
+        self.write("Sources/AnnalsCore/A.swift", "@preconcurrency public import struct AnnalsStore.Store\n")
+        self.write("Server/RelayLog/B.swift", "internal import AnnalsMerge\n")
+        self.assertBreach("RelayLog must not import AnnalsMerge", "A.swift:1: AnnalsCore must not import AnnalsStore")
+
+    def test_a_pure_module_imports_no_input_or_output(self):
+        self.write("Sources/AnnalsMerge/A.swift", "import GRDB\n")
+        self.assertBreach("AnnalsMerge is pure")
+
+    def test_an_unlisted_module_is_a_breach(self):
+        self.write("Sources/AnnalsNovel/A.swift", "import AnnalsCore\n")
+        self.assertBreach("AnnalsNovel is not in Scripts/check-repository")
+
+    def test_each_forbidden_word_is_a_breach(self):
+        for word in ("// TODO: later", "// FIXME", "fatalError()", "try! f()", "x as! Int", "try await Task.sleep(for: .seconds(1))"):
+            with self.subTest(word):
+                self.write("Server/Relay/A.swift", word + "\n")
+                self.assertBreach("Server/Relay/A.swift:1: ")
+
+    def test_a_test_neither_sleeps_its_thread_nor_uses_the_old_framework(self):
+        self.write("Tests/AnnalsTests/A.swift", "import XCTest\nusleep(5)\n")
+        self.assertBreach("A.swift:2: `usleep(`", "A.swift:1: `import XCTest`")
+
+    def test_a_long_swift_file_is_a_breach(self):
+        self.write("Tests/AnnalsTests/A.swift", "\n" * 501)
+        self.assertBreach("501 lines, at most 500")
+
+    def test_built_files_in_git_are_a_breach(self):
+        self.write("Package.resolved", "{}")
+        self.write(".build-asan/a.o", "")
+        self.git("add", "--force", ".")
+        self.assertBreach(".build-asan/a.o: must not be in git", "Package.resolved: must not be in git")
+
+    def test_dead_links_are_breaches(self):
+        self.write("B.md", "# Two words\n## `Code` & more\n## Two words\n")
+        self.write(
+            "A.md",
+            "[a](B.md) [b](B.md#two-words) [c](B.md#two-words-1) [d](B.md#code--more) [e](https://example.com/x)\n"
+            "```\n[not a link](nowhere.md)\n```\n`[nor](this.md)`\n"
+            "[f](C.md)\n[g](B.md#three)\n[h](#here)\n[i]: Docs/none.md\n",
+        )
+        self.assertBreach("A.md:6: link leads nowhere: C.md", "A.md:7: no such heading", "A.md:8: no such heading", "A.md:9: ")
+
+    def test_usage(self):
+        self.assertEqual(subprocess.run([SCRIPT, "--what"], capture_output=True).returncode, 64)
+
+
+if __name__ == "__main__":
+    unittest.main()
