@@ -5,6 +5,7 @@ import AnnalsTesting
 import AnnalsWire
 import Foundation
 import GRDB
+import Synchronization
 import Testing
 
 /// A small generator whose seed replays a run.
@@ -41,11 +42,12 @@ final class TemporaryFolder: Sendable {
 }
 
 /// Replicas of one space in one process, over a real log, with a clock that the test moves.
-final class World {
+final class World: Sendable {
     let folder: TemporaryFolder
     let relay: LocalRelay
     let clock: ManualClock
-    private(set) var stores: [Store] = []
+    private let opened = Mutex<[Store]>([])
+    var stores: [Store] { opened.withLock { $0 } }
     let space: SpaceName
 
     /// The first replica is made from `schema` and `rows`; the others are clones.
@@ -61,7 +63,7 @@ final class World {
         let store = try Store(path: first, configuration: configuration("r0"))
         _ = try await store.track(all: true)
         _ = try await joining("r0").join(store)
-        stores = [store]
+        opened.withLock { $0 = [store] }
         for number in 1..<max(replicas, 1) { try await addClone("r\(number)") }
     }
 
@@ -70,7 +72,7 @@ final class World {
         let path = folder.file("\(name).db")
         _ = try await joining(name).clone(to: path)
         let store = try Store(path: path, configuration: configuration(name))
-        stores.append(store)
+        opened.withLock { $0.append(store) }
         return store
     }
 

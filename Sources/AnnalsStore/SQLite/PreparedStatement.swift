@@ -131,6 +131,11 @@ final class PreparedStatement {
     func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
     func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL }
 
+    func isTextOrBlob(_ column: Int) -> Bool {
+        let type = sqlite3_column_type(statement, Int32(column))
+        return type == SQLITE_TEXT || type == SQLITE_BLOB
+    }
+
     /// Hands a column to `body` without making a `Value`; buffers are valid during the call only.
     func withColumn(_ column: Int, _ visitor: (borrowing RawValue) -> Void) {
         let index = Int32(column)
@@ -163,6 +168,51 @@ final class PreparedStatement {
         case (SQLITE_TEXT, .text(let range)): return Self.equal(textBytes(column), UnsafeRawBufferPointer(rebasing: bytes[range]))
         case (SQLITE_BLOB, .blob(let range)): return Self.equal(blobBytes(column), UnsafeRawBufferPointer(rebasing: bytes[range]))
         default: return false
+        }
+    }
+
+    /// True when the column has the same storage class and bytes.
+    func column(_ column: Int, equals value: Value) -> Bool {
+        let index = Int32(column)
+        switch (sqlite3_column_type(statement, index), value) {
+        case (SQLITE_NULL, .null): return true
+        case (SQLITE_INTEGER, .integer(let integer)): return sqlite3_column_int64(statement, index) == integer
+        case (SQLITE_FLOAT, .real(let real)):
+            return (sqlite3_column_double(statement, index) + 0).bitPattern == (real + 0).bitPattern
+        case (SQLITE_TEXT, .text(let text)): return text.bytes.withUnsafeBytes { Self.equal(textBytes(column), $0) }
+        case (SQLITE_BLOB, .blob(let blob)): return blob.bytes.withUnsafeBytes { Self.equal(blobBytes(column), $0) }
+        default: return false
+        }
+    }
+
+    /// True when two columns of the current row have the same storage class and bytes.
+    func column(_ column: Int, equalsColumn other: Int) -> Bool {
+        let index = Int32(column)
+        let type = sqlite3_column_type(statement, index)
+        guard type == sqlite3_column_type(statement, Int32(other)) else { return false }
+        switch type {
+        case SQLITE_INTEGER: return sqlite3_column_int64(statement, index) == sqlite3_column_int64(statement, Int32(other))
+        case SQLITE_FLOAT:
+            let left = sqlite3_column_double(statement, index)
+            let right = sqlite3_column_double(statement, Int32(other))
+            return (left + 0).bitPattern == (right + 0).bitPattern
+        case SQLITE_TEXT: return Self.equal(textBytes(column), textBytes(other))
+        case SQLITE_BLOB: return Self.equal(blobBytes(column), blobBytes(other))
+        default: return true
+        }
+    }
+
+    /// Hashes a column's storage class and bytes.
+    func hash(_ column: Int, into hasher: inout Hasher) {
+        let index = Int32(column)
+        let type = sqlite3_column_type(statement, index)
+        hasher.combine(type)
+        switch type {
+        case SQLITE_INTEGER: hasher.combine(sqlite3_column_int64(statement, index))
+        case SQLITE_FLOAT: hasher.combine((sqlite3_column_double(statement, index) + 0).bitPattern)
+        case SQLITE_TEXT: hasher.combine(bytes: textBytes(column))
+        case SQLITE_BLOB: hasher.combine(bytes: blobBytes(column))
+        default: break
         }
     }
 

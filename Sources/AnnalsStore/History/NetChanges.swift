@@ -1,0 +1,196 @@
+import AnnalsCore
+import GRDB
+
+/// What transactions did to rows, net: per row the values before the transaction and after it, whatever raw changes
+/// the triggers wrote in between, in whatever order.
+///
+///     let changes = try NetChanges(db, tables: .load(db))
+///     try changes.forEach(in: 17) { table, old, new in … }
+///
+/// Memory stays flat however large a transaction is: rows that it changed once are passed on as they are read, and
+/// only rows that it changed several times are gathered and folded.
+///
+/// It lives no longer than the access to `db` in which it was made.
+final class NetChanges {
+    /// A stretch of the raw changes of one table.
+    struct Section: Hashable {
+        /// The table's id in `annals_tables`.
+        var layout: Int64
+        var first: Int64
+        var last: Int64
+    }
+
+    private let db: Database
+    private let tables: TrackedTables
+    private let layouts: LayoutNames
+    private let foldedAtOnce: Int
+    private let foldedInMemory: Int
+    private var sources: [Int64: RawChangeReader] = [:]
+    private var translations: [Int64: LayoutTranslation] = [:]
+    private lazy var spans = Result {
+        try PreparedStatement(db, "SELECT first, last FROM main.annals_spans WHERE table_id = ?1 AND number = ?2")
+    }
+
+    init(
+        _ db: Database, tables: TrackedTables, foldedAtOnce: Int = HistoryLimits.foldedAtOnce,
+        foldedInMemory: Int = HistoryLimits.foldedInMemory
+    ) throws {
+        self.db = db
+        self.tables = tables
+        self.layouts = try LayoutNames(db)
+        self.foldedAtOnce = foldedAtOnce
+        self.foldedInMemory = foldedInMemory
+    }
+
+    // MARK: As the tables are declared now
+
+    /// Visits the net changes of a transaction with full old and new rows in the columns that the tables have now, parents'
+    /// tables before their children's.
+    ///
+    /// Left out are tables that are not tracked any more, and rows whose key holds NULL, which stay local: such a row that
+    /// gets a key counts as new, and one that loses it as gone.
+    func forEach(in transaction: Int64, _ visit: (TrackedTables.Entry, _ old: [Value]?, _ new: [Value]?) throws -> Void) throws {
+        for section in try sections(of: transaction) {
+            guard let translation = try translation(section.layout) else { continue }
+            let key = translation.entry.definition.primaryKey
+            try forEachRow(in: section) { row in
+                var old = row.old.map(translation.translate)
+                var new = row.new.map(translation.translate)
+                if let values = old, key.contains(where: { values[$0].isNull }) { old = nil }
+                if let values = new, key.contains(where: { values[$0].isNull }) { new = nil }
+                guard old != nil || new != nil, old != new else { return }
+                try visit(translation.entry, old, new)
+            }
+        }
+    }
+
+    /// The same for a single transaction.
+    static func forEach(
+        _ db: Database, transaction: Int64, tables: TrackedTables,
+        _ visit: (TrackedTables.Entry, _ old: [Value]?, _ new: [Value]?) throws -> Void
+    ) throws {
+        try NetChanges(db, tables: tables).forEach(in: transaction, visit)
+    }
+
+    // MARK: Sections
+
+    /// The parts of a transaction, parents' tables first.
+    func sections(of transaction: Int64) throws -> [Section] {
+        let tables = try String.fetchOne(
+            db.cachedStatement(sql: "SELECT tables FROM main.annals_transactions WHERE number = ?"), arguments: [transaction])
+        guard let tables else { return [] }
+        return try sections(of: transaction, layouts: tables.split(separator: " ").compactMap { Int64($0) })
+    }
+
+    func sections(of transaction: Int64, layouts ids: [Int64]) throws -> [Section] {
+        let statement = try spans.get()
+        var sections: [Section] = []
+        for id in ids {
+            statement.bind(1, id)
+            statement.bind(2, transaction)
+            defer { statement.reset() }
+            if try statement.step() {
+                sections.append(Section(layout: id, first: statement.integer(0), last: statement.integer(1)))
+            }
+        }
+        return inOrder(sections)
+    }
+
+    /// What the triggers wrote after the newest transaction: other programs' writes that are not sealed yet.
+    func unsealedSections() throws -> [Section] {
+        let rows = try GRDB.Row.fetchAll(
+            db,
+            sql: """
+                SELECT id, ifnull((SELECT last FROM main.annals_spans WHERE table_id = t.id ORDER BY number DESC LIMIT 1), 0) AS sealed
+                FROM main.annals_tables AS t WHERE state = 'tracked'
+                """)
+        return inOrder(
+            try rows.compactMap { row in
+                let id: Int64 = row["id"]
+                let sealed: Int64 = row["sealed"]
+                let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM main.\(StoreSchema.changesTable(id))") ?? 0
+                return last > sealed ? Section(layout: id, first: sealed + 1, last: last) : nil
+            })
+    }
+
+    private func inOrder(_ sections: [Section]) -> [Section] {
+        guard sections.count > 1 else { return sections }
+        func place(_ section: Section) -> Int {
+            (try? layouts.layout(Int(section.layout))).flatMap { tables.table(named: $0.name) }.flatMap { tables.order[$0.definition.name] } ?? .max
+        }
+        return sections.map { (place($0), $0) }.sorted { ($0.0, $0.1.layout) < ($1.0, $1.1.layout) }.map(\.1)
+    }
+
+    func layout(_ id: Int64) throws -> TableLayout { try layouts.layout(Int(id)) }
+
+    /// How rows of a layout become rows of the table as it is now; nil when it is not tracked any more.
+    func translation(_ layout: Int64) throws -> LayoutTranslation? {
+        if let known = translations[layout] { return known }
+        let named = try layouts.layout(Int(layout))
+        guard let entry = tables.table(named: named.name) else { return nil }
+        let translation = try LayoutTranslation(db, from: named, to: entry)
+        translations[layout] = translation
+        return translation
+    }
+
+    // MARK: Rows
+
+    /// Visits the net changes of one section, in the columns of its layout and in no particular order. Both rows are never
+    /// equal.
+    func forEachRow(in section: Section, _ visit: (NetChange) throws -> Void) throws {
+        let source = try source(section.layout)
+        let count = section.last - section.first + 1
+        if count == 1 {
+            try source.forEach(section) { try pass($0, visit) }
+        } else if count <= foldedAtOnce {
+            var folder = NetChangeFolder(source.rule)
+            try source.forEach(section) { folder.add($0) }
+            try finish(&folder, visit)
+        } else {
+            try forEachRowOfMany(source, section, visit)
+        }
+    }
+
+    private func forEachRowOfMany(_ source: RawChangeReader, _ section: Section, _ visit: (NetChange) throws -> Void) throws {
+        let repeated = try RepeatedRows(source, section)
+        let parts = max(1, (repeated.changes + foldedInMemory - 1) / foldedInMemory)
+        for part in 0..<parts {
+            var folder = NetChangeFolder(source.rule)
+            let isWanted: (RowHashes) -> Bool = { row in
+                repeated.contains(row) ? repeated.part(of: row, parts) == part : part == 0
+            }
+            try source.forEach(section, where: isWanted) { change, row in
+                if repeated.contains(row) { folder.add(change) } else { try pass(change, visit) }
+            }
+            try finish(&folder, visit)
+        }
+    }
+
+    /// A row's only change is its net change.
+    private func pass(_ change: RawChange, _ visit: (NetChange) throws -> Void) throws {
+        guard change.old != change.new else { return }
+        try visit(NetChange(old: change.old, new: change.new, oldRowid: change.oldRowid, newRowid: change.newRowid))
+    }
+
+    private func finish(_ folder: inout NetChangeFolder, _ visit: (NetChange) throws -> Void) throws {
+        for change in folder.finish() where change.old != change.new { try visit(change) }
+    }
+
+    private func source(_ layout: Int64) throws -> RawChangeReader {
+        if let known = sources[layout] { return known }
+        let named = try self.layout(layout)
+        let source = try RawChangeReader(db, id: layout, layout: named, rule: identityRule(named))
+        sources[layout] = source
+        return source
+    }
+
+    /// A table that is there no more, or has another key now, is taken to compare its key by bytes.
+    private func identityRule(_ layout: TableLayout) -> IdentityRule {
+        if let table = tables.table(named: layout.name)?.definition,
+            table.primaryKey.map({ table.columns[$0].name }) == layout.key.map({ layout.columns[$0] })
+        {
+            return IdentityRule(key: layout.key, collations: table.primaryKeyCollations)
+        }
+        return IdentityRule(key: layout.key, collations: layout.key.map { _ in Collation.binary })
+    }
+}

@@ -1,0 +1,134 @@
+import AnnalsCore
+import GRDB
+
+/// Which rows a raw change is about, as short hashes: what it changed, and what that became.
+///
+/// One row has one hash; that two rows share one is rare and does no harm.
+struct RowHashes {
+    var old: UInt32?
+    var new: UInt32?
+
+    var isMove: Bool { old != nil && new != nil && old != new }
+}
+
+/// Reads the raw changes of one table with one column list.
+final class RawChangeReader {
+    let layout: TableLayout
+    let rule: IdentityRule
+    private let isByRowid: Bool
+    private let firstOld: Int
+    private let firstNew: Int
+    private let rows: PreparedStatement
+    private let keys: PreparedStatement
+
+    /// Columns that come before the values.
+    private enum Head {
+        static let id = 0
+        static let operation = 1
+        static let oldRowid = 2
+        static let newRowid = 3
+    }
+
+    init(_ db: Database, id: Int64, layout: TableLayout, rule: IdentityRule) throws {
+        let table = StoreSchema.changesTable(id)
+        let columns = try String.fetchAll(db, sql: "SELECT name FROM pragma_table_info(?, 'main')", arguments: [table])
+        guard !columns.isEmpty else { throw StoreDamage(table) }
+        self.layout = layout
+        self.rule = rule
+        isByRowid = columns.contains("ro")
+        let head = ["id", "op"] + (isByRowid ? ["ro", "rn"] : [])
+        firstOld = head.count
+        firstNew = head.count + layout.columns.count
+        func select(_ places: some Sequence<Int>) throws -> PreparedStatement {
+            let columns = head + places.map { "o\($0)" } + places.map { "n\($0)" }
+            return try PreparedStatement(
+                db, "SELECT \(columns.joined(separator: ", ")) FROM main.\(table) WHERE id BETWEEN ?1 AND ?2 ORDER BY id")
+        }
+        rows = try select(layout.columns.indices)
+        keys = try select(layout.key)
+    }
+
+    /// Visits every raw change of the section in the order in which it was written.
+    func forEach(_ section: NetChanges.Section, _ visit: (RawChange) throws -> Void) throws {
+        try forEach(rows, section) { try visit(change($0)) }
+    }
+
+    /// The same for those that `isWanted`; of the others no values are made.
+    func forEach(
+        _ section: NetChanges.Section, where isWanted: (RowHashes) -> Bool, _ visit: (RawChange, RowHashes) throws -> Void
+    ) throws {
+        try forEach(rows, section) { operation in
+            let hashes = hashes(operation, rows, oldKey: { firstOld + layout.key[$0] }, newKey: { firstNew + layout.key[$0] })
+            if isWanted(hashes) { try visit(change(operation), hashes) }
+        }
+    }
+
+    /// Visits only what tells which rows were changed.
+    func forEachHashes(_ section: NetChanges.Section, _ visit: (RowHashes) -> Void) throws {
+        try forEach(keys, section) { operation in
+            visit(hashes(operation, keys, oldKey: { firstOld + $0 }, newKey: { firstOld + layout.key.count + $0 }))
+        }
+    }
+
+    private func forEach(
+        _ statement: PreparedStatement, _ section: NetChanges.Section, _ body: (StoreSchema.Operation) throws -> Void
+    ) throws {
+        statement.bind(1, section.first)
+        statement.bind(2, section.last)
+        defer { statement.reset() }
+        while try statement.step() {
+            guard let operation = StoreSchema.Operation(rawValue: statement.integer(Head.operation)) else {
+                throw StoreDamage("a raw change of \(layout.name)")
+            }
+            try body(operation)
+        }
+    }
+
+    private func change(_ operation: StoreSchema.Operation) -> RawChange {
+        var change = RawChange(id: rows.integer(Head.id), old: nil, new: nil)
+        let count = layout.columns.count
+        if operation != .insert {
+            change.old = rows.values(firstOld..<firstOld + count)
+            if isByRowid { change.oldRowid = rows.integer(Head.oldRowid) }
+        }
+        if operation != .delete {
+            // Most columns of an update are as they were; they share one copy.
+            if let old = change.old {
+                change.new = (0..<count).map { rows.column(firstNew + $0, equalsColumn: firstOld + $0) ? old[$0] : rows.value(firstNew + $0) }
+            } else {
+                change.new = rows.values(firstNew..<firstNew + count)
+            }
+            if isByRowid { change.newRowid = rows.integer(Head.newRowid) }
+        }
+        return change
+    }
+
+    /// `oldKey` and `newKey` say in which column a part of the key stands.
+    private func hashes(
+        _ operation: StoreSchema.Operation, _ statement: PreparedStatement, oldKey: (Int) -> Int, newKey: (Int) -> Int
+    ) -> RowHashes {
+        var hashes = RowHashes()
+        if operation != .insert { hashes.old = hash(statement, Head.oldRowid, oldKey) }
+        if operation != .delete { hashes.new = hash(statement, Head.newRowid, newKey) }
+        return hashes
+    }
+
+    /// Follows `IdentityRule`: what it takes for one row has one hash.
+    private func hash(_ statement: PreparedStatement, _ rowid: Int, _ column: (Int) -> Int) -> UInt32 {
+        var hasher = Hasher()
+        for part in layout.key.indices {
+            let place = column(part)
+            if isByRowid, statement.isNull(place) {
+                var hasher = Hasher()
+                hasher.combine(statement.integer(rowid))
+                return UInt32(truncatingIfNeeded: hasher.finalize())
+            }
+            if rule.collations[part] == Collation.binary, statement.isTextOrBlob(place) {
+                statement.hash(place, into: &hasher)
+            } else {
+                hasher.combine(IdentityRule.folded(statement.value(place), collation: rule.collations[part]))
+            }
+        }
+        return UInt32(truncatingIfNeeded: hasher.finalize())
+    }
+}
