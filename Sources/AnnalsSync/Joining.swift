@@ -99,7 +99,7 @@ public struct Joining: Sendable {
     private func recognise(_ store: Store, _ description: SpaceDescription) async throws -> Outcome {
         try await withTemporaryFolder(beside: store.path) { folder in
             let copy = try await replica(in: folder, description)
-            if try await store.adopt(copy, digest: { try RowsDigest.compute($0) }) {
+            if try await store.adopt(copy, digest: { try StoreDigest.rows($0) }) {
                 return .recognised(try await store.replicaState()?.position ?? .zero)
             }
             let differences = try await store.differences(from: copy.path)

@@ -61,7 +61,7 @@ final class World: Sendable {
         try await queue.write { db in try db.execute(sql: schema) }
         try queue.close()
         let store = try Store(path: first, configuration: configuration("r0"))
-        _ = try await store.track(all: true)
+        _ = try await store.track(.all)
         _ = try await joining("r0").join(store)
         opened.withLock { $0 = [store] }
         for number in 1..<max(replicas, 1) { try await addClone("r\(number)") }

@@ -53,13 +53,13 @@ final class MergeSession {
     }
 
     /// The spans logged since `mark`, per layout id.
-    func spans(since mark: [Int64: Int64]) -> [(layoutID: Int64, first: Int64, last: Int64)] {
+    func spans(since mark: [Int64: Int64]) -> [Sealing.Span] {
         tables.values.compactMap { table in
             let before = mark[table.layoutID] ?? table.firstHistoryID
             guard table.lastHistoryID > before else { return nil }
-            return (table.layoutID, before + 1, table.lastHistoryID)
+            return Sealing.Span(table: table.layoutID, ids: (before + 1)...table.lastHistoryID)
         }
-        .sorted { $0.layoutID < $1.layoutID }
+        .sorted { $0.table < $1.table }
     }
 
     /// After a savepoint was rolled back: what was logged since is gone.

@@ -13,7 +13,7 @@ public struct HistoryBounds: Sendable {
 
     /// - Throws: `AnnalsError` with code `notTracked` when the database has no history.
     public init(_ db: Database) throws {
-        guard try db.tableExists("annals_transactions"), let id = try Meta(db).text(.storeID).flatMap({ StoreID($0) }) else {
+        guard try db.tableExists("annals_transactions"), let id = try StoreSchema.text(.storeID, db).flatMap({ StoreID($0) }) else {
             throw AnnalsError(.notTracked, operation: "history", "the database has no history", hint: "Run annals track first")
         }
         storeID = id
@@ -22,21 +22,12 @@ public struct HistoryBounds: Sendable {
         latest = HistoryToken(number: last, store: id)
     }
 
-    /// The number after which no transaction and no raw change is missing.
+    /// The number after which no transaction and no raw change is missing: where a table's history begins anew, or
+    /// was purged to, its `gap` says so.
     private static func oldestNumber(_ db: Database) throws -> Int64 {
-        let gap = try Int64.fetchOne(db, sql: "SELECT max(gap) FROM main.annals_tables WHERE state = 'tracked'") ?? 0
-        guard let first = try GRDB.Row.fetchOne(db, sql: "SELECT number, tables FROM main.annals_transactions ORDER BY number LIMIT 1") else {
-            return gap
-        }
-        // A full purge leaves the newest row, so that numbers go on rising; its changes are gone.
-        let number: Int64 = first["number"]
-        let tables: String = first["tables"]
-        let isKept =
-            try tables.isEmpty
-            || Bool.fetchOne(
-                db, sql: "SELECT EXISTS (SELECT 1 FROM main.annals_spans WHERE number = ? AND table_id IN (SELECT id FROM main.annals_tables))",
-                arguments: [number]) ?? false
-        return max(gap, isKept ? number - 1 : number)
+        let gap = try Int64.fetchOne(db, sql: "SELECT max(gap) FROM main.annals_tables") ?? 0
+        let first = try Int64.fetchOne(db, sql: "SELECT min(number) FROM main.annals_transactions") ?? 1
+        return max(gap, first - 1)
     }
 
     /// Passes a token that this store's history reaches.
@@ -85,11 +76,11 @@ public struct HistoryBounds: Sendable {
         var number =
             try Int64.fetchOne(
                 db, sql: "SELECT max(number) FROM main.annals_transactions WHERE origin <> ? AND time <= ?",
-                arguments: [HistoryOrigin.imported.rawValue, moment]) ?? 0
+                arguments: [TransactionOrigin.imported.rawValue, moment]) ?? 0
         // An imported transaction has its author's time; when it came here, only its raw changes tell.
         let later = try GRDB.Row.fetchCursor(
             db, sql: "SELECT number, origin, tables FROM main.annals_transactions WHERE number > ? ORDER BY number", arguments: [number])
-        while let row = try later.next(), row["origin"] == HistoryOrigin.imported.rawValue {
+        while let row = try later.next(), row["origin"] == TransactionOrigin.imported.rawValue {
             guard let arrival = try arrival(of: row["number"], tables: row["tables"], db), arrival <= moment else { break }
             number = row["number"]
         }
@@ -105,7 +96,7 @@ public struct HistoryBounds: Sendable {
                 SELECT at FROM main.\(StoreSchema.changesTable(table))
                 WHERE id = (SELECT last FROM main.annals_spans WHERE table_id = ? AND number = ?)
                 """, arguments: [table, number])
-        return day.map(ISODate.milliseconds(julianDay:))
+        return day.map(JulianDay.milliseconds)
     }
 
     private func expired(_ what: String) -> AnnalsError {

@@ -92,7 +92,7 @@ public final class HistoryReader {
         let number: Int64 = row["number"]
         let milliseconds: Int64 = row["time"]
         let tables: String = row["tables"]
-        guard let id = TransactionID(bytes: id), let origin = HistoryOrigin(rawValue: row["origin"]) else {
+        guard let id = TransactionID(bytes: id), let origin = TransactionOrigin(rawValue: row["origin"]) else {
             throw StoreDamage("annals_transactions")
         }
         let tableNames = tables.split(separator: " ").compactMap { Int64($0) }.compactMap { names[$0] }
@@ -102,7 +102,7 @@ public final class HistoryReader {
             process: row["process"], origin: try decode(origin, row), tables: tableNames)
     }
 
-    private func decode(_ origin: HistoryOrigin, _ row: GRDB.Row) throws -> HistoryTransaction.Origin {
+    private func decode(_ origin: TransactionOrigin, _ row: GRDB.Row) throws -> HistoryTransaction.Origin {
         switch origin {
         case .local: return .local
         case .external: return .external
@@ -111,7 +111,9 @@ public final class HistoryReader {
         case .imported:
             let bytes: Data? = row["replica"]
             let position: Int64? = row["position"]
-            guard let replica = bytes.flatMap({ ReplicaID(bytes: $0) }), let position else { throw StoreDamage("annals_transactions.replica") }
+            guard let replica = bytes.flatMap({ ReplicaID(bytes: $0) }), let position else {
+                throw StoreDamage("annals_transactions.replica")
+            }
             return .imported(replica: replica, position: Position(position))
         }
     }
@@ -135,11 +137,13 @@ public final class HistoryReader {
         let wanted = try ids(of: request)
         let columns = Set(request.columnNames.map(\.foldedIdentifier))
         for section in try changes.sections(of: transaction.number) where wanted?.contains(section.layout) ?? true {
-            let layout = try changes.layout(section.layout)
+            let layout = try changes.layout(section.layout).layout
             try changes.forEachRow(in: section) { row in
                 let change = HistoryChange(row, layout: layout)
                 if !columns.isEmpty {
-                    guard change.kind == .update, change.columns.contains(where: { columns.contains($0.name.foldedIdentifier) }) else { return }
+                    guard change.kind == .update, change.columns.contains(where: { columns.contains($0.name.foldedIdentifier) }) else {
+                        return
+                    }
                 }
                 try visit(change)
             }

@@ -53,11 +53,11 @@ public struct HistoryOriginFilter: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    public static let local = Self(rawValue: 1 << HistoryOrigin.local.rawValue)
-    public static let external = Self(rawValue: 1 << HistoryOrigin.external.rawValue)
-    public static let migration = Self(rawValue: 1 << HistoryOrigin.migration.rawValue)
-    public static let imported = Self(rawValue: 1 << HistoryOrigin.imported.rawValue)
-    public static let rebase = Self(rawValue: 1 << HistoryOrigin.rebase.rawValue)
+    public static let local = Self(rawValue: 1 << TransactionOrigin.local.rawValue)
+    public static let external = Self(rawValue: 1 << TransactionOrigin.external.rawValue)
+    public static let migration = Self(rawValue: 1 << TransactionOrigin.migration.rawValue)
+    public static let imported = Self(rawValue: 1 << TransactionOrigin.imported.rawValue)
+    public static let rebase = Self(rawValue: 1 << TransactionOrigin.rebase.rawValue)
 
     /// The filter for the word `local`, `external`, `migration`, `imported` or `rebase`; nil for any other.
     public init?(name: String) {

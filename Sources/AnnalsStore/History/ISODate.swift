@@ -17,14 +17,6 @@ enum ISODate {
         return date + time - offset
     }
 
-    /// SQLite's `julianday`, whose resolution is a millisecond.
-    static func milliseconds(julianDay day: Double) -> Int64 {
-        let milliseconds = ((day - julianDayOf1970) * Double(secondsPerDay) * 1_000).rounded()
-        return Int64(exactly: milliseconds) ?? 0
-    }
-
-    private static let julianDayOf1970 = 2_440_587.5
-
     /// Days from 1970-01-01, by the proleptic Gregorian calendar.
     private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         // Years that begin in March, so that the leap day is the last one.

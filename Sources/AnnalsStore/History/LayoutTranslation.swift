@@ -3,7 +3,7 @@ import GRDB
 
 /// Turns rows in the columns that a table once had into rows in those it has now, by the columns' names.
 ///
-/// A column added since takes its default, as `ADD COLUMN` gave it to the rows that were there; a column dropped
+/// A column whose name is gone was renamed, if the one that now stands in its place is new. A column added since takes its default, as `ADD COLUMN` gave it to the rows that were there; a column dropped
 /// since is left out.
 struct LayoutTranslation {
     let entry: TrackedTables.Entry
@@ -14,19 +14,43 @@ struct LayoutTranslation {
     init(_ db: Database, from layout: TableLayout, to entry: TrackedTables.Entry) throws {
         self.entry = entry
         let columns = entry.definition.columns
-        let places = columns.map { column in layout.columns.firstIndex { $0.isSameIdentifier(as: column.name) } }
+        var places = columns.map { column in layout.columns.firstIndex { $0.isSameIdentifier(as: column.name) } }
+        for place in places.indices where places[place] == nil && place < layout.columns.count && !places.contains(place) {
+            places[place] = place
+        }
         let isSame = layout.columns.count == columns.count && places.enumerated().allSatisfy { $0 == $1 }
         self.places = isSame ? nil : places
-        defaults = isSame ? [] : try columns.enumerated().map { place, column in
-            guard places[place] == nil, let sql = column.defaultSQL else { return .null }
-            let statement = try PreparedStatement(db, "SELECT \(sql)")
-            defer { statement.reset() }
-            return try statement.step() ? statement.value(0) : .null
+        var defaults: [Value] = []
+        if !isSame {
+            for (place, column) in columns.enumerated() {
+                defaults.append(places[place] == nil ? try Self.defaultValue(db, column) : .null)
+            }
         }
+        self.defaults = defaults
+    }
+
+    /// The default as the column stores it, its affinity applied.
+    private static func defaultValue(_ db: Database, _ column: TableDefinition.Column) throws -> Value {
+        guard let sql = column.defaultSQL else { return .null }
+        let stored =
+            switch column.affinity {
+            case .text: "CASE WHEN typeof(value) IN ('integer', 'real') THEN CAST(value AS TEXT) ELSE value END"
+            case .real: "CASE typeof(value) WHEN 'integer' THEN CAST(value AS REAL) ELSE value END"
+            case .integer, .numeric, .blob, .any: "value"
+            }
+        let statement = try PreparedStatement(db, "SELECT \(stored) FROM (SELECT \(sql) AS value)")
+        defer { statement.reset() }
+        return try statement.step() ? statement.value(0) : .null
     }
 
     func translate(_ row: [Value]) -> [Value] {
         guard let places else { return row }
         return places.enumerated().map { place, old in old.map { row[$0] } ?? defaults[place] }
+    }
+
+    /// Where a column of the old row stands now; nil when it was dropped.
+    func place(_ old: Int) -> Int? {
+        guard let places else { return old }
+        return places.firstIndex(of: old)
     }
 }

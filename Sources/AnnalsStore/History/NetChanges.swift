@@ -22,10 +22,10 @@ final class NetChanges {
 
     private let db: Database
     private let tables: TrackedTables
-    private let layouts: LayoutNames
+    private let layouts: [Int64: TrackedTable]
     private let foldedAtOnce: Int
     private let foldedInMemory: Int
-    private var sources: [Int64: RawChangeReader] = [:]
+    private var sources: [Int64: RawChangeScan] = [:]
     private var translations: [Int64: LayoutTranslation] = [:]
     private lazy var spans = Result {
         try PreparedStatement(db, "SELECT first, last FROM main.annals_spans WHERE table_id = ?1 AND number = ?2")
@@ -37,7 +37,7 @@ final class NetChanges {
     ) throws {
         self.db = db
         self.tables = tables
-        self.layouts = try LayoutNames(db)
+        layouts = Dictionary(try TrackedTable.fetchAll(db).map { ($0.id, $0) }, uniquingKeysWith: { $1 })
         self.foldedAtOnce = foldedAtOnce
         self.foldedInMemory = foldedInMemory
     }
@@ -116,17 +116,21 @@ final class NetChanges {
     private func inOrder(_ sections: [Section]) -> [Section] {
         guard sections.count > 1 else { return sections }
         func place(_ section: Section) -> Int {
-            (try? layouts.layout(Int(section.layout))).flatMap { tables.table(named: $0.name) }.flatMap { tables.order[$0.definition.name] } ?? .max
+            layouts[section.layout].flatMap { tables.table(named: $0.name) }.flatMap { tables.order[$0.definition.name] } ?? .max
         }
         return sections.map { (place($0), $0) }.sorted { ($0.0, $0.1.layout) < ($1.0, $1.1.layout) }.map(\.1)
     }
 
-    func layout(_ id: Int64) throws -> TableLayout { try layouts.layout(Int(id)) }
+    /// The table and column list that a section is about.
+    func layout(_ id: Int64) throws -> TrackedTable {
+        guard let layout = layouts[id] else { throw MergeError.unknownLayout(Int(id)) }
+        return layout
+    }
 
     /// How rows of a layout become rows of the table as it is now; nil when it is not tracked any more.
     func translation(_ layout: Int64) throws -> LayoutTranslation? {
         if let known = translations[layout] { return known }
-        let named = try layouts.layout(Int(layout))
+        let named = try self.layout(layout).layout
         guard let entry = tables.table(named: named.name) else { return nil }
         let translation = try LayoutTranslation(db, from: named, to: entry)
         translations[layout] = translation
@@ -151,7 +155,7 @@ final class NetChanges {
         }
     }
 
-    private func forEachRowOfMany(_ source: RawChangeReader, _ section: Section, _ visit: (NetChange) throws -> Void) throws {
+    private func forEachRowOfMany(_ source: RawChangeScan, _ section: Section, _ visit: (NetChange) throws -> Void) throws {
         let repeated = try RepeatedRows(source, section)
         let parts = max(1, (repeated.changes + foldedInMemory - 1) / foldedInMemory)
         for part in 0..<parts {
@@ -176,21 +180,10 @@ final class NetChanges {
         for change in folder.finish() where change.old != change.new { try visit(change) }
     }
 
-    private func source(_ layout: Int64) throws -> RawChangeReader {
+    private func source(_ layout: Int64) throws -> RawChangeScan {
         if let known = sources[layout] { return known }
-        let named = try self.layout(layout)
-        let source = try RawChangeReader(db, id: layout, layout: named, rule: identityRule(named))
+        let source = try RawChangeScan(db, self.layout(layout))
         sources[layout] = source
         return source
-    }
-
-    /// A table that is there no more, or has another key now, is taken to compare its key by bytes.
-    private func identityRule(_ layout: TableLayout) -> IdentityRule {
-        if let table = tables.table(named: layout.name)?.definition,
-            table.primaryKey.map({ table.columns[$0].name }) == layout.key.map({ layout.columns[$0] })
-        {
-            return IdentityRule(key: layout.key, collations: table.primaryKeyCollations)
-        }
-        return IdentityRule(key: layout.key, collations: layout.key.map { _ in Collation.binary })
     }
 }

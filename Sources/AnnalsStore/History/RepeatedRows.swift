@@ -9,7 +9,7 @@ struct RepeatedRows {
     /// Hashes of repeated rows that changed their key: all changes of such rows are folded together.
     private var moved: Set<UInt32> = []
 
-    init(_ source: RawChangeReader, _ section: NetChanges.Section) throws {
+    init(_ source: RawChangeScan, _ section: NetChanges.Section) throws {
         var all: [UInt32] = []
         all.reserveCapacity(Int(section.last - section.first + 1))
         var moves: [RowHashes] = []

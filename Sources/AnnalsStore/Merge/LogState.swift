@@ -19,7 +19,7 @@ extension Store {
             let layouts = try LayoutNames(db).all
             let applier = EntryApplier(session: session, direction: .backward, position: nil)
             for row in rows.reversed() { try applier.apply(try BodyReader(bytes: row.body), layouts: layouts) }
-            return try RowsDigest.compute(db)
+            return try StoreDigest.rows(db)
         }
     }
 }

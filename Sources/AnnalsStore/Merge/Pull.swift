@@ -14,9 +14,12 @@ struct Pull {
     let db: Database
     let session: MergeSession
     var state: ReplicaState
-    let history: HistoryLog
+    /// What this process calls itself in history.
+    let process: String
     let layouts: LayoutNames
-    var clock: MergeClock
+    /// The store's clock: it passes every time that is taken in.
+    var clock: HybridClock
+    let now: HybridTime
 
     /// What a page brought.
     struct Summary: Sendable {
@@ -81,11 +84,14 @@ struct Pull {
             try applier.apply(BodyReader(bytes: row.body), layouts: layouts.all)
         }
         session.checks.reset()
-        try history.append(rebaseHeading(), spans: session.spans(since: mark))
+        try recordRebase(since: mark)
     }
 
-    private func rebaseHeading() -> HistoryLog.Heading {
-        HistoryLog.Heading(id: .random(), time: clock.now, author: state.name, context: "rebase", origin: .rebase, replica: state.replica)
+    private func recordRebase(since mark: [Int64: Int64]) throws {
+        let spans = session.spans(since: mark)
+        guard !spans.isEmpty else { return }
+        let info = TransactionInfo(id: .random(), time: now, author: state.name, contextName: "rebase")
+        _ = try Sealing.record(db, spans: spans, info: info, origin: .rebase, process: process, replica: state.replica)
     }
 
     // MARK: Apply
@@ -126,10 +132,11 @@ struct Pull {
         if let notes { applier.observe = { table, old, new, rowMark in notes.note(table, old, new, rowMark, by: writer) } }
         let changes = try applier.apply(reader, layouts: batch.layouts)
         let journal = try reader.journalEntries()
-        let heading = HistoryLog.Heading(
-            id: reader.info.id, time: reader.info.time, author: reader.info.author, context: reader.info.contextName, origin: .imported,
-            replica: batch.header.replica, position: position)
-        try history.append(heading, spans: session.spans(since: mark))
+        let spans = session.spans(since: mark)
+        if !spans.isEmpty {
+            _ = try Sealing.record(
+                db, spans: spans, info: reader.info, origin: .imported, process: process, replica: batch.header.replica, position: position)
+        }
         clock.observe(writer.time)
         try ConflictJournal.append(
             db, journal, transaction: reader.info, replica: batch.header.replica, position: position, receivedAt: frame.receivedAt)
@@ -153,7 +160,7 @@ struct Pull {
             let rewritten = BodyBuilder.rewritten(row, transaction.info, laid, order: session.tableOrder)
             if let rewritten { try Outbox.rewrite(db, rewritten) } else { try Outbox.delete(db, sequence: row.sequence) }
         }
-        try history.append(rebaseHeading(), spans: session.spans(since: mark))
+        try recordRebase(since: mark)
         return conflicts
     }
 
@@ -165,20 +172,6 @@ struct Pull {
             highest[table.name] = max(highest[table.name] ?? 0, key)
         }
     }
-}
-
-/// The replica's clock while it merges: passes every time that it takes in.
-struct MergeClock {
-    private var clock: HybridClock
-    let now: HybridTime
-
-    init(last: HybridTime, milliseconds: Int64) {
-        clock = HybridClock(last: last)
-        now = clock.tick(now: milliseconds)
-    }
-
-    mutating func observe(_ time: HybridTime) { clock.observe(time) }
-    var last: HybridTime { clock.last }
 }
 
 /// Why a page cannot be taken in. The store stays as it was.

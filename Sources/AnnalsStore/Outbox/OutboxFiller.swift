@@ -16,7 +16,7 @@ struct OutboxFiller {
     func fill() throws -> Int {
         let meta = Meta(db)
         let done = try meta.integer(.outboxed) ?? 0
-        let own: [HistoryOrigin] = [.local, .external, .migration]
+        let own: [TransactionOrigin] = [.local, .external, .migration]
         let cursor = try GRDB.Row.fetchCursor(
             db,
             sql: """
@@ -27,7 +27,7 @@ struct OutboxFiller {
         var count = 0
         while let row = try cursor.next() {
             last = row["number"]
-            guard let origin = HistoryOrigin(rawValue: row["origin"]), own.contains(origin) else { continue }
+            guard let origin = TransactionOrigin(rawValue: row["origin"]), own.contains(origin) else { continue }
             if let entry = try encode(row, origin) {
                 try Outbox.append(db, entry)
                 count += 1
@@ -37,7 +37,7 @@ struct OutboxFiller {
         return count
     }
 
-    private func encode(_ row: GRDB.Row, _ origin: HistoryOrigin) throws -> Outbox.Row? {
+    private func encode(_ row: GRDB.Row, _ origin: TransactionOrigin) throws -> Outbox.Row? {
         let id: Data = row["id"]
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
         let info = TransactionInfo(

@@ -15,14 +15,22 @@ extension Store {
             let contents = try SnapshotFile.read(db)
             guard contents.lineage == membership.lineage else { throw ReplicaExchange.wentBack }
             try db.execute(sql: "DROP TABLE \(SnapshotFile.table)")
-            try Tracking.begin(db, tables: contents.tracked, step: step)
+            let report = try Tracking.track(db, .tables(contents.tracked), step.environment)
+            guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
             try membership.state(at: contents.position).save(db)
             try Meta(db).set(.outboxed, 0)
             try HighestKeys.save(db, contents.highestKeys)
-            try step.save(max(contents.time, step.clock.last))
+            var clock = try step.clock()
+            clock.observe(contents.time)
+            try StoreClock.save(clock, db)
         }
         return store
+    }
+
+    private static func cannotTrack(_ report: TrackingReport) -> AnnalsError {
+        let names = report.tables.filter { !$0.isTracked }.map(\.name).joined(separator: ", ")
+        return AnnalsError(.schemaRefused, operation: "clone", "these tables of the space cannot be tracked here: \(names)")
     }
 
     /// Compares the tracked rows with those of another database file, table by table.
@@ -70,7 +78,7 @@ extension Store {
             guard try digest(db) == theirs else { return false }
             try ReplicaTables.createIfMissing(db)
             try state.save(db)
-            try Meta(db).set(.outboxed, try Int64.fetchOne(db, sql: "SELECT max(number) FROM annals_transactions") ?? 0)
+            try Meta(db).set(.outboxed, try step.newestTransaction())
             try HighestKeys.save(db, highest)
             try HighestKeys.noteRows(db, try TrackedTables.load(db))
             return true

@@ -50,7 +50,7 @@ extension Store {
     /// Whether a join that made the space was interrupted before its snapshot was there.
     public func isCreatingSpace() async throws -> Bool {
         try await translated("join") {
-            try await database.read { db in try Self.format(db) != nil && Meta(db).text(.joinStage) != nil }
+            try await database.read { db in try StoreSchema.exists(db) && Meta(db).text(.joinStage) != nil }
         }
     }
 
@@ -66,7 +66,7 @@ extension Store {
                 guard !tables.entries.isEmpty else { throw Self.nothingTracked }
                 let statements = try SchemaCopy(db: db, tables: []).statements()
                 _ = try SnapshotFile.write(db, to: path, tables: tables.entries.map(\.definition), kind: .immediate) {
-                    let step = ManagedStep(db: db, configuration: configuration)
+                    let step = ManagedStep(db, configuration)
                     try step.seal()
                     var state = membership.state(at: .zero)
                     if let earlier = try ReplicaState.load(db) {
@@ -80,15 +80,15 @@ extension Store {
                     try ReplicaTables.createIfMissing(db)
                     try state.save(db)
                     try Meta(db).set(.joinStage, "creating")
-                    try Meta(db).set(.outboxed, try Int64.fetchOne(db, sql: "SELECT max(number) FROM annals_transactions") ?? 0)
+                    try Meta(db).set(.outboxed, try step.newestTransaction())
                     try HighestKeys.noteRows(db, tables)
                     if state.lastCounter == .zero {
                         try db.execute(sql: "DELETE FROM annals_outbox; DELETE FROM annals_push")
-                        try Outbox.append(db, Self.schemaRow(tables, statements, at: step.now()))
+                        try Outbox.append(db, Self.schemaRow(tables, statements, at: step.tick()))
                     }
                     return SnapshotFile.Contents(
                         position: Self.firstPosition, lineage: membership.lineage, tracked: tables.entries.map(\.definition.name),
-                        time: step.clock.last, highestKeys: try HighestKeys.load(db))
+                        time: try step.clock().last, highestKeys: try HighestKeys.load(db))
                 }
             }
         }
@@ -112,7 +112,7 @@ extension Store {
     /// - Throws: `AnnalsError.notJoined`.
     public func leave() async throws {
         try await managed("leave") { db, _ in
-            guard try Self.format(db) != nil, try ReplicaState.load(db) != nil else {
+            guard try StoreSchema.exists(db), try ReplicaState.load(db) != nil else {
                 throw AnnalsError(.notJoined, operation: "leave", "the store is not joined to a space")
             }
             try ReplicaTables.drop(db)
@@ -130,8 +130,12 @@ extension Store {
 
 /// The tables that only a joined store has.
 enum ReplicaTables {
+    static func exist(_ db: Database) throws -> Bool {
+        try db.tableExists("annals_outbox")
+    }
+
     static func createIfMissing(_ db: Database) throws {
-        guard try !db.tableExists("annals_outbox") else { return }
+        guard try !exist(db) else { return }
         try db.execute(sql: Outbox.schema + HighestKeys.schema + ConflictJournal.schema)
     }
 

@@ -2,7 +2,7 @@ import AnnalsCore
 import Foundation
 import GRDB
 
-/// The store's own facts: names and values in `annals_meta`.
+/// A replica's facts in `annals_meta`, beside those that every store with history has (`StoreSchema.Meta`).
 struct Meta {
     let db: Database
 
@@ -10,13 +10,8 @@ struct Meta {
         self.db = db
     }
 
-    /// The facts that a store keeps. Raw values are what stands in the file.
+    /// Raw values are what stands in the file.
     enum Name: String, CaseIterable {
-        case format
-        case storeID = "store_id"
-        case schemaVersion = "schema_version"
-        case clockMilliseconds = "clock_milliseconds"
-        case clockCounter = "clock_counter"
         case replica
         case replicaName = "replica_name"
         case relay

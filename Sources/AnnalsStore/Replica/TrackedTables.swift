@@ -28,9 +28,9 @@ struct TrackedTables: Sendable {
     static func load(_ db: Database) throws -> TrackedTables {
         let reader = SchemaReader(db)
         var definitions: [(Int64, TableDefinition)] = []
-        for row in try GRDB.Row.fetchAll(db, sql: "SELECT id, name FROM annals_tables WHERE state = 'tracked' ORDER BY id") {
-            guard let definition = try reader.table(row["name"]) else { continue }
-            definitions.append((row["id"], definition))
+        for table in try TrackedTable.fetchTracked(db) {
+            guard let definition = try reader.table(table.name) else { continue }
+            definitions.append((table.id, definition))
         }
         return TrackedTables(definitions)
     }
@@ -74,14 +74,7 @@ struct LayoutNames {
 
     init(_ db: Database) throws {
         var layouts: [Int: TableLayout] = [:]
-        for row in try GRDB.Row.fetchAll(db, sql: "SELECT id, name, columns, key FROM annals_tables") {
-            let columns: String = row["columns"]
-            let key: String = row["key"]
-            let id: Int = row["id"]
-            layouts[id] = TableLayout(
-                name: row["name"], columns: try JSONDecoder().decode([String].self, from: Data(columns.utf8)),
-                key: try JSONDecoder().decode([Int].self, from: Data(key.utf8)))
-        }
+        for table in try TrackedTable.fetchAll(db) { layouts[Int(table.id)] = table.layout }
         self.layouts = layouts
     }
 

@@ -8,6 +8,8 @@ struct SQLText {
         var kind: Kind
         /// As written, quotes included.
         var text: String
+        /// Where it stands, in bytes.
+        var range: Range<Int>
 
         func isKeyword(_ keyword: String) -> Bool {
             kind == .word && text.isSameIdentifier(as: keyword)
@@ -47,6 +49,77 @@ struct SQLText {
         return tokens[using + 1].identifier
     }
 
+    /// The expressions of a CREATE INDEX statement, one per column, without their ASC or DESC.
+    var indexExpressions: [String] {
+        parenthesized(from: 0).map { part in
+            let isOrdered = tokens[part].last.map { $0.isKeyword("ASC") || $0.isKeyword("DESC") } ?? false
+            return source(isOrdered ? part.dropLast() : part)
+        }
+    }
+
+    /// The WHERE clause of a CREATE INDEX statement.
+    var indexCondition: String? {
+        guard let open = tokens.firstIndex(where: { $0.text == "(" }), let close = closing(open),
+            close + 1 < tokens.count, tokens[close + 1].isKeyword("WHERE")
+        else { return nil }
+        return source((close + 2)..<tokens.count)
+    }
+
+    /// The expression of a generated column in a CREATE TABLE statement, with the columns of `inlined` put in place.
+    func generationExpression(of column: String, inlining inlined: [String] = []) -> String? {
+        let definition = parenthesized(from: 0).first { part in
+            tokens[part].first?.identifier?.isSameIdentifier(as: column) ?? false
+        }
+        guard let definition, let keyword = definition.first(where: { tokens[$0].isKeyword("AS") }),
+            keyword + 1 < definition.upperBound, tokens[keyword + 1].text == "(", let close = closing(keyword + 1)
+        else { return nil }
+        let others = inlined.filter { !$0.isSameIdentifier(as: column) }
+        return source((keyword + 2)..<close) { name in
+            others.first { $0.isSameIdentifier(as: name) }
+                .flatMap { other in generationExpression(of: other, inlining: others.filter { $0 != other }).map { "(\($0))" } }
+        }
+    }
+
+    /// What stands between the first opening parenthesis and its closing one, cut at the commas.
+    private func parenthesized(from start: Int) -> [Range<Int>] {
+        guard let open = tokens[start...].firstIndex(where: { $0.text == "(" }), let close = closing(open) else { return [] }
+        var parts: [Range<Int>] = []
+        var begin = open + 1
+        var depth = 0
+        for index in begin..<close {
+            switch tokens[index].text {
+            case "(": depth += 1
+            case ")": depth -= 1
+            case "," where depth == 0:
+                parts.append(begin..<index)
+                begin = index + 1
+            default: break
+            }
+        }
+        return parts + [begin..<close]
+    }
+
+    private func closing(_ open: Int) -> Int? {
+        var depth = 0
+        for index in open..<tokens.count {
+            if tokens[index].text == "(" { depth += 1 }
+            if tokens[index].text == ")" { depth -= 1 }
+            if depth == 0 { return index }
+        }
+        return nil
+    }
+
+    /// The text of some tokens as it was written, names replaced where `replacement` says so.
+    private func source(_ part: Range<Int>, replacement: (String) -> String? = { _ in nil }) -> String {
+        var text = ""
+        for index in part {
+            let token = tokens[index]
+            if index > part.lowerBound, tokens[index - 1].range.upperBound < token.range.lowerBound { text += " " }
+            text += token.identifier.flatMap(replacement) ?? token.text
+        }
+        return text
+    }
+
     private struct Scanner {
         let bytes: [UInt8]
         var position = 0
@@ -73,7 +146,7 @@ struct SQLText {
                 position += 1
                 kind = .symbol
             }
-            return Token(kind: kind, text: String(decoding: bytes[start..<position], as: UTF8.self))
+            return Token(kind: kind, text: String(decoding: bytes[start..<position], as: UTF8.self), range: start..<position)
         }
 
         private mutating func skipSpaceAndComments() {

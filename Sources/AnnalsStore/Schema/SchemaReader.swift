@@ -77,10 +77,12 @@ public struct SchemaReader {
             foreignKeys: [], shape: "")
         // A view or a virtual table may name what this connection does not have; their columns are never needed.
         guard kind.kind == .table || kind.kind == .shadow else { return table }
+        let sql = try sql(ofType: "table", name) ?? ""
         let nameOfColumn = try readColumns(into: &table)
+        readExpressions(into: &table, sql: sql)
         try readIndexes(into: &table, nameOfColumn: nameOfColumn)
         try readForeignKeys(into: &table)
-        table.shape = table.makeShape(sql: try sql(ofType: "table", name) ?? "")
+        table.shape = table.makeShape(sql: sql)
         return table
     }
 
@@ -109,6 +111,15 @@ public struct SchemaReader {
         }
         table.primaryKey = keyParts.sorted { $0.order < $1.order }.map(\.place)
         return names
+    }
+
+    private func readExpressions(into table: inout TableDefinition, sql: String) {
+        guard !table.generatedColumns.isEmpty else { return }
+        let text = SQLText(sql)
+        let stored = table.generatedColumns.filter { $0.kind == .stored }.map(\.name)
+        for index in table.generatedColumns.indices {
+            table.generatedColumns[index].expression = text.generationExpression(of: table.generatedColumns[index].name, inlining: stored)
+        }
     }
 
     private func columnMetadata(table: String, column: String) throws -> (collation: String, isAutoincrement: Bool) {

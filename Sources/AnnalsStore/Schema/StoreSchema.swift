@@ -1,3 +1,4 @@
+internal import AnnalsCore
 public import GRDB
 
 /// The tables Annals keeps inside a store. All their names begin with `annals_`, and untracking drops them all.
@@ -43,6 +44,31 @@ public enum StoreSchema {
         case insert = 1
         case update = 2
         case delete = 3
+    }
+
+    /// Whether the store has history at all.
+    public static func exists(_ db: Database) throws -> Bool {
+        try Bool.fetchOne(db, sql: "SELECT EXISTS(SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'annals_meta')") ?? false
+    }
+
+    /// Throws `AnnalsError` of code newerFormat when a newer Annals made this store's tables.
+    public static func checkFormat(_ db: Database) throws {
+        guard try exists(db), let found = try integer(.format, db), found > format else { return }
+        throw AnnalsError(
+            .newerFormat, operation: "open", "the store's history has format \(found), and this version reads up to \(format)",
+            hint: "Use a newer version of Annals.")
+    }
+
+    public static func text(_ name: Meta, _ db: Database) throws -> String? {
+        try String.fetchOne(db, sql: "SELECT value FROM main.annals_meta WHERE name = ?", arguments: [name.rawValue])
+    }
+
+    public static func integer(_ name: Meta, _ db: Database) throws -> Int64? {
+        try Int64.fetchOne(db, sql: "SELECT value FROM main.annals_meta WHERE name = ?", arguments: [name.rawValue])
+    }
+
+    public static func set(_ name: Meta, to value: (any DatabaseValueConvertible)?, _ db: Database) throws {
+        try db.execute(sql: "INSERT OR REPLACE INTO main.annals_meta(name, value) VALUES(?, ?)", arguments: [name.rawValue, value])
     }
 
     /// Creates what is missing of the tables every store has.

@@ -46,6 +46,8 @@ public struct TableDefinition: Hashable, Sendable {
         public var name: String
         public var kind: Kind
         public var collation: String
+        /// Its expression as SQL over the stored and VIRTUAL columns; nil when the statement could not be understood.
+        public var expression: String?
     }
 
     public struct UniqueIndex: Hashable, Sendable {

@@ -23,13 +23,32 @@ struct SchemaCopy {
     /// - Throws: `AnnalsError.schemaRefused` naming the object that cannot be made here, for instance because it
     ///   needs a function, collation or module that this program does not have.
     func run() throws {
+        try makeTables()
+        try makeRest { throw $0 }
+    }
+
+    /// Makes the tables, and copies the rows of the chosen ones.
+    func makeTables() throws {
         let objects = try objects()
         let sequence = try String.fetchOne(db, sql: "SELECT name FROM sqlite_master WHERE name = 'sqlite_sequence'") != nil
         for object in objects where object.type == "table" { try create(object) }
         for table in tables { try copyRows(table) }
         if sequence { try copySequence() }
+    }
+
+    /// Makes what is built on tables: indexes, views and triggers.
+    ///
+    /// A unique index that the rows do not allow goes to `refused`, which throws or leaves it out.
+    func makeRest(_ refused: (AnnalsError) throws -> Void) throws {
+        let objects = try objects()
         for type in ["index", "view", "trigger"] {
-            for object in objects where object.type == type { try create(object) }
+            for object in objects where object.type == type {
+                do {
+                    try create(object)
+                } catch let error as AnnalsError where (error.underlying as? DatabaseError)?.resultCode == .SQLITE_CONSTRAINT {
+                    try refused(error)
+                }
+            }
         }
     }
 
@@ -68,15 +87,15 @@ struct SchemaCopy {
         }
         do {
             try db.execute(sql: statement)
-        } catch let error as DatabaseError {
-            throw refused(object, error.message ?? "SQLite refused it")
+        } catch {
+            throw refused(object, (error as? DatabaseError)?.message ?? "SQLite refused it", error)
         }
     }
 
-    private func refused(_ object: Object, _ reason: String) -> AnnalsError {
+    private func refused(_ object: Object, _ reason: String, _ underlying: (any Error)? = nil) -> AnnalsError {
         AnnalsError(
             .schemaRefused, operation: "copy", "the \(object.type) \(object.name) cannot be made here: \(reason)",
-            hint: "Use a program that has what it needs, or drop it")
+            hint: "Use a program that has what it needs, or drop it", underlying: underlying)
     }
 
     private func copyRows(_ table: TableDefinition) throws {

@@ -6,7 +6,7 @@ extension Store {
     /// The store's place in its space; nil when it is not joined.
     public func replicaState() async throws -> ReplicaState? {
         try await translated("read") {
-            try await database.read { db in try Self.format(db) == nil ? nil : ReplicaState.load(db) }
+            try await database.read { db in try StoreSchema.exists(db) ? ReplicaState.load(db) : nil }
         }
     }
 
@@ -44,9 +44,9 @@ extension Store {
             try OutboxFiller(db: db, tables: tables).fill()
             var pull = Pull(
                 db: db, session: MergeSession(db, registry: tables), state: exchange.state,
-                history: HistoryLog(db: db, process: step.process), layouts: try LayoutNames(db), clock: step.clock)
+                process: step.environment.processName, layouts: try LayoutNames(db), clock: try step.clock(), now: try step.tick())
             let summary = try pull.apply(page)
-            try step.save(pull.clock.last)
+            try StoreClock.save(pull.clock, db)
             exchange.state = pull.state
             return TakenPage(
                 status: try exchange.status(), transactions: summary.transactions, changes: summary.changes, bytes: summary.bytes,
@@ -61,7 +61,7 @@ extension Store {
             try await database.writeWithoutTransaction { db in
                 var result: T?
                 try db.inTransaction(.immediate) {
-                    result = try body(db, ManagedStep(db: db, configuration: configuration))
+                    result = try body(db, ManagedStep(db, configuration))
                     return .commit
                 }
                 guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }
@@ -83,7 +83,7 @@ extension Store {
                 return try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
                     var result: T?
                     try db.inTransaction(.immediate) {
-                        result = try body(db, ManagedStep(db: db, configuration: configuration))
+                        result = try body(db, ManagedStep(db, configuration))
                         return commits ? .commit : .rollback
                     }
                     guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }

@@ -63,16 +63,7 @@ public final class Store: Sendable {
     }
 
     private func checkFormat() throws {
-        let format = try blocking("open") { try $0.read { db in try Self.format(db) } }
-        guard let format, format > Int64(StoreSchema.format) else { return }
-        throw AnnalsError(
-            .newerFormat, operation: "open", "\(path) was written by a newer annals (format \(format))", hint: "Update annals; nothing was changed")
-    }
-
-    /// The format of the store's own tables; nil when nothing is tracked.
-    static func format(_ db: Database) throws -> Int64? {
-        guard try db.tableExists("annals_meta") else { return nil }
-        return try Meta(db).integer(.format)
+        try blocking("open") { try $0.read { db in try StoreSchema.checkFormat(db) } }
     }
 
     // MARK: Access for the rest of the module

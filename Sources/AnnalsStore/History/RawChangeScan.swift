@@ -11,8 +11,8 @@ struct RowHashes {
     var isMove: Bool { old != nil && new != nil && old != new }
 }
 
-/// Reads the raw changes of one table with one column list.
-final class RawChangeReader {
+/// Reads the raw changes of one table with one column list, for the loops that pass over very many of them.
+final class RawChangeScan {
     let layout: TableLayout
     let rule: IdentityRule
     private let isByRowid: Bool
@@ -29,20 +29,19 @@ final class RawChangeReader {
         static let newRowid = 3
     }
 
-    init(_ db: Database, id: Int64, layout: TableLayout, rule: IdentityRule) throws {
-        let table = StoreSchema.changesTable(id)
-        let columns = try String.fetchAll(db, sql: "SELECT name FROM pragma_table_info(?, 'main')", arguments: [table])
-        guard !columns.isEmpty else { throw StoreDamage(table) }
-        self.layout = layout
-        self.rule = rule
-        isByRowid = columns.contains("ro")
+    init(_ db: Database, _ table: TrackedTable) throws {
+        layout = table.layout
+        rule = table.identityRule
+        isByRowid = table.key.isByRowid
         let head = ["id", "op"] + (isByRowid ? ["ro", "rn"] : [])
         firstOld = head.count
         firstNew = head.count + layout.columns.count
         func select(_ places: some Sequence<Int>) throws -> PreparedStatement {
             let columns = head + places.map { "o\($0)" } + places.map { "n\($0)" }
             return try PreparedStatement(
-                db, "SELECT \(columns.joined(separator: ", ")) FROM main.\(table) WHERE id BETWEEN ?1 AND ?2 ORDER BY id")
+                db,
+                "SELECT \(columns.joined(separator: ", ")) FROM main.\(StoreSchema.changesTable(table.id)) WHERE id BETWEEN ?1 AND ?2 ORDER BY id"
+            )
         }
         rows = try select(layout.columns.indices)
         keys = try select(layout.key)
@@ -94,7 +93,9 @@ final class RawChangeReader {
         if operation != .delete {
             // Most columns of an update are as they were; they share one copy.
             if let old = change.old {
-                change.new = (0..<count).map { rows.column(firstNew + $0, equalsColumn: firstOld + $0) ? old[$0] : rows.value(firstNew + $0) }
+                change.new = (0..<count).map {
+                    rows.column(firstNew + $0, equalsColumn: firstOld + $0) ? old[$0] : rows.value(firstNew + $0)
+                }
             } else {
                 change.new = rows.values(firstNew..<firstNew + count)
             }

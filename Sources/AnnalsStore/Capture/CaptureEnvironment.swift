@@ -1,0 +1,27 @@
+public import AnnalsCore
+internal import Foundation
+
+/// What capture takes from outside: the wall clock, new identities, and the name of this process.
+public struct CaptureEnvironment: Sendable {
+    /// Milliseconds since 1970-01-01 UTC.
+    public var now: @Sendable () -> Int64
+    public var makeTransactionID: @Sendable () -> TransactionID
+    public var makeStoreID: @Sendable () -> StoreID
+    /// What history shows as the process that wrote.
+    public var processName: String
+
+    public init(
+        now: @escaping @Sendable () -> Int64, makeTransactionID: @escaping @Sendable () -> TransactionID,
+        makeStoreID: @escaping @Sendable () -> StoreID, processName: String
+    ) {
+        self.now = now
+        self.makeTransactionID = makeTransactionID
+        self.makeStoreID = makeStoreID
+        self.processName = processName
+    }
+
+    /// The system's clock and randomness.
+    public static let system = CaptureEnvironment(
+        now: { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }, makeTransactionID: { .random() },
+        makeStoreID: { .random() }, processName: ProcessInfo.processInfo.processName)
+}

@@ -1,0 +1,193 @@
+internal import GRDB
+
+/// The triggers of one tracked table: plain SQL with nothing but built-in functions, so that every program that writes
+/// the file runs them, whatever its language and however old its SQLite.
+///
+/// - `insert`, `update` and `delete` run after a row's change and write it down. An update that changed nothing writes
+///   nothing: a column differs when its storage class or its bytes do.
+/// - `meet_insert` and `meet_update` run before it and note the rows that stand under the same key or unique value.
+///   A REPLACE removes those rows without running any trigger unless the program turned recursive_triggers on. Whether
+///   one was really removed cannot be told there (UPSERT and OR IGNORE note it too), so a note only says: this row was
+///   there, and it looked so. `Evictions` concludes when the changes are sealed, in the same SQLite transaction.
+struct CaptureTriggers {
+    let table: TableDefinition
+    /// The id in annals_tables.
+    let id: Int64
+
+    struct Trigger: Hashable {
+        var name: String
+        /// From the event on.
+        var body: String
+
+        /// As sqlite_master keeps it.
+        var sql: String { "CREATE TRIGGER \(name) \(body)" }
+
+        /// Qualified, or a temporary table of the same name would get it.
+        var createSQL: String { "CREATE TRIGGER main.\(name) \(body)" }
+    }
+
+    /// Those that write changes down.
+    var afterChange: [Trigger] { [insert, update, delete] }
+
+    /// Those that note rows in the way.
+    var beforeChange: [Trigger] { [meetInsert, meetUpdate] }
+
+    /// The names of all, that of the insert trigger first.
+    static func names(id: Int64) -> [String] {
+        ["insert", "update", "delete", "meet_insert", "meet_update"].map { name($0, id: id) }
+    }
+
+    static func runsAfterChange(_ name: String) -> Bool {
+        !name.contains("_meet_")
+    }
+
+    private static func name(_ suffix: String, id: Int64) -> String {
+        "annals_\(id)_\(suffix)"
+    }
+
+    /// Creates all triggers, replacing what is there of them.
+    func install(_ db: Database) throws {
+        try Self.remove(db, id: id)
+        for trigger in beforeChange + afterChange { try db.execute(sql: trigger.createSQL) }
+    }
+
+    /// Creates those that write changes down anew, which makes them the first to run.
+    func reinstallAfterChange(_ db: Database) throws {
+        for trigger in afterChange { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(trigger.name); \(trigger.createSQL)") }
+    }
+
+    static func remove(_ db: Database, id: Int64) throws {
+        for name in names(id: id) { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name)") }
+    }
+
+    // MARK: After a change
+
+    private var insert: Trigger {
+        trigger("insert", "AFTER INSERT ON \(tableName)", [write(.insert, old: false, new: true)])
+    }
+
+    private var delete: Trigger {
+        trigger("delete", "AFTER DELETE ON \(tableName)", [write(.delete, old: true, new: false)])
+    }
+
+    private var update: Trigger {
+        trigger(
+            "update", "AFTER UPDATE ON \(tableName)\nWHEN \(SQL.balanced(differences, operator: "OR"))",
+            [write(.update, old: true, new: true)])
+    }
+
+    private func write(_ operation: StoreSchema.Operation, old: Bool, new: Bool) -> String {
+        var columns = ["op", "at"]
+        var values = ["\(operation.rawValue)", "julianday('now')"]
+        func add(_ letter: String, _ row: String) {
+            if let rowid = capturedRowid {
+                columns.append("r\(letter)")
+                values.append("\(row).\(SQL.quote(rowid))")
+            }
+        }
+        if old { add("o", "OLD") }
+        if new { add("n", "NEW") }
+        for (isWanted, letter, row) in [(old, "o", "OLD"), (new, "n", "NEW")] where isWanted {
+            columns += table.columns.indices.map { "\(letter)\($0)" }
+            values += table.columns.map { "\(row).\(SQL.quote($0.name))" }
+        }
+        return """
+            INSERT INTO \(StoreSchema.changesTable(id))(\(columns.joined(separator: ", ")))
+            VALUES(\(values.joined(separator: ", ")));
+            """
+    }
+
+    /// One term per column, true when the update changed it.
+    private var differences: [String] {
+        var terms = table.columns.map { column in
+            let name = SQL.quote(column.name)
+            let collate = column.collation.uppercased() == Collation.binary ? "" : " COLLATE BINARY"
+            let differs = "OLD.\(name) IS NOT NEW.\(name)\(collate)"
+            return column.affinity.keepsIntegralReals ? "(\(differs) OR typeof(OLD.\(name)) <> typeof(NEW.\(name)))" : differs
+        }
+        if let rowid = capturedRowid {
+            // The rowid is a row's identity only while its key holds NULL.
+            let isNull = SQL.balanced(table.primaryKey.map { "OLD.\(SQL.quote(table.columns[$0].name)) IS NULL" }, operator: "OR")
+            terms.append("(OLD.\(SQL.quote(rowid)) <> NEW.\(SQL.quote(rowid)) AND \(isNull))")
+        }
+        return terms
+    }
+
+    // MARK: Before a change
+
+    private var meetInsert: Trigger {
+        let targets = table.conflictTargets
+        let isMet = targets.map { "EXISTS(SELECT 1 FROM \(tableName) WHERE \($0.condition(on: table)))" }
+        return trigger(
+            "meet_insert", "BEFORE INSERT ON \(tableName)\nWHEN \(SQL.balanced(isMet, operator: "OR"))",
+            targets.map { note($0, besides: nil) })
+    }
+
+    private var meetUpdate: Trigger {
+        let places = table.conflictTargets.map(\.columnsConcerned)
+        let columns = Set(places.flatMap { $0 ?? Array(table.columns.indices) }).sorted()
+        let names = columns.map { SQL.quote(table.columns[$0].name) }.joined(separator: ", ")
+        let itself = isItself
+        return trigger(
+            "meet_update", "BEFORE UPDATE OF \(names) ON \(tableName)", table.conflictTargets.map { note($0, besides: itself) })
+    }
+
+    /// The row being updated, seen from a row of the table.
+    private var isItself: String {
+        if let rowid = table.rowidName { return "\(tableName).\(SQL.quote(rowid)) = OLD.\(SQL.quote(rowid))" }
+        let parts = zip(table.primaryKey, table.primaryKeyCollations).map { place, collation in
+            let name = SQL.quote(table.columns[place].name)
+            return "\(tableName).\(name) = OLD.\(name) COLLATE \(SQL.quote(collation))"
+        }
+        return SQL.balanced(parts, operator: "AND")
+    }
+
+    /// Copies the rows that conflict with NEW by one unique index into the notes, each key once.
+    private func note(_ target: ConflictTarget, besides itself: String?) -> String {
+        let notes = StoreSchema.notesTable(id)
+        let rowid = capturedRowid.map { ["\(tableName).\(SQL.quote($0))"] } ?? []
+        let columns = table.columns.map { "\(tableName).\(SQL.quote($0.name))" }
+        var isNoted = table.primaryKey.map { "\(notes).o\($0) IS \(tableName).\(SQL.quote(table.columns[$0].name)) COLLATE BINARY" }
+        if let capturedRowid {
+            let hasKey = table.primaryKey.map { "\(tableName).\(SQL.quote(table.columns[$0].name)) IS NOT NULL" }
+            isNoted.append("(\(notes).ro = \(tableName).\(SQL.quote(capturedRowid)) OR \(SQL.balanced(hasKey, operator: "AND")))")
+        }
+        var conditions = [target.condition(on: table)]
+        if let itself { conditions.append("NOT \(itself)") }
+        conditions.append("NOT EXISTS(SELECT 1 FROM \(notes) WHERE \(SQL.balanced(isNoted, operator: "AND")))")
+        return """
+            INSERT INTO \(notes)(\((["mark"] + (capturedRowid == nil ? [] : ["ro"]) + table.columns.indices.map { "o\($0)" })
+                .joined(separator: ", ")))
+            SELECT coalesce((SELECT max(id) FROM \(StoreSchema.changesTable(id))), 0), \((rowid + columns).joined(separator: ", "))
+            FROM \(tableName) WHERE \(conditions.joined(separator: " AND "));
+            """
+    }
+
+    // MARK: Text
+
+    private var tableName: String { SQL.quote(table.name) }
+
+    /// The name by which the rowid is reached, where it must be captured.
+    private var capturedRowid: String? { table.keyMayBeNull ? table.rowidName : nil }
+
+    private func trigger(_ suffix: String, _ event: String, _ statements: [String]) -> Trigger {
+        Trigger(name: Self.name(suffix, id: id), body: "\(event) BEGIN\n\(statements.joined(separator: "\n"))\nEND")
+    }
+}
+
+extension TableDefinition {
+    /// A name that means the rowid and not a column; nil when there is no rowid, or columns took all its names.
+    public var rowidName: String? {
+        if isWithoutRowid { return nil }
+        if let rowidAlias { return columns[rowidAlias].name }
+        let taken = Set((columns.map(\.name) + generatedColumns.map(\.name)).map(\.foldedIdentifier))
+        return ["rowid", "_rowid_", "oid"].first { !taken.contains($0) }
+    }
+
+    /// Everything by which one row can keep another out.
+    var conflictTargets: [ConflictTarget] {
+        let key = ConflictTarget.columns(
+            zip(primaryKey, primaryKeyCollations).map { .init(name: columns[$0].name, place: $0, collation: $1) })
+        return [key] + uniqueIndexes.map { ConflictTarget($0, of: self) }
+    }
+}

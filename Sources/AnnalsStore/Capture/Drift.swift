@@ -1,0 +1,82 @@
+public import GRDB
+
+/// Notices what other programs did to the schema of tracked tables, and brings capture in order again.
+///
+/// SQLite counts schema changes; while the count is the one found last, nothing is looked at.
+///
+/// | what happened | what follows |
+/// |---|---|
+/// | table or column renamed | SQLite rewrote the triggers, so nothing was missed |
+/// | column added | a new column list; nothing was missed if every row still holds the column's default |
+/// | unique index added | the triggers learn of it; rows may have been missed if any were written since |
+/// | table rebuilt, trigger dropped or altered | the triggers return; rows may have been missed |
+/// | table dropped | its history ends |
+///
+/// Where rows may have been missed, older tokens expire: the column list's `gap` names the first transaction after which
+/// the rows can be told again. Tables that nobody touched keep their history.
+public enum Drift {
+    public struct Report: Sendable, Equatable {
+        public var findings: [Finding] = []
+        /// Column lists whose rows may have changed unseen.
+        public var gaps: [Int64] = []
+
+        public init(findings: [Finding] = [], gaps: [Int64] = []) {
+            self.findings = findings
+            self.gaps = gaps
+        }
+    }
+
+    public enum Finding: Sendable, Equatable {
+        case tableRenamed(id: Int64, from: String, to: String)
+        /// The table has other columns now, under a new id.
+        case columnsChanged(table: String, oldID: Int64, newID: Int64)
+        case triggersRestored(table: String)
+        case tableDropped(table: String)
+        /// The table is no longer one that can be tracked.
+        case trackingEnded(table: String, reason: Refusal)
+    }
+
+    /// Whether the schema changed since it was last looked at. Only reads.
+    public static func isSuspected(_ db: Database) throws -> Bool {
+        try schemaVersion(db) != StoreSchema.integer(.schemaVersion, db)
+    }
+
+    /// Repairs capture after changes of the schema, and seals what was written before, so that expired tokens have a
+    /// successor. For opening a store, inside a write transaction.
+    @discardableResult
+    public static func check(_ db: Database, _ environment: CaptureEnvironment = .system) throws -> Report {
+        guard try StoreSchema.exists(db), try isSuspected(db) else { return Report() }
+        return try Sealing.sealReportingDrift(db, environment).drift
+    }
+
+    /// Brings triggers and column lists in order, without recording anything. A migration that this process runs calls it
+    /// after each statement that changes a tracked table's columns, so that what it then writes is captured.
+    ///
+    /// The caller seals or records next, in the same SQLite transaction, and passes `gaps` to `expire`.
+    public static func repairIfNeeded(_ db: Database) throws -> Report {
+        guard try isSuspected(db) else { return Report() }
+        var report = Report()
+        for table in try TrackedTable.fetchTracked(db) {
+            var repair = TableRepair(db, table)
+            try repair.run(&report)
+        }
+        try noteSchemaVersion(db)
+        return report
+    }
+
+    /// Makes tokens older than a transaction expire for these column lists.
+    public static func expire(_ tables: [Int64], before number: Int64, _ db: Database) throws {
+        for table in tables {
+            try db.execute(sql: "UPDATE main.annals_tables SET gap = ? WHERE id = ?", arguments: [number, table])
+        }
+    }
+
+    /// Takes the schema as it is for the one that was looked at; after Annals' own changes of it.
+    static func noteSchemaVersion(_ db: Database) throws {
+        try StoreSchema.set(.schemaVersion, to: schemaVersion(db), db)
+    }
+
+    private static func schemaVersion(_ db: Database) throws -> Int64? {
+        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
+    }
+}

@@ -1,0 +1,46 @@
+internal import GRDB
+
+/// How far one table's raw changes go beyond what is sealed.
+struct OpenTable {
+    var id: Int64
+    /// The last raw change that belongs to a transaction.
+    var sealed: Int64
+    /// The last raw change there is.
+    var newest: Int64
+    var hasNotes: Bool
+
+    /// Every column list that has raw changes or notes beyond its newest span.
+    static func fetchAll(_ db: Database) throws -> [OpenTable] {
+        var sealed: [(id: Int64, last: Int64)] = []
+        let known = try db.cachedStatement(
+            sql: """
+                SELECT id, (SELECT last FROM main.annals_spans WHERE table_id = annals_tables.id ORDER BY number DESC LIMIT 1)
+                FROM main.annals_tables
+                """)
+        do {
+            defer { known.rewind() }
+            while try known.step() { sealed.append((known.integer(at: 0), known.integer(at: 1))) }
+        }
+        var open: [OpenTable] = []
+        var rest = sealed[...]
+        while !rest.isEmpty {
+            let part = rest.prefix(Limits.compoundTerms)
+            rest = rest.dropFirst(part.count)
+            let newest = try db.cachedStatement(sql: part.map { newestSQL($0.id) }.joined(separator: " UNION ALL "))
+            defer { newest.rewind() }
+            for table in part where try newest.step() {
+                let found = OpenTable(
+                    id: table.id, sealed: table.last, newest: max(newest.integer(at: 0), table.last),
+                    hasNotes: newest.integer(at: 1) != 0)
+                if found.newest > found.sealed || found.hasNotes { open.append(found) }
+            }
+        }
+        return open
+    }
+
+    private static func newestSQL(_ id: Int64) -> String {
+        """
+        SELECT (SELECT max(id) FROM main.\(StoreSchema.changesTable(id))), EXISTS(SELECT 1 FROM main.\(StoreSchema.notesTable(id)))
+        """
+    }
+}

@@ -1,0 +1,26 @@
+public import AnnalsCore
+
+/// One change of one row as a trigger wrote it down.
+///
+/// Several of them can concern one row within a transaction, and SQLite promises no order among triggers: what the
+/// transaction did to a row is what `NetChangeFolder` makes of them.
+public struct RawChange: Hashable, Sendable {
+    /// Its place in annals_changes_ID.
+    public var id: Int64
+    /// All stored columns before; nil for an insert.
+    public var old: [Value]?
+    /// All stored columns after; nil for a delete.
+    public var new: [Value]?
+    /// The rowid before, where the table's key may hold NULL.
+    public var oldRowid: Int64?
+    /// The rowid after, where the table's key may hold NULL.
+    public var newRowid: Int64?
+
+    public init(id: Int64, old: [Value]?, new: [Value]?, oldRowid: Int64? = nil, newRowid: Int64? = nil) {
+        self.id = id
+        self.old = old
+        self.new = new
+        self.oldRowid = oldRowid
+        self.newRowid = newRowid
+    }
+}

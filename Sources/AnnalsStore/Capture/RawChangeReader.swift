@@ -1,0 +1,54 @@
+internal import AnnalsCore
+public import GRDB
+
+/// Reads raw changes of one column list.
+///
+///     let reader = try RawChangeReader(db, table)
+///     try reader.read(span.first...span.last) { change in folder.add(change) }
+public struct RawChangeReader {
+    private let statement: Statement
+    private let columnCount: Int
+    private let isByRowid: Bool
+
+    public init(_ db: Database, _ table: TrackedTable) throws {
+        try self.init(db, table, prepare: db.makeStatement(sql:))
+    }
+
+    /// Over a statement the connection keeps: quicker to make, but only one at a time may read a table.
+    init(cachedIn db: Database, _ table: TrackedTable) throws {
+        try self.init(db, table, prepare: db.cachedStatement(sql:))
+    }
+
+    private init(_ db: Database, _ table: TrackedTable, prepare: (String) throws -> Statement) throws {
+        columnCount = table.columns.count
+        isByRowid = table.key.isByRowid
+        let columns = StoreSchema.changesColumns(columnCount, byRowid: isByRowid).filter { $0 != "at" }.joined(separator: ", ")
+        statement = try prepare(
+            "SELECT \(columns) FROM main.\(StoreSchema.changesTable(table.id)) WHERE id BETWEEN ? AND ? ORDER BY id")
+    }
+
+    /// Hands out the changes of a range of ids in their order. What `body` throws ends the reading.
+    public func read(_ ids: ClosedRange<Int64>, _ body: (RawChange) throws -> Void) throws {
+        try statement.setArguments([ids.lowerBound, ids.upperBound])
+        defer { statement.rewind() }
+        while try statement.step() { try body(current()) }
+    }
+
+    /// One change; nil when it was purged.
+    public func change(_ id: Int64) throws -> RawChange? {
+        var found: RawChange?
+        try read(id...id) { found = $0 }
+        return found
+    }
+
+    private func current() -> RawChange {
+        let operation = StoreSchema.Operation(rawValue: statement.integer(at: 1))
+        let first = isByRowid ? 4 : 2
+        let old = operation == .insert ? nil : statement.values(at: first..<(first + columnCount))
+        let new = operation == .delete ? nil : statement.values(at: (first + columnCount)..<(first + 2 * columnCount))
+        return RawChange(
+            id: statement.integer(at: 0), old: old, new: new,
+            oldRowid: isByRowid && old != nil ? statement.integer(at: 2) : nil,
+            newRowid: isByRowid && new != nil ? statement.integer(at: 3) : nil)
+    }
+}

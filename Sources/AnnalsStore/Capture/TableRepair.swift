@@ -1,0 +1,159 @@
+internal import GRDB
+
+/// Compares one tracked table with what the schema says now, and mends what differs.
+struct TableRepair {
+    private let db: Database
+    private var table: TrackedTable
+
+    init(_ db: Database, _ table: TrackedTable) {
+        self.db = db
+        self.table = table
+    }
+
+    mutating func run(_ report: inout Drift.Report) throws {
+        let installed = try InstalledTriggers(db, id: table.id)
+        let name = installed.table ?? table.name
+        guard let definition = try SchemaReader(db).table(name), definition.kind == .table else {
+            try end(as: .dropped)
+            report.findings.append(.tableDropped(table: table.name))
+            report.gaps.append(table.id)
+            return
+        }
+        if let reason = Refusal.ofTable(definition) {
+            try end(as: .retired)
+            report.findings.append(.trackingEnded(table: definition.name, reason: reason))
+            report.gaps.append(table.id)
+            return
+        }
+        if !definition.name.isSameIdentifier(as: table.name) {
+            report.findings.append(.tableRenamed(id: table.id, from: table.name, to: definition.name))
+        }
+        try rename(to: definition)
+        if isSameList(definition) {
+            try mend(definition, installed, &report)
+        } else {
+            try replace(with: definition, installed, &report)
+        }
+    }
+
+    private func isSameList(_ definition: TableDefinition) -> Bool {
+        definition.columns.map(\.name) == table.columns
+            && table.key
+                == TrackedTable.Key(
+                    places: definition.primaryKey, collations: definition.primaryKeyCollations, isByRowid: definition.keyMayBeNull)
+    }
+
+    /// The same columns: only the triggers can be wrong.
+    private func mend(_ definition: TableDefinition, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
+        let triggers = CaptureTriggers(table: definition, id: table.id)
+        let isWhole = installed.hold(triggers.afterChange)
+        let knowsIndexes = installed.hold(triggers.beforeChange)
+        if !isWhole {
+            report.gaps.append(table.id)
+        } else if !knowsIndexes, try hasOpenChanges() {
+            // Rows can have been evicted by an index that the triggers did not know.
+            report.gaps.append(table.id)
+        }
+        if !isWhole || !knowsIndexes {
+            try triggers.install(db)
+            report.findings.append(.triggersRestored(table: definition.name))
+        } else if installed.runAfterOthers {
+            // The newest trigger runs first, and first is where a change is best written down.
+            try triggers.reinstallAfterChange(db)
+        }
+    }
+
+    /// Other columns: a new list, which continues the old one where nothing can have been missed.
+    private func replace(with definition: TableDefinition, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
+        let old = oldDefinition(definition)
+        let added = definition.columns.dropFirst(table.columns.count)
+        let isContinued =
+            try old.map { installed.hold(CaptureTriggers(table: $0, id: table.id).afterChange) } ?? false
+            && added.allSatisfy { try holdsDefault($0, in: definition) }
+        if let old, isContinued, let open = try OpenTable.fetchAll(db).first(where: { $0.id == table.id }), open.hasNotes {
+            let names = Evictions.TableName(name: old.name, columns: old.columns.map(\.name))
+            _ = try Evictions(db, table: table, open: open, named: names).conclude()
+        }
+        try end(as: .retired)
+        let new = try TrackedTable.create(db, for: definition, gap: nil)
+        try CaptureTriggers(table: definition, id: new.id).install(db)
+        report.findings.append(.columnsChanged(table: definition.name, oldID: table.id, newID: new.id))
+        if !isContinued { report.gaps.append(new.id) }
+    }
+
+    /// The table as the old triggers see it: the columns they know, under their present names. nil when that is not what
+    /// became of them.
+    private func oldDefinition(_ definition: TableDefinition) -> TableDefinition? {
+        guard definition.columns.count >= table.columns.count, definition.primaryKey == table.key.places,
+            definition.keyMayBeNull == table.key.isByRowid
+        else { return nil }
+        var old = definition
+        old.columns = Array(definition.columns.prefix(table.columns.count))
+        return old
+    }
+
+    /// Whether a column just added still holds its default in every row.
+    private func holdsDefault(_ column: TableDefinition.Column, in definition: TableDefinition) throws -> Bool {
+        let name = SQL.quote(column.name)
+        let differs = "\(name) IS NOT (\(column.defaultSQL ?? "NULL")) COLLATE BINARY"
+        return try Bool.fetchOne(db, sql: "SELECT NOT EXISTS(SELECT 1 FROM main.\(SQL.quote(definition.name)) WHERE \(differs))") ?? false
+    }
+
+    private func hasOpenChanges() throws -> Bool {
+        try OpenTable.fetchAll(db).contains { $0.id == table.id && $0.newest > $0.sealed }
+    }
+
+    private mutating func rename(to definition: TableDefinition) throws {
+        guard definition.name != table.name || definition.shape != table.shape else { return }
+        // Retired lists of the same table go with it, so that its history stays under one name.
+        try db.execute(
+            sql: "UPDATE main.annals_tables SET name = ? WHERE name = ? AND state <> 'dropped'", arguments: [definition.name, table.name])
+        try db.execute(sql: "UPDATE main.annals_tables SET shape = ? WHERE id = ?", arguments: [definition.shape, table.id])
+        table.name = definition.name
+    }
+
+    /// No more changes come to this list. What notes are left concern rows that nobody can tell any more.
+    private func end(as state: TrackedTable.State) throws {
+        try CaptureTriggers.remove(db, id: table.id)
+        try Evictions.forget(db, table.id)
+        try db.execute(sql: "UPDATE main.annals_tables SET state = ? WHERE id = ?", arguments: [state.rawValue, table.id])
+    }
+}
+
+/// The triggers of one column list as they are in the schema.
+struct InstalledTriggers {
+    private var sqlByName: [String: String] = [:]
+    /// The table they stand on; nil when the one for inserts is missing.
+    private(set) var table: String?
+    /// A program's own trigger on that table is newer, and so runs before them.
+    private(set) var runAfterOthers = false
+
+    init(_ db: Database, id: Int64) throws {
+        let names = CaptureTriggers.names(id: id)
+        var oldest = Int64.max
+        for row in try Row.fetchAll(
+            db, sql: "SELECT rowid, name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger' ORDER BY rowid")
+        {
+            let name: String = row["name"]
+            if names.contains(name) {
+                sqlByName[name] = row["sql"]
+                if name == names[0] { table = row["tbl_name"] }
+                if CaptureTriggers.runsAfterChange(name) { oldest = min(oldest, row["rowid"]) }
+            } else if let table, !StoreSchema.isOwnName(name), row["tbl_name"] == table, row["rowid"] > oldest {
+                runAfterOthers = true
+            }
+        }
+    }
+
+    /// Whether these are in place. Names are compared without their quotes, since SQLite rewrites them after a rename.
+    func hold(_ triggers: [CaptureTriggers.Trigger]) -> Bool {
+        triggers.allSatisfy { trigger in
+            guard let sql = sqlByName[trigger.name] else { return false }
+            return sql == trigger.sql || Self.words(sql) == Self.words(trigger.sql)
+        }
+    }
+
+    private static func words(_ sql: String) -> [String] {
+        SQLText(sql).tokens.map { $0.identifier?.foldedIdentifier ?? $0.text }
+    }
+}

@@ -1,0 +1,205 @@
+internal import AnnalsCore
+public import GRDB
+
+/// Starts and ends the history of tables.
+///
+///     let report = try queue.write { db in try Tracking.track(db, .all) }
+///     for table in report.tables { print(table.name, table.outcome) }
+public enum Tracking {
+    public enum Selection: Sendable {
+        /// Every table that can be tracked, bookkeeping left out.
+        case all
+        case tables([String])
+    }
+
+    public struct Options: Sendable {
+        /// Only report what would be done.
+        public var isDryRun = false
+
+        public init(isDryRun: Bool = false) {
+            self.isDryRun = isDryRun
+        }
+    }
+
+    /// Tracks tables, all that can be, in one SQLite transaction or savepoint.
+    ///
+    /// What other programs wrote before is sealed first. A table that is refused is in the report with the reason and
+    /// keeps none of the others back, except those whose foreign keys lead to it. Throws `DatabaseError`, and
+    /// `AnnalsError` of code newerFormat; then nothing is changed.
+    public static func track(
+        _ db: Database, _ selection: Selection, options: Options = Options(), _ environment: CaptureEnvironment = .system
+    ) throws -> TrackingReport {
+        try StoreSchema.checkFormat(db)
+        var report = TrackingReport(tables: [], isDryRun: options.isDryRun)
+        try inTransaction(db, isDryRun: options.isDryRun) {
+            let isNew = try !StoreSchema.exists(db)
+            try StoreSchema.createCommonTables(db)
+            if isNew {
+                try StoreSchema.set(.format, to: StoreSchema.format, db)
+                try StoreSchema.set(.storeID, to: environment.makeStoreID().description, db)
+                try Drift.noteSchemaVersion(db)
+            }
+            try Sealing.seal(db, environment)
+            report.tables = try TrackingPlan(db, selection).entries.map { try perform($0, db) }
+            if isNew, !report.tables.contains(where: \.isTracked) { try removeEverything(db) } else { try Drift.noteSchemaVersion(db) }
+        }
+        return report
+    }
+
+    private static func perform(_ entry: TrackingPlan.Entry, _ db: Database) throws -> TrackingReport.Table {
+        switch entry.verdict {
+        case .refused(let reason):
+            return TrackingReport.Table(name: entry.name, outcome: .skipped(reason))
+        case .alreadyTracked(let table, let definition):
+            return try report(on: definition, .alreadyTracked(id: table.id), db)
+        case .accepted(let definition):
+            let newest = try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions")
+            let complaint = complaintAboutWriting(to: definition, db)
+            let table = try TrackedTable.create(db, for: definition, gap: newest)
+            try CaptureTriggers(table: definition, id: table.id).install(db)
+            if complaint == nil, let complaint = complaintAboutWriting(to: definition, db) {
+                try removeLists([table], db)
+                return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(complaint)))
+            }
+            return try report(on: definition, .tracked(id: table.id), db)
+        }
+    }
+
+    /// What SQLite says when it compiles writes to the table, triggers included; nil when all is well.
+    ///
+    /// A trigger's body is only compiled with a write, and then it would be the program's write that fails.
+    private static func complaintAboutWriting(to table: TableDefinition, _ db: Database) -> String? {
+        let name = "main.\(SQL.quote(table.name))"
+        let key = SQL.quote(table.columns[table.primaryKey[0]].name)
+        do {
+            for sql in ["INSERT INTO \(name) DEFAULT VALUES", "UPDATE \(name) SET \(key) = \(key)", "DELETE FROM \(name)"] {
+                _ = try db.makeStatement(sql: sql)
+            }
+            return nil
+        } catch {
+            return (error as? DatabaseError)?.message ?? "\(error)"
+        }
+    }
+
+    private static func report(
+        on table: TableDefinition, _ outcome: TrackingReport.Outcome, _ db: Database
+    ) throws -> TrackingReport.Table {
+        var report = TrackingReport.Table(name: table.name, outcome: outcome)
+        report.hasProvisionalKeys = table.rowidAlias != nil
+        if table.keyMayBeNull, let rowid = table.rowidName {
+            let isNull = SQL.balanced(table.primaryKey.map { "\(SQL.quote(table.columns[$0].name)) IS NULL" }, operator: "OR")
+            let source = "FROM main.\(SQL.quote(table.name)) WHERE \(isNull)"
+            report.rowsWithNullKey = try .init(
+                count: Int.fetchOne(db, sql: "SELECT count(*) \(source)") ?? 0,
+                rowids: Int64.fetchAll(
+                    db, sql: "SELECT \(SQL.quote(rowid)) \(source) ORDER BY 1 LIMIT \(Limits.rowsListed)"))
+        }
+        if !table.foreignKeys.isEmpty {
+            do {
+                report.foreignKeyViolations = try violations(in: table, db)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+                report.hasUnusableForeignKey = true
+            }
+        }
+        return report
+    }
+
+    private static func violations(in table: TableDefinition, _ db: Database) throws -> [TrackingReport.Violations] {
+        var byKey: [Int: TrackingReport.Listed] = [:]
+        let check = try db.makeStatement(sql: "PRAGMA main.foreign_key_check(\(SQL.quote(table.name)))")
+        defer { check.rewind() }
+        while try check.step() {
+            let key = Int(check.integer(at: 3))
+            byKey[key, default: .init()].count += 1
+            if case .integer(let rowid) = check.value(at: 1), byKey[key, default: .init()].rowids.count < Limits.rowsListed {
+                byKey[key, default: .init()].rowids.append(rowid)
+            }
+        }
+        // SQLite counts foreign keys from the last declared.
+        return byKey.keys.sorted(by: >).compactMap { key in
+            let index = table.foreignKeys.count - 1 - key
+            guard let rows = byKey[key], table.foreignKeys.indices.contains(index) else { return nil }
+            return TrackingReport.Violations(
+                parent: table.foreignKeys[index].parentTable, columns: table.foreignKeys[index].columns, rows: rows)
+        }
+    }
+
+    /// Ends the history of tables and forgets it. When none is left, or `tables` is nil, nothing of Annals remains.
+    ///
+    /// Returns the names of the tables that were tracked. Throws `AnnalsError` of code notTracked for a table that is
+    /// not, and schemaRefused for one that another tracked table's foreign key leads to; then nothing is changed.
+    @discardableResult
+    public static func untrack(_ db: Database, _ tables: [String]? = nil) throws -> [String] {
+        try StoreSchema.checkFormat(db)
+        var names: [String] = []
+        try inTransaction(db, isDryRun: false) {
+            let all = try TrackedTable.fetchAll(db)
+            guard let tables else {
+                names = all.filter { $0.state == .tracked }.map(\.name)
+                return try removeEverything(db)
+            }
+            for wanted in tables {
+                let lists = all.filter { $0.name.isSameIdentifier(as: wanted) }
+                guard let name = lists.last?.name else {
+                    throw AnnalsError(.notTracked, operation: "untrack", "the table \(wanted) is not tracked")
+                }
+                try removeLists(lists, db)
+                names.append(name)
+            }
+            let rest = try TrackedTable.fetchTracked(db)
+            try refuseOrphans(of: names, in: rest, db)
+            if rest.isEmpty { try removeEverything(db) } else { try Drift.noteSchemaVersion(db) }
+        }
+        return names
+    }
+
+    private static func removeLists(_ lists: [TrackedTable], _ db: Database) throws {
+        for list in lists {
+            try CaptureTriggers.remove(db, id: list.id)
+            try db.execute(
+                sql: """
+                    DROP TABLE IF EXISTS main.\(StoreSchema.changesTable(list.id));
+                    DROP TABLE IF EXISTS main.\(StoreSchema.notesTable(list.id));
+                    """)
+            try db.execute(sql: "DELETE FROM main.annals_spans WHERE table_id = ?", arguments: [list.id])
+            try db.execute(sql: "DELETE FROM main.annals_tables WHERE id = ?", arguments: [list.id])
+        }
+    }
+
+    private static func refuseOrphans(of names: [String], in rest: [TrackedTable], _ db: Database) throws {
+        for child in rest {
+            let keys = try SchemaReader(db).table(child.name)?.foreignKeys ?? []
+            if let parent = keys.map(\.parentTable).first(where: { parent in names.contains { $0.isSameIdentifier(as: parent) } }) {
+                throw AnnalsError(
+                    .schemaRefused, operation: "untrack", "a foreign key of the tracked table \(child.name) leads to \(parent)",
+                    hint: "Untrack \(child.name) as well.")
+            }
+        }
+    }
+
+    /// Drops whatever bears our prefix: triggers first, or dropping a table would run into them.
+    private static func removeEverything(_ db: Database) throws {
+        for type in ["trigger", "view", "index", "table"] {
+            let names = try String.fetchAll(
+                db, sql: "SELECT name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL", arguments: [type])
+            for name in names where StoreSchema.isOwnName(name) {
+                try db.execute(sql: "DROP \(type.uppercased()) main.\(SQL.quote(name))")
+            }
+        }
+    }
+
+    private static func inTransaction(_ db: Database, isDryRun: Bool, _ body: () throws -> Void) throws {
+        let completion: Database.TransactionCompletion = isDryRun ? .rollback : .commit
+        if db.isInsideTransaction {
+            try db.inSavepoint {
+                try body()
+                return completion
+            }
+        } else {
+            try db.inTransaction(.immediate) {
+                try body()
+                return completion
+            }
+        }
+    }
+}

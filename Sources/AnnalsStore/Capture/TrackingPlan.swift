@@ -1,0 +1,94 @@
+internal import GRDB
+
+/// Decides which tables can be tracked.
+struct TrackingPlan {
+    enum Verdict {
+        case accepted(TableDefinition)
+        case alreadyTracked(TrackedTable, TableDefinition)
+        case refused(Refusal)
+    }
+
+    struct Entry {
+        var name: String
+        var verdict: Verdict
+    }
+
+    private(set) var entries: [Entry]
+
+    init(_ db: Database, _ selection: Tracking.Selection) throws {
+        let reader = SchemaReader(db)
+        let tracked = try TrackedTable.fetchTracked(db)
+        switch selection {
+        case .all:
+            let tables = try reader.tables()
+            let isCoreData = tables.contains { $0.name == "Z_PRIMARYKEY" } && tables.contains { $0.name == "Z_METADATA" }
+            entries = tables.map { table in
+                let owner = Bookkeeping.owner(of: table.name, isCoreData: isCoreData)
+                return Self.entry(table, tracked, owner.map(Refusal.bookkeeping(of:)))
+            }
+        case .tables(let names):
+            entries = []
+            for name in names where !entries.contains(where: { $0.name.isSameIdentifier(as: name) }) {
+                if let table = try reader.table(name) {
+                    entries.append(Self.entry(table, tracked, nil))
+                } else {
+                    entries.append(Entry(name: name, verdict: .refused(.missing)))
+                }
+            }
+        }
+        refuseChildrenOfUntracked(tracked)
+    }
+
+    private static func entry(_ table: TableDefinition, _ tracked: [TrackedTable], _ reason: Refusal?) -> Entry {
+        if let known = tracked.first(where: { $0.name.isSameIdentifier(as: table.name) }) {
+            return Entry(name: table.name, verdict: .alreadyTracked(known, table))
+        }
+        let refusal = reason ?? Refusal.ofTable(table)
+        return Entry(name: table.name, verdict: refusal.map(Verdict.refused) ?? .accepted(table))
+    }
+
+    /// Until nothing changes: refusing one table can leave another's foreign key leading nowhere.
+    private mutating func refuseChildrenOfUntracked(_ tracked: [TrackedTable]) {
+        var isSettled = false
+        while !isSettled {
+            isSettled = true
+            let names = Set(
+                tracked.map(\.name.foldedIdentifier)
+                    + entries.compactMap { entry in
+                        if case .accepted(let table) = entry.verdict { table.name.foldedIdentifier } else { nil }
+                    })
+            for index in entries.indices {
+                guard case .accepted(let table) = entries[index].verdict,
+                    let key = table.foreignKeys.first(where: { !names.contains($0.parentTable.foldedIdentifier) })
+                else { continue }
+                entries[index].verdict = .refused(.untrackedParent(key.parentTable, exists: key.parentExists))
+                isSettled = false
+            }
+        }
+    }
+}
+
+/// Tables in which tools and frameworks keep books of their own, by name.
+enum Bookkeeping {
+    private static let owners: [String: String] = [
+        "grdb_migrations": "GRDB", "room_master_table": "Room", "android_metadata": "Android",
+        "schema_migrations": "a migration tool", "schema_migrations_lock": "a migration tool", "ar_internal_metadata": "Rails",
+        "alembic_version": "Alembic", "django_migrations": "Django", "south_migrationhistory": "South",
+        "flyway_schema_history": "Flyway", "schema_version": "Flyway", "databasechangelog": "Liquibase",
+        "databasechangeloglock": "Liquibase", "knex_migrations": "Knex", "knex_migrations_lock": "Knex",
+        "sequelizemeta": "Sequelize", "_prisma_migrations": "Prisma", "__drizzle_migrations": "Drizzle",
+        "__efmigrationshistory": "Entity Framework", "__efmigrationslock": "Entity Framework", "_sqlx_migrations": "sqlx",
+        "__diesel_schema_migrations": "Diesel", "refinery_schema_history": "Refinery", "seaql_migrations": "SeaORM",
+        "_fluent_migrations": "Fluent", "goose_db_version": "goose", "gorp_migrations": "sql-migrate", "d1_migrations": "D1",
+        "migratehistory": "peewee", "_yoyo_migration": "yoyo", "_yoyo_version": "yoyo", "yoyo_lock": "yoyo",
+        "phinxlog": "Phinx", "doctrine_migration_versions": "Doctrine",
+    ]
+
+    /// nil for a table of the program's own.
+    static func owner(of table: String, isCoreData: Bool) -> String? {
+        if isCoreData && (table.hasPrefix("Z_") || ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"].contains(table)) {
+            return "Core Data"
+        }
+        return owners[table.foldedIdentifier]
+    }
+}

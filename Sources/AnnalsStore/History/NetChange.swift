@@ -1,0 +1,128 @@
+public import AnnalsCore
+
+/// What one transaction did to one row of one table: the whole row before and after.
+public struct NetChange: Hashable, Sendable {
+    /// All stored columns before; nil when the transaction inserted the row.
+    public var old: [Value]?
+    /// All stored columns after; nil when it deleted the row.
+    public var new: [Value]?
+    public var oldRowid: Int64?
+    public var newRowid: Int64?
+
+    public init(old: [Value]?, new: [Value]?, oldRowid: Int64? = nil, newRowid: Int64? = nil) {
+        self.old = old
+        self.new = new
+        self.oldRowid = oldRowid
+        self.newRowid = newRowid
+    }
+
+    /// The change as history and the wire tell it; nil when before and after are the same.
+    public func rowChange(key: [Int]) -> RowChange? {
+        switch (old, new) {
+        case (nil, nil): return nil
+        case (nil, let new?): return .insert(new)
+        case (let old?, nil): return .delete(old)
+        case (let old?, let new?):
+            let columns = old.indices.filter { old[$0] != new[$0] }.map { ColumnChange(column: $0, old: old[$0], new: new[$0]) }
+            return columns.isEmpty ? nil : .update(key: key.map { old[$0] }, columns: columns)
+        }
+    }
+}
+
+/// Makes the raw changes of one transaction of one table into what the transaction did to each row.
+///
+/// The triggers' order cannot be relied on: a program's AFTER INSERT trigger that updates the new row may run before
+/// ours, and then the update stands before the insert. So every raw change is taken as an edge from one state of a
+/// row to another. A row began in the state that is left more often than it is entered, and ended in the one that is
+/// entered more often than left. Existing and not existing are states like others. Where a program's BEFORE trigger
+/// changes the very row that is being changed, SQLite hands both triggers the same old row, and no whole row balances;
+/// then each column is balanced by itself.
+///
+/// A change of key is a departure from one key and an arrival at another; the row keeps its identity through it. A
+/// delete and an insert of one key are an update.
+///
+///     var folder = NetChangeFolder(IdentityRule(table))
+///     for change in rawChanges { folder.add(change) }
+///     let changes = folder.finish()
+///
+/// It holds every row it is given, so feed large transactions only the rows that were changed more than once.
+public struct NetChangeFolder: Sendable {
+    private let rule: IdentityRule
+    private var slots: [RowIdentity: RowSlot] = [:]
+    /// Identities in the order they were first met, so that the outcome does not depend on hashing.
+    private var order: [RowIdentity] = []
+
+    public init(_ rule: IdentityRule) {
+        self.rule = rule
+    }
+
+    /// Takes one raw change, in the order of their ids.
+    public mutating func add(_ change: RawChange) {
+        let from = change.old.map { rule.identity(of: $0, rowid: change.oldRowid) }
+        let to = change.new.map { rule.identity(of: $0, rowid: change.newRowid) }
+        let old = change.old.map { RowState($0, of: from) }
+        let new = change.new.map { RowState($0, of: to) }
+        if let from, from == to {
+            append(RowEdge(id: change.id, from: old, to: new), at: from)
+            return
+        }
+        if let from { append(RowEdge(id: change.id, from: old, to: nil, next: to), at: from) }
+        if let to { append(RowEdge(id: change.id, from: nil, to: new), at: to) }
+    }
+
+    private mutating func append(_ edge: RowEdge, at identity: RowIdentity) {
+        if slots[identity] == nil { order.append(identity) }
+        slots[identity, default: RowSlot()].edges.append(edge)
+    }
+
+    /// The rows that differ, in the order in which they were first changed. Leaves the folder empty.
+    public mutating func finish() -> [NetChange] {
+        let lives = slots.mapValues { RowLives($0) }
+        let order = self.order
+        slots = [:]
+        self.order = []
+        var ends: [RowIdentity: RowIdentity] = [:]
+        for identity in order where lives[identity]?.start != nil { ends[identity] = end(ofLifeAt: identity, lives) }
+        let continued = Set(ends.values)
+        var changes: [NetChange] = []
+        for identity in order {
+            guard let here = lives[identity] else { continue }
+            let born = continued.contains(identity) ? nil : here.end
+            if let start = here.start {
+                // A row that ended while another began under its key is one update.
+                let end = ends[identity].map { lives[$0]?.end } ?? born
+                append(start, end, to: &changes)
+                if ends[identity] != nil { append(nil, born, to: &changes) }
+            } else {
+                append(nil, born, to: &changes)
+            }
+        }
+        return changes
+    }
+
+    private func append(_ old: RowState?, _ new: RowState?, to changes: inout [NetChange]) {
+        guard old != new else { return }
+        changes.append(NetChange(old: old?.row, new: new?.row, oldRowid: old?.rowid, newRowid: new?.rowid))
+    }
+
+    /// Where the row that had this identity before is after; nil when it is gone.
+    ///
+    /// Under each identity arrivals and departures take turns, so the first departure is that of the row that was
+    /// there before, the second that of the first to arrive after it.
+    private func end(ofLifeAt start: RowIdentity, _ lives: [RowIdentity: RowLives]) -> RowIdentity? {
+        var identity = start
+        var rank = 0
+        var seen: Set<Int64> = []
+        while let here = lives[identity] {
+            guard rank < here.departures.count else { return here.end == nil ? nil : identity }
+            let departure = here.departures[rank]
+            // A change is passed once; contradictory ones must not lead in a circle.
+            guard seen.insert(departure.id).inserted, let next = departure.next, let there = lives[next],
+                let arrival = there.arrivals.firstIndex(of: departure.id)
+            else { return nil }
+            rank = arrival + (there.start == nil ? 0 : 1)
+            identity = next
+        }
+        return nil
+    }
+}

@@ -1,0 +1,16 @@
+/// Bounds of this module, each with its reason.
+enum Limits {
+    /// Columns a table may have to be tracked. A change row holds each column twice beside its id, time, kind and two
+    /// rowids, and SQLite allows 2,000 columns (SQLITE_MAX_COLUMN).
+    static let trackedColumns = (2000 - 5) / 2
+
+    /// Raw changes up to which a write is looked at for having changed nothing in the end. More than that always make a
+    /// transaction: folding them costs about as much as having written them.
+    static let changesFoldedAtCommit = 64
+
+    /// Rows named in a tracking report for each thing found; the count goes on.
+    static let rowsListed = 100
+
+    /// Terms of one compound SELECT, which SQLite limits to 500 (SQLITE_MAX_COMPOUND_SELECT).
+    static let compoundTerms = 400
+}

@@ -1,0 +1,167 @@
+import AnnalsCore
+import GRDB
+
+/// Where a row of a copy is not what history says.
+struct CopyMismatch: Error {
+    enum Kind {
+        case missing
+        case otherValue(column: String)
+        /// Another row has its key or a unique value.
+        case taken
+    }
+
+    var table: String
+    var kind: Kind
+
+    var message: String {
+        switch kind {
+        case .missing: "a row of \(table) is missing"
+        case .otherValue(let column): "a row of \(table) has another value in \(column)"
+        case .taken: "a row of \(table) cannot be written: its key or a unique value is taken"
+        }
+    }
+}
+
+/// One table of a copy, whose rows are taken from one state to another, each compared before it is touched.
+///
+/// A row is found by its key; one whose key holds NULL by all its values, since VACUUM may give it another rowid.
+final class CopiedTable {
+    let definition: TableDefinition
+    private let db: Database
+    private let name: String
+    private let columns: [String]
+    /// Columns whose change can meet a constraint of the table itself. Other unique indexes are made later.
+    private let uniquePlaces: [Int]
+    private let otherPlaces: [Int]
+
+    init(_ db: Database, schema: String, definition: TableDefinition) {
+        self.db = db
+        self.definition = definition
+        name = "\(schema).\(SQL.quote(definition.name))"
+        columns = definition.columns.map { SQL.quote($0.name) }
+        var unique = Set(definition.primaryKey)
+        for index in definition.uniqueIndexes where index.isConstraint { unique.formUnion(index.places ?? Array(columns.indices)) }
+        uniquePlaces = unique.sorted()
+        otherPlaces = columns.indices.filter { !unique.contains($0) }
+    }
+
+    // MARK: Two passes
+
+    /// The first pass: takes out a row that goes or that changes what must be unique.
+    func takeOut(_ from: [Value]?, _ to: [Value]?, _ mismatch: (CopyMismatch) throws -> Void) throws {
+        guard let from, to.map({ isMoved(from, $0) }) ?? true else { return }
+        try remove(from, mismatch)
+    }
+
+    /// The second pass: writes what there is now.
+    func put(_ from: [Value]?, _ to: [Value]?, _ mismatch: (CopyMismatch) throws -> Void) throws {
+        guard let to else { return }
+        if let from, !isMoved(from, to) { try update(from, to, mismatch) } else { try insert(to, mismatch) }
+    }
+
+    private func isMoved(_ from: [Value], _ to: [Value]) -> Bool {
+        hasNullKey(from) || hasNullKey(to) || uniquePlaces.contains { from[$0] != to[$0] }
+    }
+
+    func hasNullKey(_ row: [Value]) -> Bool {
+        definition.primaryKey.contains { row[$0].isNull }
+    }
+
+    // MARK: Rows
+
+    func row(_ key: [Value]) throws -> [Value]? {
+        let statement = try selectStatement.get()
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
+        defer { statement.reset() }
+        return try statement.step() ? statement.values(columns.indices) : nil
+    }
+
+    private func remove(_ row: [Value], _ mismatch: (CopyMismatch) throws -> Void) throws {
+        if hasNullKey(row) {
+            guard let rowid = try rowidOfKeyless(row) else { return try mismatch(CopyMismatch(table: definition.name, kind: .missing)) }
+            let statement = try deleteKeylessStatement.get()
+            statement.bind(1, rowid)
+            return try statement.run()
+        }
+        guard try compare(row, mismatch) else { return }
+        let statement = try deleteStatement.get()
+        bindKey(statement, row)
+        try statement.run()
+    }
+
+    private func insert(_ row: [Value], _ mismatch: (CopyMismatch) throws -> Void) throws {
+        let statement = try insertStatement.get()
+        for (place, value) in row.enumerated() { statement.bind(place + 1, value) }
+        do {
+            try statement.run()
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+            try mismatch(CopyMismatch(table: definition.name, kind: .taken))
+        }
+    }
+
+    private func update(_ from: [Value], _ to: [Value], _ mismatch: (CopyMismatch) throws -> Void) throws {
+        guard try compare(from, mismatch), !otherPlaces.isEmpty else { return }
+        let statement = try updateStatement.get()
+        bindKey(statement, from)
+        for (index, place) in otherPlaces.enumerated() { statement.bind(definition.primaryKey.count + index + 1, to[place]) }
+        try statement.run()
+    }
+
+    /// Whether there is a row with this key; one with other values is told and counts as found.
+    private func compare(_ row: [Value], _ mismatch: (CopyMismatch) throws -> Void) throws -> Bool {
+        let statement = try selectStatement.get()
+        bindKey(statement, row)
+        defer { statement.reset() }
+        guard try statement.step() else {
+            try mismatch(CopyMismatch(table: definition.name, kind: .missing))
+            return false
+        }
+        if let place = row.indices.first(where: { !statement.column($0, equals: row[$0]) }) {
+            try mismatch(CopyMismatch(table: definition.name, kind: .otherValue(column: definition.columns[place].name)))
+        }
+        return true
+    }
+
+    private func rowidOfKeyless(_ row: [Value]) throws -> Int64? {
+        let statement = try selectKeylessStatement.get()
+        bindKey(statement, row)
+        defer { statement.reset() }
+        while try statement.step() {
+            if row.indices.allSatisfy({ statement.column($0 + 1, equals: row[$0]) }) { return statement.integer(0) }
+        }
+        return nil
+    }
+
+    private func bindKey(_ statement: PreparedStatement, _ row: [Value]) {
+        for (index, place) in definition.primaryKey.enumerated() { statement.bind(index + 1, row[place]) }
+    }
+
+    // MARK: Statements, made when first needed
+
+    private func keyCondition(_ comparison: String) -> String {
+        definition.primaryKey.enumerated().map { "\(columns[$1]) \(comparison) ?\($0 + 1)" }.joined(separator: " AND ")
+    }
+
+    private lazy var selectStatement = Result {
+        try PreparedStatement(db, "SELECT \(columns.joined(separator: ", ")) FROM \(name) WHERE \(keyCondition("="))")
+    }
+    private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(keyCondition("="))") }
+    private lazy var insertStatement = Result {
+        // ABORT whatever the constraint declares: nothing may be skipped or replaced without a word.
+        let places = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+        return try PreparedStatement(db, "INSERT OR ABORT INTO \(name) (\(columns.joined(separator: ", "))) VALUES (\(places))")
+    }
+    private lazy var updateStatement = Result {
+        let sets = otherPlaces.enumerated().map { "\(columns[$1]) = ?\(definition.primaryKey.count + $0 + 1)" }
+        return try PreparedStatement(db, "UPDATE OR ABORT \(name) SET \(sets.joined(separator: ", ")) WHERE \(keyCondition("="))")
+    }
+    private lazy var selectKeylessStatement = Result {
+        try PreparedStatement(db, "SELECT \(rowid.get()), \(columns.joined(separator: ", ")) FROM \(name) WHERE \(keyCondition("IS"))")
+    }
+    private lazy var deleteKeylessStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(rowid.get()) = ?1") }
+
+    private lazy var rowid = Result {
+        guard let name = definition.rowidName else { throw StoreDamage(definition.name) }
+        return SQL.quote(name)
+    }
+}

@@ -1,0 +1,79 @@
+import AnnalsCore
+import GRDB
+
+/// A copy of the tracked rows in an attached database, moved back and forth through history.
+///
+/// A transaction's net changes are applied in two passes, because it may have swapped keys or unique values: first
+/// rows are taken out that go or change such a value, then rows are written.
+final class HistoryCopy {
+    enum Direction {
+        case back, forth
+    }
+
+    private let db: Database
+    private let changes: NetChanges
+    private let schema: String
+    private var tables: [String: CopiedTable] = [:]
+    /// Told of every row that is not what history says; throws, or lets the copy go on as well as it can.
+    var mismatch: (CopyMismatch) throws -> Void
+
+    init(_ db: Database, schema: String, changes: NetChanges, mismatch: @escaping (CopyMismatch) throws -> Void) {
+        self.db = db
+        self.changes = changes
+        self.schema = schema
+        self.mismatch = mismatch
+    }
+
+    func table(_ definition: TableDefinition) -> CopiedTable {
+        let name = definition.name.foldedIdentifier
+        if let table = tables[name] { return table }
+        let table = CopiedTable(db, schema: schema, definition: definition)
+        tables[name] = table
+        return table
+    }
+
+    /// Undoes, or does again, what one transaction did. Returns the number of rows.
+    @discardableResult
+    func move(_ direction: Direction, through sections: [NetChanges.Section]) throws -> Int {
+        let count = sections.reduce(0) { $0 + Int($1.last - $1.first + 1) }
+        guard count > HistoryLimits.foldedAtOnce else {
+            var steps: [Step] = []
+            try forEachStep(direction, sections) { steps.append($0) }
+            return try take(steps)
+        }
+        try forEachStep(direction, sections) { try $0.table.takeOut($0.from, $0.to, mismatch) }
+        var rows = 0
+        try forEachStep(direction, sections) {
+            try $0.table.put($0.from, $0.to, mismatch)
+            rows += 1
+        }
+        return rows
+    }
+
+    /// One row, from one state to another; nil is not being there.
+    struct Step {
+        var table: CopiedTable
+        var from: [Value]?
+        var to: [Value]?
+    }
+
+    @discardableResult
+    func take(_ steps: [Step]) throws -> Int {
+        for step in steps { try step.table.takeOut(step.from, step.to, mismatch) }
+        for step in steps { try step.table.put(step.from, step.to, mismatch) }
+        return steps.count
+    }
+
+    private func forEachStep(_ direction: Direction, _ sections: [NetChanges.Section], _ visit: (Step) throws -> Void) throws {
+        for section in sections {
+            guard let translation = try changes.translation(section.layout) else { continue }
+            let table = table(translation.entry.definition)
+            try changes.forEachRow(in: section) { row in
+                let old = row.old.map(translation.translate)
+                let new = row.new.map(translation.translate)
+                guard old != new else { return }
+                try visit(direction == .back ? Step(table: table, from: new, to: old) : Step(table: table, from: old, to: new))
+            }
+        }
+    }
+}

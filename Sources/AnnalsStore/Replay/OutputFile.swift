@@ -1,0 +1,86 @@
+import AnnalsCore
+import Foundation
+import GRDB
+
+/// A file that appears under its name only when it is whole.
+///
+/// It is written under a temporary name beside, and that name is all that a failure could leave behind.
+struct OutputFile {
+    let path: String
+    let temporaryPath: String
+    private let mayReplace: Bool
+    private let operation: String
+
+    /// - Parameters:
+    ///   - source: the file that is read; it is never replaced, not even when told to.
+    ///   - mayReplace: whether a file that is there may go.
+    /// - Throws: `AnnalsError` with code `cannotCreate` when there is a file and it must not be replaced, or no folder.
+    init(_ path: String, source: String, mayReplace: Bool, operation: String) throws {
+        self.path = path
+        self.mayReplace = mayReplace
+        self.operation = operation
+        temporaryPath = "\(path).annals-\(Hexadecimal.encode(TransactionID.random().bytes.prefix(6)))"
+        let url = URL(fileURLWithPath: path)
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path, isDirectory: &isFolder), isFolder.boolValue
+        else {
+            throw failure("\(path) cannot be created: there is no such folder")
+        }
+        guard Self.exists(path) else { return }
+        if Self.isSameFile(path, source) { throw failure("\(path) is the store itself", hint: "Give another name") }
+        guard mayReplace else { throw failure("\(path) exists already", hint: "Give another name, or --force") }
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
+            throw failure("\(path) is a folder")
+        }
+    }
+
+    /// Puts the file in its place, on disk for good.
+    func finish() throws {
+        try synchronize()
+        if mayReplace {
+            // A journal that the old file left would be played into the new one.
+            for suffix in ["-wal", "-shm", "-journal"] { _ = unlink(path + suffix) }
+            guard rename(temporaryPath, path) == 0 else { throw failure("\(path) cannot be created: \(Self.reason)") }
+            return
+        }
+        // Unlike rename, link never replaces a file that came in the meantime; some file systems have no links.
+        if link(temporaryPath, path) == 0 {
+            _ = unlink(temporaryPath)
+        } else if errno == EEXIST || Self.exists(path) {
+            throw failure("\(path) exists already", hint: "Give another name, or --force")
+        } else {
+            guard rename(temporaryPath, path) == 0 else { throw failure("\(path) cannot be created: \(Self.reason)") }
+        }
+    }
+
+    /// Removes what was written so far.
+    func discard() {
+        for suffix in ["", "-journal", "-wal", "-shm"] { _ = unlink(temporaryPath + suffix) }
+    }
+
+    private func synchronize() throws {
+        let file = open(temporaryPath, O_RDWR)
+        guard file >= 0 else { throw failure("\(path) cannot be created: \(Self.reason)") }
+        defer { close(file) }
+        guard fsync(file) == 0 else { throw failure("\(path) cannot be written: \(Self.reason)") }
+    }
+
+    private func failure(_ message: String, hint: String? = nil) -> AnnalsError {
+        AnnalsError(.cannotCreate, operation: operation, message, hint: hint)
+    }
+
+    private static var reason: String { String(cString: strerror(errno)) }
+
+    /// A symbolic link counts even when it leads nowhere.
+    private static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
+    }
+
+    private static func isSameFile(_ left: String, _ right: String) -> Bool {
+        var a = stat()
+        var b = stat()
+        guard stat(left, &a) == 0, stat(right, &b) == 0 else { return false }
+        return a.st_dev == b.st_dev && a.st_ino == b.st_ino
+    }
+}

@@ -1,0 +1,85 @@
+package import AnnalsCore
+package import GRDB
+internal import GRDBSQLite
+
+/// Values straight from and to SQLite, byte for byte: GRDB's own would repair text that is not valid UTF-8.
+extension Statement {
+    /// The value in a result column of the row the statement stands on.
+    package func value(at column: Int) -> Value {
+        let column = CInt(column)
+        switch sqlite3_column_type(sqliteStatement, column) {
+        case SQLITE_INTEGER: return .integer(sqlite3_column_int64(sqliteStatement, column))
+        case SQLITE_FLOAT: return .real(sqlite3_column_double(sqliteStatement, column) + 0)
+        case SQLITE_TEXT:
+            // The text first: asking for it may convert it, and the count is that of what it became.
+            let text = sqlite3_column_text(sqliteStatement, column)
+            let count = Int(sqlite3_column_bytes(sqliteStatement, column))
+            return .text(ByteString(UnsafeRawBufferPointer(start: text, count: text == nil ? 0 : count)))
+        case SQLITE_BLOB:
+            let blob = sqlite3_column_blob(sqliteStatement, column)
+            let count = Int(sqlite3_column_bytes(sqliteStatement, column))
+            return .blob(ByteString(UnsafeRawBufferPointer(start: blob, count: blob == nil ? 0 : count)))
+        default: return .null
+        }
+    }
+
+    /// The integer in a result column; zero for anything that is not a number.
+    package func integer(at column: Int) -> Int64 {
+        sqlite3_column_int64(sqliteStatement, CInt(column))
+    }
+
+    /// Values of consecutive result columns.
+    package func values(at columns: Range<Int>) -> [Value] {
+        columns.map(value(at:))
+    }
+
+    /// Binds a value to a parameter, the first being 1. It stays bound through `reset`.
+    package func bind(_ value: Value, at parameter: Int) throws {
+        let parameter = CInt(parameter)
+        let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        let code =
+            switch value {
+            case .null: sqlite3_bind_null(sqliteStatement, parameter)
+            case .integer(let integer): sqlite3_bind_int64(sqliteStatement, parameter, integer)
+            case .real(let real): sqlite3_bind_double(sqliteStatement, parameter, real)
+            case .text(let text):
+                text.bytes.withUnsafeBytes { buffer in
+                    // An empty buffer has no address, and SQLite would take that for NULL.
+                    withUnsafePointer(to: 0 as CChar) { empty in
+                        let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self) ?? empty
+                        return sqlite3_bind_text(sqliteStatement, parameter, start, CInt(buffer.count), transient)
+                    }
+                }
+            case .blob(let blob):
+                blob.bytes.isEmpty
+                    ? sqlite3_bind_zeroblob(sqliteStatement, parameter, 0)
+                    : blob.bytes.withUnsafeBytes {
+                        sqlite3_bind_blob(sqliteStatement, parameter, $0.baseAddress, CInt($0.count), transient)
+                    }
+            }
+        try check(code)
+    }
+
+    /// Advances to the next row; false when there is none.
+    package func step() throws -> Bool {
+        switch sqlite3_step(sqliteStatement) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        case let code: throw DatabaseError(resultCode: ResultCode(rawValue: code), message: errorMessage, sql: sql)
+        }
+    }
+
+    /// Makes the statement ready to run again, its parameters kept.
+    package func rewind() {
+        sqlite3_reset(sqliteStatement)
+    }
+
+    private func check(_ code: CInt) throws {
+        guard code != SQLITE_OK else { return }
+        throw DatabaseError(resultCode: ResultCode(rawValue: code), message: errorMessage, sql: sql)
+    }
+
+    private var errorMessage: String {
+        String(cString: sqlite3_errmsg(sqlite3_db_handle(sqliteStatement)))
+    }
+}

@@ -1,0 +1,101 @@
+public import AnnalsCore
+internal import Foundation
+public import GRDB
+
+/// One column list with which a table is or was tracked: a row of annals_tables.
+///
+/// When a table's columns change, the list it had is retired and stays readable, and the new one gets an id of its own.
+public struct TrackedTable: Hashable, Sendable {
+    /// What changes and the wire call it.
+    public var id: Int64
+    public var name: String
+    /// Stored columns, in the table's order at that time.
+    public var columns: [String]
+    public var key: Key
+    public var state: State
+    /// The digest of the table's declaration when it was last looked at.
+    public var shape: String
+    /// The oldest transaction after which the table's rows can still be told; nil from the start.
+    ///
+    /// A token of an older transaction has expired for this table: somebody wrote unseen, or the table was not tracked
+    /// yet.
+    public var gap: Int64?
+
+    public enum State: String, Hashable, Sendable {
+        case tracked
+        /// The table has other columns now.
+        case retired
+        /// Another program dropped the table.
+        case dropped
+    }
+
+    public struct Key: Hashable, Codable, Sendable {
+        /// Places of the key's columns, in the key's order.
+        public var places: [Int]
+        /// By which the key's index compares each.
+        public var collations: [String]
+        /// The key may hold NULL, and raw changes carry rowids.
+        public var isByRowid: Bool
+
+        public init(places: [Int], collations: [String], isByRowid: Bool) {
+            self.places = places
+            self.collations = collations
+            self.isByRowid = isByRowid
+        }
+    }
+
+    public var layout: TableLayout {
+        TableLayout(name: name, columns: columns, key: key.places)
+    }
+
+    public var identityRule: IdentityRule {
+        IdentityRule(key: key.places, collations: key.collations)
+    }
+
+    /// Every column list the store knows, by id. None when the store has no history.
+    public static func fetchAll(_ db: Database) throws -> [TrackedTable] {
+        guard try StoreSchema.exists(db) else { return [] }
+        let rows = try Row.fetchAll(db, sql: "SELECT id, name, columns, key, state, shape, gap FROM main.annals_tables ORDER BY id")
+        return try rows.map(TrackedTable.init(row:))
+    }
+
+    /// The column lists with which tables are tracked now, by id.
+    public static func fetchTracked(_ db: Database) throws -> [TrackedTable] {
+        try fetchAll(db).filter { $0.state == .tracked }
+    }
+
+    public static func fetch(_ db: Database, id: Int64) throws -> TrackedTable? {
+        try fetchAll(db).first { $0.id == id }
+    }
+
+    private init(row: Row) throws {
+        id = row["id"]
+        name = row["name"]
+        columns = try JSONDecoder().decode([String].self, from: Data((row["columns"] as String).utf8))
+        key = try JSONDecoder().decode(Key.self, from: Data((row["key"] as String).utf8))
+        state = State(rawValue: row["state"]) ?? .retired
+        shape = row["shape"]
+        gap = row["gap"]
+    }
+
+    /// Begins a column list for a table as it is declared now: its row, its changes' and notes' tables.
+    static func create(_ db: Database, for table: TableDefinition, gap: Int64?) throws -> TrackedTable {
+        let key = Key(places: table.primaryKey, collations: table.primaryKeyCollations, isByRowid: table.keyMayBeNull)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let columns = table.columns.map(\.name)
+        try db.execute(
+            sql: "INSERT INTO main.annals_tables(name, columns, key, state, shape, gap) VALUES(?, ?, ?, ?, ?, ?)",
+            arguments: [
+                table.name, String(decoding: try encoder.encode(columns), as: UTF8.self),
+                String(decoding: try encoder.encode(key), as: UTF8.self), State.tracked.rawValue, table.shape, gap,
+            ])
+        let id = db.lastInsertedRowID
+        try StoreSchema.createChangesTable(db, id: id, columns: columns.count, byRowid: key.isByRowid)
+        try StoreSchema.createNotesTable(db, id: id, columns: columns.count, key: key.places, byRowid: key.isByRowid)
+        guard let created = try fetch(db, id: id) else {
+            throw AnnalsError(.defect, operation: "track", "the row of a table just tracked is missing")
+        }
+        return created
+    }
+}

@@ -1,0 +1,38 @@
+import AnnalsCore
+import GRDB
+
+/// What a managed step does around its work: seals strangers' writes before, records its own after, keeps the clock.
+struct ManagedStep {
+    let db: Database
+    let environment: CaptureEnvironment
+
+    init(_ db: Database, _ configuration: Store.Configuration) {
+        self.db = db
+        environment = CaptureEnvironment(
+            now: configuration.now, makeTransactionID: { .random() }, makeStoreID: { .random() }, processName: configuration.process)
+    }
+
+    /// Makes what other programs committed since the last step into a transaction; nil when there was nothing.
+    @discardableResult
+    func seal() throws -> Int64? {
+        try Sealing.seal(db, environment)
+    }
+
+    /// The store's clock, past everything written and seen so far.
+    func clock() throws -> HybridClock {
+        try StoreClock.load(db)
+    }
+
+    /// The next time of the store's clock.
+    func tick() throws -> HybridTime {
+        var clock = try clock()
+        let time = clock.tick(now: environment.now())
+        try StoreClock.save(clock, db)
+        return time
+    }
+
+    /// The number of history's newest transaction; zero before the first.
+    func newestTransaction() throws -> Int64 {
+        try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions") ?? 0
+    }
+}

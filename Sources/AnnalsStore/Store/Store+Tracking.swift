@@ -1,0 +1,73 @@
+public import AnnalsCore
+public import GRDB
+
+extension Store {
+    /// Starts history for tables, or for every table that can have one; see `Tracking.track`.
+    ///
+    ///     let report = try await store.track(.all)
+    ///     for table in report.tables { print(table.name, table.outcome) }
+    ///
+    /// - Throws: `AnnalsError`; nothing is changed then. A table that cannot be tracked is in the report with the reason.
+    public func track(_ selection: Tracking.Selection, options: Tracking.Options = .init()) async throws -> TrackingReport {
+        let configuration = configuration
+        return try await translated("track") {
+            try await database.writeWithoutTransaction { db in
+                try Tracking.track(db, selection, options: options, ManagedStep(db, configuration).environment)
+            }
+        }
+    }
+
+    /// Ends history for tables and forgets it; for all tables, and every trace of Annals, without a list.
+    ///
+    /// - Throws: `AnnalsError`: `notTracked`, or `alreadyJoined` while the store is a replica.
+    public func untrack(_ tables: [String]? = nil) async throws -> [String] {
+        try await translated("untrack") {
+            try await database.writeWithoutTransaction { db in
+                if try StoreSchema.exists(db), try ReplicaState.load(db) != nil {
+                    throw AnnalsError(.alreadyJoined, operation: "untrack", "the store is joined to a space", hint: "Run annals leave first")
+                }
+                return try Tracking.untrack(db, tables)
+            }
+        }
+    }
+
+    /// Writes as one transaction of history, with an author.
+    ///
+    ///     try await store.write(author: "till 3") { db in
+    ///         try db.execute(sql: "UPDATE invoice SET paid = 1 WHERE id = 17")
+    ///     }
+    ///
+    /// What other programs wrote before is sealed first. A write that changes nothing makes no transaction.
+    ///
+    /// - Throws: `AnnalsError` when SQLite refuses; what `updates` throws otherwise. Nothing is changed then.
+    @discardableResult
+    public func write<T: Sendable>(
+        author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await managed("write") { db, step in
+            try Sealing.managedWrite(db, author: author, contextName: contextName, step.environment, updates).value
+        }
+    }
+
+    /// Seals what other programs wrote, so that history is up to date.
+    public func seal() async throws {
+        try await managed("history") { _, step in _ = try step.seal() }
+    }
+
+    /// The conflicts that are in the log, oldest first.
+    public func conflicts() async throws -> [Conflict] {
+        try await read { db in try ReplicaTables.exist(db) ? ConflictJournal.all(db) : [] }
+    }
+
+    /// Closes the file. The store must not be used any more.
+    public func close() throws {
+        try blocking("close") { try $0.close() }
+    }
+}
+
+extension Store {
+    /// SHA-256 of the tracked rows: equal on equal replicas. See `StoreDigest`.
+    public func digest() async throws -> Digest {
+        try await read { try StoreDigest.rows($0) }
+    }
+}

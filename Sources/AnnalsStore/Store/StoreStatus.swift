@@ -1,0 +1,50 @@
+import AnnalsCore
+public import GRDB
+
+/// How a store stands, as far as it can tell without asking anyone.
+public struct StoreStatus: Sendable {
+    /// Names of the tracked tables.
+    public var tracked: [String] = []
+    /// How many transactions history holds.
+    public var transactions: Int64 = 0
+    /// nil when the database has no history.
+    public var oldestToken: HistoryToken?
+    public var latestToken: HistoryToken?
+    /// The place in a space; nil when the store is not joined.
+    public var replica: ReplicaState?
+    /// Local transactions that the space has not ordered yet.
+    public var outbox = 0
+    /// Entries of the conflict journal, and those of them that wait for a person.
+    public var conflicts = 0
+    public var unresolvedConflicts = 0
+
+    /// Reads the status in one access. Other programs' writes count once they are sealed. Costs the same at any size.
+    public init(_ db: Database) throws {
+        guard try db.tableExists("annals_meta") else { return }
+        tracked = try TrackedTable.fetchTracked(db).map(\.name).sorted()
+        let bounds = try HistoryBounds(db)
+        oldestToken = bounds.oldest
+        latestToken = bounds.latest
+        transactions = bounds.latest.number - bounds.oldest.number
+        guard let state = try ReplicaState.load(db) else { return }
+        replica = state
+        outbox = try Outbox.count(db)
+        conflicts = try ConflictJournal.count(db)
+        unresolvedConflicts = try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_conflicts WHERE resolved = 0") ?? 0
+    }
+
+    /// The bytes that history takes in the file; nil where SQLite was built without the means to tell.
+    ///
+    /// Reads every page of history, so it is no part of the status.
+    public static func historyBytes(_ db: Database) throws -> Int64? {
+        guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pragma_module_list WHERE name = 'dbstat')") ?? false else {
+            return nil
+        }
+        let names = try String.fetchAll(
+            db, sql: "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'index') AND tbl_name LIKE 'annals\\_%' ESCAPE '\\'")
+        return try names.reduce(0) { sum, name in
+            let bytes = try Int64.fetchOne(db, sql: "SELECT pgsize FROM dbstat('main', 1) WHERE name = ?", arguments: [name])
+            return sum + (bytes ?? 0)
+        }
+    }
+}

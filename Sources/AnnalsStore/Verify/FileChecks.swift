@@ -1,0 +1,68 @@
+import AnnalsCore
+import GRDB
+
+/// What SQLite itself can tell: the file's structure, constraints and foreign keys.
+struct FileChecks {
+    let db: Database
+
+    func run() throws -> [Finding] {
+        try integrity()
+            + foreignKeys().map { key, count in
+                Finding(.foreignKey, "\(count) rows of \(key.table) have no parent in \(key.parent)", table: key.table)
+            } + mismatchedKeys()
+    }
+
+    private func integrity() throws -> [Finding] {
+        do {
+            let lines = try String.fetchAll(db, sql: "PRAGMA main.integrity_check(\(VerifyLimits.integrityLines))")
+            return lines == ["ok"] ? [] : lines.map { Finding(.integrity, $0) }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+            // A function or collation that only another program has.
+            return [Finding(.integrity, "the file cannot be checked here: \(error.message ?? "SQLite refused it")")]
+        }
+    }
+
+    struct Key: Hashable {
+        var table: String
+        var parent: String
+    }
+
+    /// Rows without their parent, counted by table and parent.
+    func foreignKeys(schema: String = "main") throws -> [(key: Key, count: Int)] {
+        var counts: [Key: Int] = [:]
+        for table in try tables() {
+            guard let cursor = try? GRDB.Row.fetchCursor(db, sql: "PRAGMA \(schema).foreign_key_check(\(SQL.quote(table)))") else {
+                continue
+            }
+            while let row = try cursor.next() { counts[Key(table: row["table"], parent: row["parent"]), default: 0] += 1 }
+        }
+        return counts.sorted { ($0.key.table, $0.key.parent) < ($1.key.table, $1.key.parent) }.map { ($0.key, $0.value) }
+    }
+
+    /// Foreign keys that SQLite refuses to check, because the parent's columns are not unique or not there.
+    private func mismatchedKeys() throws -> [Finding] {
+        try tables().compactMap { table in
+            do {
+                _ = try GRDB.Row.fetchOne(db, sql: "PRAGMA main.foreign_key_check(\(SQL.quote(table)))")
+                return nil
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+                return Finding(.foreignKey, error.message ?? "a foreign key cannot be checked", table: table)
+            }
+        }
+    }
+
+    private func tables() throws -> [String] {
+        try String.fetchAll(
+            db,
+            sql: """
+                SELECT name FROM main.sqlite_master
+                WHERE type = 'table' AND name NOT LIKE 'annals\\_%' ESCAPE '\\' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name
+                """)
+    }
+}
+
+/// Named bounds of verifying.
+enum VerifyLimits {
+    /// Lines that SQLite's own check may print.
+    static let integrityLines = 20
+}

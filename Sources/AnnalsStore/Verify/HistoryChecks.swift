@@ -1,0 +1,65 @@
+import AnnalsCore
+import GRDB
+
+/// Whether history's own tables fit together: numbers without gaps, spans without gaps, every raw change there.
+struct HistoryChecks {
+    let db: Database
+
+    func run() throws -> [Finding] {
+        try numbers() + spansWithoutTransaction() + TrackedTable.fetchAll(db).flatMap { try spans($0) }
+    }
+
+    private func numbers() throws -> [Finding] {
+        let row = try GRDB.Row.fetchOne(
+            db, sql: "SELECT count(*) AS count, ifnull(max(number) - min(number) + 1, 0) AS expected FROM main.annals_transactions")
+        guard let row, row["count"] as Int64 != row["expected"] as Int64 else { return [] }
+        let missing: Int64 = (row["expected"] as Int64) - (row["count"] as Int64)
+        return [Finding(.history, "\(missing) transactions are missing from history")]
+    }
+
+    private func spansWithoutTransaction() throws -> [Finding] {
+        let count =
+            try Int.fetchOne(
+                db,
+                sql: """
+                    SELECT count(*) FROM main.annals_spans AS s
+                    WHERE NOT EXISTS (SELECT 1 FROM main.annals_transactions WHERE number = s.number)
+                    """) ?? 0
+        return count == 0 ? [] : [Finding(.history, "\(count) spans of raw changes belong to no transaction")]
+    }
+
+    private func spans(_ table: TrackedTable) throws -> [Finding] {
+        var first: Int64?
+        var last: Int64 = 0
+        var findings: [Finding] = []
+        let cursor = try GRDB.Row.fetchCursor(
+            db, sql: "SELECT number, first, last FROM main.annals_spans WHERE table_id = ? ORDER BY number", arguments: [table.id])
+        while let row = try cursor.next() {
+            let begins: Int64 = row["first"]
+            if first != nil, begins != last + 1, findings.isEmpty {
+                findings.append(
+                    Finding(
+                        .history, "the raw changes of transaction \(row["number"] as Int64) do not follow those before it",
+                        table: table.name))
+            }
+            first = first ?? begins
+            last = row["last"]
+        }
+        guard try db.tableExists(StoreSchema.changesTable(table.id)) else {
+            return first == nil ? [] : findings + [Finding(.history, "the table of raw changes is gone", table: table.name)]
+        }
+        return try findings + missing(table, from: first, sealed: last)
+    }
+
+    private func missing(_ table: TrackedTable, from first: Int64?, sealed last: Int64) throws -> [Finding] {
+        let changes = StoreSchema.changesTable(table.id)
+        let newest = try Int64.fetchOne(db, sql: "SELECT max(id) FROM main.\(changes)") ?? 0
+        // The newest raw change of a purged table stays, and belongs to no span any more.
+        guard let first = first ?? (newest > 0 ? newest : nil) else { return [] }
+        let end = max(last, newest)
+        let count =
+            try Int64.fetchOne(db, sql: "SELECT count(*) FROM main.\(changes) WHERE id BETWEEN ? AND ?", arguments: [first, end]) ?? 0
+        let missing = end - first + 1 - count
+        return missing == 0 ? [] : [Finding(.history, "\(missing) raw changes are missing from history", table: table.name)]
+    }
+}

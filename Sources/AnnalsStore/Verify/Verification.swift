@@ -1,0 +1,48 @@
+import AnnalsCore
+public import GRDB
+
+/// Looks for everything that can be off in a store (laws 1, 3, 4 and 8).
+///
+///     for finding in try Verification.run(db) { print(finding.code, finding.message) }
+///
+/// Nothing in the store is changed. The laws are tried on a copy of the tracked rows in a temporary database, which
+/// SQLite keeps in memory or in its temporary folder and drops at the end.
+public enum Verification {
+    /// What is off; nothing when all is well.
+    ///
+    /// Call it outside a transaction: a temporary database is attached. It takes about as long as two replays from the
+    /// latest token to the oldest. Other programs may go on writing; what they wrote before is sealed first, unless a
+    /// trigger is not as it should be: then nothing in the store is changed.
+    ///
+    /// - Parameter progress: told now and then; what it throws ends the verification.
+    public static func run(
+        _ db: Database, environment: CaptureEnvironment = .system, progress: @escaping () throws -> Void = {}
+    ) throws -> [Finding] {
+        do {
+            var findings: [Finding] = []
+            try db.inTransaction(.deferred) {
+                findings = try FileChecks(db: db).run() + TriggerChecks(db: db).run()
+                return .rollback
+            }
+            guard try StoreSchema.exists(db) else { return findings }
+            try Replay.withConnection(db, attaching: "") {
+                let check = {
+                    findings += try HistoryChecks(db: db).run()
+                    findings += try LawChecks(db, progress: progress).run()
+                }
+                // Sealing would bring the triggers in order, and begin history anew where they were not.
+                if findings.contains(where: { $0.code == .trigger }) {
+                    try db.inTransaction(.deferred) {
+                        try check()
+                        return .commit
+                    }
+                } else {
+                    try SealedRead.run(db, environment, check)
+                }
+            }
+            return findings
+        } catch {
+            throw StoreError.translate(error, operation: "verify")
+        }
+    }
+}
