@@ -19,7 +19,7 @@ struct DigestCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        let digest = try await Progress.during("reading rows", on: console) { _ in try await store.digest() }
+        let digest = try await Progress.during("reading rows", on: console) { _ in try await store.standingDigest() }
         if output.json {
             console.print(
                 .object([

@@ -6,7 +6,7 @@ import GRDB
 /// and a table with integer keys to insert into. What the schema refuses is not taken: each statement is tried first.
 struct DemoPlanner {
     let db: Database
-    private let tables: [TableDefinition]
+    private let tables: [AnnalsStore.TableDefinition]
 
     /// - Parameter tracked: names of the tables that may be used.
     init(_ db: Database, tracked: [String]) throws {
@@ -48,7 +48,7 @@ struct DemoPlanner {
     }
 
     /// A condition that means the row in the middle of the table.
-    private func rowCondition(_ table: TableDefinition) throws -> String? {
+    private func rowCondition(_ table: AnnalsStore.TableDefinition) throws -> String? {
         let name = SQL.quote(table.name)
         let keys = table.primaryKey.map { SQL.quote(table.columns[$0].name) }
         let quoted = keys.map { "quote(\($0))" }.joined(separator: ", ")
@@ -63,14 +63,14 @@ struct DemoPlanner {
     }
 
     /// Columns that no key, no reference and no unique index has.
-    private func freeColumns(_ table: TableDefinition) -> [TableDefinition.Column] {
+    private func freeColumns(_ table: AnnalsStore.TableDefinition) -> [AnnalsStore.TableDefinition.Column] {
         let taken = Set(
             table.primaryKey + table.foreignKeys.flatMap { $0.places.compactMap { $0 } }
                 + table.uniqueIndexes.flatMap { $0.columns.compactMap(\.place) })
         return table.columns.indices.filter { !taken.contains($0) && table.columns[$0].affinity != .blob }.map { table.columns[$0] }
     }
 
-    private func update(_ table: TableDefinition, _ column: TableDefinition.Column, _ side: String, _ row: String) -> String {
+    private func update(_ table: AnnalsStore.TableDefinition, _ column: AnnalsStore.TableDefinition.Column, _ side: String, _ row: String) -> String {
         let name = SQL.quote(column.name)
         let value =
             column.affinity == .text
@@ -111,12 +111,12 @@ struct DemoPlanner {
     }
 
     private struct Child {
-        var table: TableDefinition
+        var table: AnnalsStore.TableDefinition
         /// The place of the column that refers to the parent.
         var place: Int
     }
 
-    private func children(of parent: TableDefinition) -> [Child] {
+    private func children(of parent: AnnalsStore.TableDefinition) -> [Child] {
         tables.compactMap { table in
             guard table.name != parent.name else { return nil }
             let key = table.foreignKeys.first {
@@ -128,7 +128,7 @@ struct DemoPlanner {
     }
 
     /// A copy of the first row under the next number, and of a child's row that belongs to it.
-    private func insert(_ table: TableDefinition, _ child: Child?, _ side: String) -> [String] {
+    private func insert(_ table: AnnalsStore.TableDefinition, _ child: Child?, _ side: String) -> [String] {
         var statements = [copy(table, side, replacing: table.rowidAlias.map { [$0: "NULL"] } ?? [:])]
         if let child {
             let alias = SQL.quote(table.columns[table.primaryKey[0]].name)
@@ -139,7 +139,7 @@ struct DemoPlanner {
         return statements
     }
 
-    private func copy(_ table: TableDefinition, _ side: String, replacing: [Int: String]) -> String {
+    private func copy(_ table: AnnalsStore.TableDefinition, _ side: String, replacing: [Int: String]) -> String {
         let unique = Set(table.uniqueIndexes.flatMap { $0.columns.compactMap(\.place) })
         let values = table.columns.indices.map { place -> String in
             let name = SQL.quote(table.columns[place].name)
@@ -153,7 +153,7 @@ struct DemoPlanner {
 
     private static let columnsShown = 6
 
-    private func list(of table: TableDefinition) -> String {
+    private func list(of table: AnnalsStore.TableDefinition) -> String {
         table.columns.prefix(Self.columnsShown).map { SQL.quote($0.name) }.joined(separator: ", ")
     }
 

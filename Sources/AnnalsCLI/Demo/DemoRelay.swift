@@ -10,7 +10,7 @@ enum DemoRelay {
         let server = try RelayServer(
             configuration: RelayConfiguration(
                 address: ListenAddress(host: "127.0.0.1", port: 0), dataDirectory: folder, noAuthorization: true),
-            logger: StandardErrorLog.logger("annals.relay", level: .error)
+            logger: StandardErrorLog.logger("annals.relay", level: .critical)
         ) { address.yield($0.url) }
         return try await withThrowingTaskGroup(of: Void.self) { group in
             defer { group.cancelAll() }

@@ -150,6 +150,32 @@ struct DemoStory: Sendable {
         }
     }
 
+    private func showHistory(_ shop: DemoSide, after token: HistoryToken) async throws {
+        heading("The shop's history since they parted, with old and new values")
+        let print = HistoryPrint(console: console, json: false, values: true, indent: "   ")
+        _ = try await HistoryPages(store: shop.store, request: HistoryRequest(after: token)).print(with: print)
+    }
+
+    /// The earlier moment, in a file of its own.
+    private func replay(_ plan: DemoPlan, _ shop: DemoSide, to token: HistoryToken, _ folder: TemporaryFolder) async throws {
+        heading("The shop as it was before, replayed into a new file")
+        let path = folder.file("before.db")
+        let outcome = try await shop.store.replay(to: token, output: path)
+        console.print(
+            "   at token \(outcome.token): \(Count.of(outcome.transactions, "transaction")) undone in \(Count.of(outcome.rows, "row"))")
+        let connection = try DatabaseQueue(path: path)
+        defer { try? connection.close() }
+        guard let look = plan.looks.first else { return }
+        let before = try await connection.read { db in try DemoRows.read(db, look.sql) }
+        let now = try await rows(shop.store, look)
+        var table = Table(["when"] + now.columns)
+        table.indent = "   "
+        for (when, found) in [("then", before), ("now", now)] {
+            for row in found.rows { table.append([.init(when, colour: .cyan)] + row.map { .init($0) }) }
+        }
+        console.print(table)
+    }
+
     private func compare(_ shop: DemoSide, _ laptop: DemoSide) async throws -> Bool {
         heading("Are they equal?")
         var digests: [Digest] = []

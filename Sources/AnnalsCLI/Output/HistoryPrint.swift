@@ -8,6 +8,8 @@ struct HistoryPrint: Sendable {
     var json: Bool
     /// Whether old and new values are printed.
     var values: Bool
+    /// What stands before each line for people.
+    var indent = ""
 
     /// Text that waits to be printed.
     struct Buffer: Sendable {
@@ -29,9 +31,9 @@ struct HistoryPrint: Sendable {
             }
             buffer.text += "]}\n"
         } else {
-            buffer.text += line(transaction) + "\n"
+            buffer.text += indent + line(transaction) + "\n"
             try reader.forEachChange(in: transaction, request) { change in
-                buffer.text += "  " + line(change) + "\n"
+                buffer.text += indent + "  " + line(change) + "\n"
                 handIfLarge(&buffer)
             }
         }

@@ -19,7 +19,7 @@ extension Store {
     public func conflicts(after: Int64 = 0, limit: Int, onlyUnresolved: Bool = false) async throws -> [NamedConflict] {
         try await translated("conflicts") {
             try await database.read { db in
-                guard try db.tableExists("annals_conflicts") else { return [] }
+                guard try ReplicaTables.exist(db) else { return [] }
                 let layouts = try LayoutNames(db).all.sorted { $0.key < $1.key }.map(\.value)
                 return try ConflictJournal.page(db, after: after, limit: limit, onlyUnresolved: onlyUnresolved).map { conflict in
                     // The newest list of columns stands last.

@@ -35,7 +35,7 @@ extension Store {
     }
 
     /// The digest of the tracked rows, and where the replica stood at that very moment.
-    public func digest() async throws -> StandingDigest {
+    public func standingDigest() async throws -> StandingDigest {
         try await bringUpToDate()
         return try await translated("digest") {
             try await database.read { db in
