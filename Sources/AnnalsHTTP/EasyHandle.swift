@@ -89,7 +89,9 @@ final class EasyHandle {
             try set(CURLOPT_POST, 1)
             try setOffset(CURLOPT_POSTFIELDSIZE_LARGE, Int64(bytes.count))
             // An empty array may have no address, but libcurl needs one to know that there is a body.
-            let code = bytes.withUnsafeBytes { annals_curl_set_pointer(pointer, CURLOPT_COPYPOSTFIELDS, $0.baseAddress ?? UnsafeRawPointer(message)) }
+            let code = bytes.withUnsafeBytes {
+                annals_curl_set_pointer(pointer, CURLOPT_COPYPOSTFIELDS, $0.baseAddress ?? UnsafeRawPointer(message))
+            }
             try require(code)
         } else if let body {
             try set(CURLOPT_UPLOAD, 1)

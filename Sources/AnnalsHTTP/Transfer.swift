@@ -53,7 +53,8 @@ final class Transfer: @unchecked Sendable {
         guard code == CURLE_OK else {
             return fail(
                 HTTPError(
-                    code, target: target, systemError: handle?.systemError() ?? 0, tlsMessage: handle?.tlsMessage() ?? "", wasSent: wasSent))
+                    code, target: target, systemError: handle?.systemError() ?? 0, tlsMessage: handle?.tlsMessage() ?? "", wasSent: wasSent)
+            )
         }
         guard let head else { return fail(HTTPError(.protocolError, "no answer came from \(target.name)")) }
         return finish(.success(head))

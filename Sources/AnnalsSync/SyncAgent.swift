@@ -43,8 +43,12 @@ public actor SyncAgent {
             self.random = random
         }
 
-        public static let system = Environment(
-            pause: { try await ContinuousClock().sleep(until: .now + $0) }, random: { Double.random(in: 0..<1) })
+        public static let system = on(ContinuousClock())
+
+        /// Pauses on a clock, which a test may move by hand.
+        public static func on(_ clock: some Clock<Duration>) -> Environment {
+            Environment(pause: { try await clock.sleep(for: $0) }, random: { Double.random(in: 0..<1) })
+        }
     }
 
     let store: Store

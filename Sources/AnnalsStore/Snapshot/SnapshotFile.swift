@@ -80,7 +80,8 @@ enum SnapshotFile {
         }
         guard let format = facts["format"].flatMap(Int64.fromDatabaseValue) else { throw notASnapshot }
         guard format <= currentFormat else {
-            throw AnnalsError(.newerFormat, operation: "clone", "the space's snapshot has a newer format (\(format))", hint: "Update annals")
+            throw AnnalsError(
+                .newerFormat, operation: "clone", "the space's snapshot has a newer format (\(format))", hint: "Update annals")
         }
         guard let position = facts["position"].flatMap(Int64.fromDatabaseValue),
             let lineage = facts["lineage"].flatMap(String.fromDatabaseValue).flatMap({ Lineage($0) }),

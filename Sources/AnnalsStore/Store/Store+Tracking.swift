@@ -24,7 +24,8 @@ extension Store {
         try await translated("untrack") {
             try await database.writeWithoutTransaction { db in
                 if try StoreSchema.exists(db), try ReplicaState.load(db) != nil {
-                    throw AnnalsError(.alreadyJoined, operation: "untrack", "the store is joined to a space", hint: "Run annals leave first")
+                    throw AnnalsError(
+                        .alreadyJoined, operation: "untrack", "the store is joined to a space", hint: "Run annals leave first")
                 }
                 return try Tracking.untrack(db, tables)
             }

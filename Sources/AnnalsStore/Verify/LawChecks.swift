@@ -32,7 +32,6 @@ struct LawChecks {
     }
 
     func run() throws -> [Finding] {
-        try db.execute(sql: "PRAGMA \(SchemaCopy.target).synchronous = OFF")
         try SchemaCopy(db: db, tables: definitions).makeTables()
         let unsealed = try changes.unsealedSections()
         try copy.move(.back, through: unsealed)

@@ -1,0 +1,164 @@
+import AnnalsCore
+import Foundation
+import GRDB
+import Testing
+
+@testable import AnnalsStore
+
+/// A store in a temporary file: other programs write it, then it is sealed.
+final class HistoryFile {
+    let file: TemporaryFile
+    let queue: DatabaseQueue
+    let clock = TestClock()
+
+    init(_ schema: String = "") throws {
+        file = try TemporaryFile()
+        queue = try DatabaseQueue(path: file.path)
+        try outside(schema)
+    }
+
+    /// Begins with a copy of another file.
+    init(copyOf path: String) throws {
+        file = try TemporaryFile()
+        try FileManager.default.copyItem(atPath: path, toPath: file.path)
+        queue = try DatabaseQueue(path: file.path)
+    }
+
+    var environment: CaptureEnvironment {
+        let clock = clock
+        return CaptureEnvironment(
+            now: { clock.milliseconds }, makeTransactionID: { .random() }, makeStoreID: { .random() }, processName: "tests")
+    }
+
+    @discardableResult
+    func track(_ tables: String...) throws -> TrackingReport {
+        try queue.write { db in try Tracking.track(db, tables.isEmpty ? .all : .tables(tables), environment) }
+    }
+
+    /// Writes as another program does: a connection of its own with SQLite's default settings.
+    func outside(_ sql: String, foreignKeys: Bool = false) throws {
+        var configuration = Configuration()
+        configuration.foreignKeysEnabled = foreignKeys
+        let other = try DatabaseQueue(path: file.path, configuration: configuration)
+        try other.writeWithoutTransaction { db in try db.execute(sql: sql) }
+        try other.close()
+    }
+
+    @discardableResult
+    func seal() throws -> Int64? {
+        try queue.write { db in try Sealing.seal(db, environment) }
+    }
+
+    /// Another program's statements, sealed into one transaction. Returns its number.
+    @discardableResult
+    func external(_ sql: String) throws -> Int64? {
+        try outside(sql)
+        return try seal()
+    }
+
+    @discardableResult
+    func managed(_ author: String? = nil, _ context: String? = nil, _ sql: String) throws -> Int64? {
+        clock.milliseconds += 1_000
+        return try queue.write { db in
+            try Sealing.managedWrite(db, author: author, contextName: context, environment) { try $0.execute(sql: sql) }.number
+        }
+    }
+
+    func bounds() throws -> HistoryBounds { try queue.read { try HistoryBounds($0) } }
+
+    func token(_ number: Int64) throws -> HistoryToken { HistoryToken(number: number, store: try bounds().storeID) }
+
+    func transactions(_ request: HistoryRequest = HistoryRequest()) throws -> [HistoryTransaction] {
+        try queue.read { try HistoryReader($0).transactions(request) }
+    }
+
+    func changes(_ number: Int64, _ request: HistoryRequest = HistoryRequest()) throws -> [HistoryChange] {
+        try queue.read { db in
+            let reader = try HistoryReader(db)
+            return try reader.changes(in: try #require(try reader.transaction(number)), request)
+        }
+    }
+
+    /// A path beside the store.
+    func path(_ name: String) -> String { file.folder.appendingPathComponent(name).path }
+
+    @discardableResult
+    func replay(to token: HistoryToken, _ name: String = "replayed.db", force: Bool = true) throws -> Replay.Outcome {
+        try queue.writeWithoutTransaction { db in
+            try Replay.write(db, to: token, output: path(name), force: force, environment: environment)
+        }
+    }
+
+    func digest() throws -> Digest { try queue.read { try StoreDigest.rows($0) } }
+
+    func findings() throws -> [Finding] {
+        try queue.writeWithoutTransaction { try Verification.run($0, environment: environment) }
+    }
+
+    func rows() throws -> RowDump { try queue.read { try RowDump($0) } }
+}
+
+/// The wall clock of a test.
+final class TestClock: @unchecked Sendable {
+    // Because each test runs on one thread.
+    var milliseconds: Int64 = 1_700_000_000_000
+}
+
+/// All rows of all tables but Annals' own, as text that tells storage classes and bytes apart.
+struct RowDump: Equatable, CustomStringConvertible {
+    private(set) var tables: [String: [String]] = [:]
+
+    init(_ db: Database, only names: Set<String>? = nil) throws {
+        for table in try SchemaReader(db).tables() where table.kind == .table && names?.contains(table.name) ?? true {
+            let columns = table.columns.map { column in
+                let name = SQL.quote(column.name)
+                return "typeof(\(name)) || ':' || CASE typeof(\(name)) WHEN 'real' THEN quote(\(name)) ELSE hex(CAST(\(name) AS BLOB)) END"
+            }
+            let row = columns.joined(separator: " || '|' || ")
+            tables[table.name] = try String.fetchAll(
+                db, sql: "SELECT ifnull(\(row), '?') AS line FROM \(SQL.quote(table.name)) ORDER BY line")
+        }
+    }
+
+    init(path: String, only names: Set<String>? = nil) throws {
+        let queue = try DatabaseQueue(path: path)
+        self = try queue.read { try RowDump($0, only: names) }
+        try queue.close()
+    }
+
+    /// What one has and the other has not.
+    func difference(from other: RowDump) -> String {
+        var lines: [String] = []
+        for name in Set(tables.keys).union(other.tables.keys).sorted() {
+            for change in (tables[name] ?? ["no such table"]).difference(from: other.tables[name] ?? ["no such table"]) {
+                switch change {
+                case .insert(_, let line, _): lines.append("+ \(name) \(line)")
+                case .remove(_, let line, _): lines.append("- \(name) \(line)")
+                }
+            }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    var description: String { tables.map { "\($0): \($1)" }.joined(separator: "\n") }
+}
+
+/// A generator whose seed replays a run.
+struct HistoryRandom: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 0x1234_5678_9ABC_DEF1
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    mutating func one<T>(of choices: [T]) -> T { choices[Int.random(in: choices.indices, using: &self)] }
+    mutating func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
+}
