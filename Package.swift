@@ -82,11 +82,19 @@ let package = Package(
 
         // The command line and the test kit.
         .executableTarget(
-            name: "AnnalsCLI", dependencies: ["Annals", "Relay", "RelayLog", argumentParser, lifecycle, logging], swiftSettings: settings),
+            name: "AnnalsCLI",
+            dependencies: [
+                "Annals", "AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", "Relay", "RelayLog", argumentParser, grdb,
+                lifecycle, logging,
+            ],
+            swiftSettings: settings),
         .target(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
 
+        .testTarget(
+            name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", argumentParser], swiftSettings: settings),
+        .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI"], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(
             name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["Fixtures", "decode_batch.py"],

@@ -51,10 +51,10 @@ public actor SyncAgent {
         }
     }
 
-    private let store: Store
-    private let transport: any RelayTransport
-    private let environment: Environment
-    private let logger: Logger
+    let store: Store
+    let transport: any RelayTransport
+    let environment: Environment
+    let logger: Logger
 
     public init(
         store: Store, transport: any RelayTransport, environment: Environment = .system, logger: Logger = Logger(label: "annals.sync")
@@ -118,7 +118,7 @@ public actor SyncAgent {
         return exchange.next(after: .answered(answer.outcome, isBehind: status.isBehind, outbox: status.outbox))
     }
 
-    private func take(_ page: Page, _ summary: inout Summary) async throws -> ExchangeStatus {
+    func take(_ page: Page, _ summary: inout Summary) async throws -> ExchangeStatus {
         let taken = try await store.apply(page)
         summary.pulled.transactions += taken.transactions
         summary.pulled.changes += taken.changes
