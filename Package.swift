@@ -73,6 +73,7 @@ let package = Package(
         .target(name: "AnnalsTesting", dependencies: ["Annals", "RelayLog"], swiftSettings: settings),
 
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
+        .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [10, 100_000])
+    @Test(arguments: [10, 100_000, 5_000_000])
     func `a kept connection that the server has closed is replaced`(_ count: Int) async throws {
         try await withClient { client in
             var connections: Set<String?> = []

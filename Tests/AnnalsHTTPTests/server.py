@@ -242,7 +242,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def on_once_per_connection(self):
-        """Answers, says that the connection stays, and closes it."""
+        """Answers as if the connection were to stay, and closes it."""
+        self.read_body()
         self.answer(200, b"once")
         self.close_connection = True
 
