@@ -139,6 +139,17 @@ import Testing
         }
     }
 
+    @Test(arguments: [0, 10, 100_000, 5_000_000])
+    func `a request whose kept connection breaks under it is sent once more`(_ count: Int) async throws {
+        try await withClient { client in
+            let request = HTTPRequest("POST", url: try TestServer.url("/close-under-the-next"), body: .bytes(Pattern.bytes(count)))
+            let first = try await client.send(request)
+            let second = try await client.send(request)
+            #expect(second.status == 200)
+            #expect(first.headers["Connection-Number"] != second.headers["Connection-Number"])
+        }
+    }
+
     @Test func `a hundred requests at once are each answered with their own`() async throws {
         try await withClient { client in
             try await withThrowingTaskGroup(of: Bool.self) { group in
