@@ -118,6 +118,7 @@ let package = Package(
                 logging,
             ],
             swiftSettings: settings),
+        .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
