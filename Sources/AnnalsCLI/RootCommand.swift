@@ -15,13 +15,17 @@ struct RootCommand: AsyncParsableCommand {
         version: Version.text,
         groupedSubcommands: [
             CommandGroup(name: "To begin", subcommands: [DemoCommand.self]),
-            CommandGroup(name: "One store", subcommands: [
-                TrackCommand.self, UntrackCommand.self, StatusCommand.self, HistoryCommand.self, ShowCommand.self, ReplayCommand.self,
-                DigestCommand.self, VerifyCommand.self,
-            ]),
-            CommandGroup(name: "Other machines", subcommands: [
-                JoinCommand.self, CloneCommand.self, SyncCommand.self, ConflictsCommand.self, LeaveCommand.self,
-            ]),
+            CommandGroup(
+                name: "One store",
+                subcommands: [
+                    TrackCommand.self, UntrackCommand.self, StatusCommand.self, HistoryCommand.self, ShowCommand.self, ReplayCommand.self,
+                    DigestCommand.self, VerifyCommand.self,
+                ]),
+            CommandGroup(
+                name: "Other machines",
+                subcommands: [
+                    JoinCommand.self, CloneCommand.self, SyncCommand.self, ConflictsCommand.self, LeaveCommand.self,
+                ]),
             CommandGroup(name: "The relay", subcommands: [RelayCommand.self]),
         ]
     )

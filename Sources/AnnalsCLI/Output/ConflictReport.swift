@@ -37,7 +37,8 @@ enum ConflictReport {
                 + (line.conflict.isResolved ? style(.dim, ", resolved") : "")
         ]
         for (name, row, when) in [
-            ("base", entry.base, nil), ("stored", entry.stored, entry.storedTime), ("incoming", entry.incoming, Optional(line.conflict.time)),
+            ("base", entry.base, nil), ("stored", entry.stored, entry.storedTime),
+            ("incoming", entry.incoming, Optional(line.conflict.time)),
         ] {
             guard name != "base" || row != nil else { continue }
             let isWinner = name == side(entry.winner)

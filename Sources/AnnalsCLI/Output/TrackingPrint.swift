@@ -46,7 +46,8 @@ enum TrackingPrint {
             lines.append("\(Count.of(table.rowsWithNullKey.count, "row")) whose key holds NULL will not be sent to other machines")
         }
         for violation in table.foreignKeyViolations {
-            lines.append("\(Count.of(violation.rows.count, "row")) whose parent in \(PrintableText.of(violation.parent)) is missing already")
+            lines.append(
+                "\(Count.of(violation.rows.count, "row")) whose parent in \(PrintableText.of(violation.parent)) is missing already")
         }
         return lines
     }
