@@ -92,9 +92,6 @@ let package = Package(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
 
-        .testTarget(
-            name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", argumentParser], swiftSettings: settings),
-        .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI"], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(
             name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["Fixtures", "decode_batch.py"],

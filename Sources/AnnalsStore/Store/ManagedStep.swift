@@ -7,7 +7,7 @@ struct ManagedStep {
     let environment: CaptureEnvironment
     private let schema: SchemaCache
 
-    init(_ db: Database, _ configuration: Store.Configuration, _ schema: SchemaCache) {
+    init(_ db: Database, _ configuration: Store.Configuration, _ schema: SchemaCache = SchemaCache()) {
         self.db = db
         self.schema = schema
         environment = CaptureEnvironment(
