@@ -89,6 +89,13 @@ final class HistoryFile {
         }
     }
 
+    /// The name of the capture trigger of a table that has this word in it.
+    func triggerName(_ suffix: String, of table: String) throws -> String {
+        let tables = try queue.read { try TrackedTable.fetchTracked($0) }
+        let table = try #require(tables.first { $0.name == table })
+        return try #require(CaptureTriggers.names(id: table.id).first { $0.contains(suffix) })
+    }
+
     func digest() throws -> Digest { try queue.read { try StoreDigest.rows($0) } }
 
     func findings() throws -> [Finding] {
