@@ -13,7 +13,7 @@ final class HistoryFile {
 
     init(_ schema: String = "") throws {
         file = try TemporaryFile()
-        queue = try DatabaseQueue(path: file.path)
+        queue = try Self.open(file.path)
         try outside(schema)
     }
 
@@ -21,7 +21,13 @@ final class HistoryFile {
     init(copyOf path: String) throws {
         file = try TemporaryFile()
         try FileManager.default.copyItem(atPath: path, toPath: file.path)
-        queue = try DatabaseQueue(path: file.path)
+        queue = try Self.open(file.path)
+    }
+
+    private static func open(_ path: String) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(20)
+        return try DatabaseQueue(path: path, configuration: configuration)
     }
 
     var environment: CaptureEnvironment {
