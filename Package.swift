@@ -33,7 +33,9 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        // Without its traits: nothing here needs them, and their order on the compiler's command line changes from run to run,
+        // so that Hummingbird would be compiled again every other time.
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-crypto", "3.12.3"..<"5.0.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
@@ -80,7 +82,12 @@ let package = Package(
 
         // The command line and the test kit.
         .executableTarget(
-            name: "AnnalsCLI", dependencies: ["Annals", "Relay", "RelayLog", argumentParser, lifecycle, logging], swiftSettings: settings),
+            name: "AnnalsCLI",
+            dependencies: [
+                "Annals", "AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", "Relay", "RelayLog", argumentParser, grdb,
+                lifecycle, logging,
+            ],
+            swiftSettings: settings),
         .target(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
@@ -93,7 +100,8 @@ let package = Package(
             name: "AnnalsSyncTests", dependencies: ["AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", grdb],
             swiftSettings: settings),
         .testTarget(
-            name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "CAnnalsSQLite", grdb, sqlite], swiftSettings: settings),
+            name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "CAnnalsSQLite", grdb, sqlite],
+            swiftSettings: settings),
         .target(
             name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", logging], path: "Tests/RelayTestSupport",
             swiftSettings: settings),
@@ -107,6 +115,7 @@ let package = Package(
                 logging,
             ],
             swiftSettings: settings),
+        .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

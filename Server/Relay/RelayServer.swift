@@ -76,7 +76,7 @@ public struct RelayServer: Service {
             // Whoever does not take his answer in time does not keep the relay from stopping.
             group.addTask { [seconds = configuration.limits.shutdownSeconds] in
                 try await gracefulShutdown()
-                try await Task.sleep(for: .seconds(seconds))
+                try await ContinuousClock().sleep(for: .seconds(seconds))
             }
             defer { group.cancelAll() }
             try await group.next()

@@ -73,11 +73,8 @@ package final class RelayLog: Sendable {
     /// Throws `.spaceNotFound`.
     package func describe(_ name: SpaceName) async throws -> SpaceDescription {
         try await reading { db in
-            let space = try Self.find(name, in: db)
-            let snapshot = try LogStorage.snapshot(of: space.id, in: db).map {
-                SpaceDescription.Snapshot(position: $0.position, bytes: $0.byteCount, digest: $0.digest.description)
-            }
-            return SpaceDescription(space: name, lineage: space.lineage, head: space.head, horizon: space.horizon, snapshot: snapshot)
+            guard let description = try LogStorage.describe(name, in: db) else { throw RelayLogError.spaceNotFound }
+            return description
         }
     }
 

@@ -53,7 +53,8 @@ public struct HTTPRelay: RelayTransport {
 
     public func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
         let response = try await send(
-            "POST", Endpoints.push(space), headers: [(Endpoints.Header.lineage, lineage.description), ("Content-Type", Endpoints.MediaType.batch)],
+            "POST", Endpoints.push(space),
+            headers: [(Endpoints.Header.lineage, lineage.description), ("Content-Type", Endpoints.MediaType.batch)],
             body: .bytes(batch))
         try expect(response, Endpoints.MediaType.answer)
         do { return try PushAnswer.decode(response.body) } catch { throw .badAnswer(error) }
@@ -76,7 +77,8 @@ public struct HTTPRelay: RelayTransport {
     ) async throws(TransportError) {
         let headers = [(Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot)]
         let request = request(
-            "PUT", "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(position)", headers: headers, body: .file(path: path), timeout: nil)
+            "PUT", "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(position)", headers: headers, body: .file(path: path),
+            timeout: nil)
         _ = try accepted(await answer { () async throws(HTTPError) in try await client.send(request, onSent: progress) })
     }
 
@@ -122,7 +124,8 @@ public struct HTTPRelay: RelayTransport {
             all.append((Endpoints.Header.name, name))
         }
         if let credential = identity.credential { all.append(("Authorization", "Bearer \(credential)")) }
-        return HTTPRequest(method, url: address + path, headers: all, body: body, timeout: timeout, stallTimeout: timeout ?? HTTPLimits.stallTimeout)
+        return HTTPRequest(
+            method, url: address + path, headers: all, body: body, timeout: timeout, stallTimeout: timeout ?? HTTPLimits.stallTimeout)
     }
 
     private func accepted(_ response: HTTPResponse) throws(TransportError) -> HTTPResponse {
@@ -131,7 +134,8 @@ public struct HTTPRelay: RelayTransport {
             let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body))
         else {
             if [429, 502, 503, 504].contains(response.status) {
-                throw .problem(Problem(.unavailable, detail: "the address answers with status \(response.status)"), retryAfter: retryAfter(response))
+                throw .problem(
+                    Problem(.unavailable, detail: "the address answers with status \(response.status)"), retryAfter: retryAfter(response))
             }
             throw .notARelay("it answers with status \(response.status)")
         }

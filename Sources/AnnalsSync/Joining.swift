@@ -179,18 +179,21 @@ public struct Joining: Sendable {
         do {
             _ = try Compression.decompressFile(at: packed, to: plain, maximumBytes: SyncLimits.snapshotBytes)
         } catch {
-            throw AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot cannot be unpacked: \(error)", hint: "Nothing was made")
+            throw AnnalsError(
+                .corruptBatch, operation: "clone", "the relay's snapshot cannot be unpacked: \(error)", hint: "Nothing was made")
         }
     }
 
     /// A folder for files on their way, on the disk where the result will be; gone on every way out.
     private func withTemporaryFolder<T>(beside path: String, _ body: (String) async throws -> T) async throws -> T {
-        let parent = path == ":memory:" ? FileManager.default.temporaryDirectory.path : URL(fileURLWithPath: path).deletingLastPathComponent().path
+        let parent =
+            path == ":memory:" ? FileManager.default.temporaryDirectory.path : URL(fileURLWithPath: path).deletingLastPathComponent().path
         let folder = "\(parent)/.annals-\(ReplicaID.random().description.prefix(8))"
         do {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
         } catch {
-            throw AnnalsError(.cannotCreate, operation: "clone", "no file can be made in \(parent)", hint: "Check the folder and its permissions")
+            throw AnnalsError(
+                .cannotCreate, operation: "clone", "no file can be made in \(parent)", hint: "Check the folder and its permissions")
         }
         defer { try? FileManager.default.removeItem(atPath: folder) }
         return try await body(folder)

@@ -11,6 +11,8 @@ public enum SyncLimits {
     public static let longestPause = Duration.seconds(30)
     /// How long the relay may hold back an answer while there is nothing new.
     public static let longPoll = Duration.seconds(25)
+    /// An empty answer to such a request that comes sooner than this was not held back at all.
+    public static let shortestWait = Duration.seconds(1)
     /// The largest snapshot that is unpacked.
     public static let snapshotBytes: Int64 = 1 << 40
     /// The largest answer that is taken: a page may hold one transaction larger than what was asked for.

@@ -43,14 +43,18 @@ public actor SyncAgent {
             self.random = random
         }
 
-        public static let system = Environment(
-            pause: { try await ContinuousClock().sleep(until: .now + $0) }, random: { Double.random(in: 0..<1) })
+        public static let system = on(ContinuousClock())
+
+        /// Pauses on a clock, which a test may move by hand.
+        public static func on(_ clock: some Clock<Duration>) -> Environment {
+            Environment(pause: { try await clock.sleep(for: $0) }, random: { Double.random(in: 0..<1) })
+        }
     }
 
-    private let store: Store
-    private let transport: any RelayTransport
-    private let environment: Environment
-    private let logger: Logger
+    let store: Store
+    let transport: any RelayTransport
+    let environment: Environment
+    let logger: Logger
 
     public init(
         store: Store, transport: any RelayTransport, environment: Environment = .system, logger: Logger = Logger(label: "annals.sync")
@@ -114,7 +118,7 @@ public actor SyncAgent {
         return exchange.next(after: .answered(answer.outcome, isBehind: status.isBehind, outbox: status.outbox))
     }
 
-    private func take(_ page: Page, _ summary: inout Summary) async throws -> ExchangeStatus {
+    func take(_ page: Page, _ summary: inout Summary) async throws -> ExchangeStatus {
         let taken = try await store.apply(page)
         summary.pulled.transactions += taken.transactions
         summary.pulled.changes += taken.changes

@@ -25,7 +25,8 @@ extension TransportError {
         switch self {
         case .unreachable(let reason, _):
             AnnalsError(
-                .relayUnreachable, operation: "sync", "the relay cannot be reached: \(reason)", hint: "Check the address and that it is running",
+                .relayUnreachable, operation: "sync", "the relay cannot be reached: \(reason)",
+                hint: "Check the address and that it is running",
                 isRetryable: true)
         case .notARelay(let reason):
             AnnalsError(.notARelay, operation: "sync", "what answers is not an annals relay: \(reason)", hint: "Check the address")

@@ -68,7 +68,8 @@ import Testing
         try world.outside(1, "INSERT INTO invoice VALUES (3, 'next'); INSERT INTO line VALUES (2, 2, 'later')")
         try await world.settle()
         let expected = [
-            ["1", "old", "", ""], ["2", "from r0", "1", "r0"], ["3", "next", "", ""], ["4", "from r1", "1", "r1"], ["4", "from r1", "2", "later"],
+            ["1", "old", "", ""], ["2", "from r0", "1", "r0"], ["3", "next", "", ""], ["4", "from r1", "1", "r1"],
+            ["4", "from r1", "2", "later"],
         ]
         for index in 0..<2 {
             let rows = try await world.rows(
@@ -85,9 +86,11 @@ import Testing
     @Test("Columns of one row that two sides changed are merged, and the later writer wins a column both changed")
     func columns() async throws {
         let world = try await World(
-            replicas: 2, schema: "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, phone TEXT, city TEXT); INSERT INTO person VALUES (1, 'Ann', '1', 'A')")
-        try world.outside(0, "UPDATE person SET name = 'Anna', city = 'B'")
-        try await world.stores[0].write { _ in }
+            replicas: 2,
+            schema:
+                "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, phone TEXT, city TEXT); INSERT INTO person VALUES (1, 'Ann', '1', 'A')"
+        )
+        try await world.stores[0].write { db in try db.execute(sql: "UPDATE person SET name = 'Anna', city = 'B'") }
         world.clock.advance(.seconds(1))
         try await world.stores[1].write { db in try db.execute(sql: "UPDATE person SET phone = '2', city = 'C'") }
         try await world.sync(0)

@@ -37,6 +37,7 @@ class CheckRepository(unittest.TestCase):
 
     def test_good_files_pass(self):
         self.write("Sources/AnnalsWire/Batch.swift", "internal import AnnalsCore\npublic import Foundation\n// a sleeper, an alias!\n")
+        self.write("Sources/AnnalsSync/A.swift", "try await clock.sleep(for: pause)\n")
         self.write("Tests/AnnalsWireTests/A.swift", "import Testing\n@testable import AnnalsWire\n")
         self.assertBreach()
 

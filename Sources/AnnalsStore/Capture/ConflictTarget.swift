@@ -53,8 +53,8 @@ enum ConflictTarget: Hashable {
         }
     }
 
-    /// True for the rows of the table that conflict with NEW. NULL conflicts with nothing.
-    func condition(on table: TableDefinition) -> String {
+    /// True for the rows of the table, called `row`, that conflict with NEW. NULL conflicts with nothing.
+    func condition(on table: TableDefinition, as row: String) -> String {
         switch self {
         case .columns(let columns):
             let terms = columns.map { column in
@@ -62,14 +62,14 @@ enum ConflictTarget: Hashable {
                 let own = column.place.map { table.columns[$0].collation }
                 // The column's own collation applies by itself; the index may have been given another.
                 let collate = own == column.collation ? "" : " COLLATE \(SQL.quote(column.collation))"
-                return "\(SQL.quote(table.name)).\(name) = NEW.\(name)\(collate)"
+                return "\(row).\(name) = NEW.\(name)\(collate)"
             }
             return terms.joined(separator: " AND ")
         case .expressions(let expressions, let condition):
             let names = table.columns.map { SQL.quote($0.name) } + table.virtualColumnNames
             let stored = names.map { "\($0) AS \($0)" }.joined(separator: ", ")
             let new = names.map { "NEW.\($0)" }.joined(separator: ", ")
-            let source = "(SELECT \(stored) FROM \(SQL.quote(table.name)) WHERE 0 UNION ALL SELECT \(new))"
+            let source = "(SELECT \(stored) FROM \(SQL.quote(table.name)) WHERE 0 UNION ALL SELECT \(new)) AS \(row)"
             let limit = condition.map { " WHERE \($0)" } ?? ""
             var terms = expressions.map { expression in
                 "\(expression.stored) = (SELECT \(expression.computed) FROM \(source)\(limit)) COLLATE \(SQL.quote(expression.collation))"

@@ -33,8 +33,8 @@ struct Evictions {
         var newest = open.newest
         let reader = try RawChangeReader(cachedIn: db, table)
         let presentRow = try PresentRow(db, table, present)
-        let insert = try Insert(db, table)
-        let at = try Double.fetchOne(
+        let writer = try RawChangeWriter(db, table)
+        let day = try Double.fetchOne(
             db, sql: "SELECT at FROM main.\(StoreSchema.changesTable(table.id)) WHERE id = ?", arguments: [open.newest])
         try forEachNote { note, changes in
             let changes = try changes.compactMap { try reader.change($0) }
@@ -43,7 +43,7 @@ struct Evictions {
                 let missing = Self.missing(in: slot, noted: isNoted ? note : nil, present: try presentRow.row(of: identity))
                 for state in missing {
                     newest += 1
-                    try insert.run(id: newest, at: at, state)
+                    try writer.write(RawChange(id: newest, old: state.row, new: nil, oldRowid: state.rowid), at: day)
                 }
             }
         }
@@ -215,31 +215,6 @@ struct Evictions {
             case .key(let wanted): return key == wanted ? RowState(row, of: identity) : nil
             case .rowid: return key.contains(where: \.isNull) ? RowState(row, of: identity) : nil
             }
-        }
-    }
-
-    /// Writes a delete that no trigger saw.
-    private struct Insert {
-        let statement: Statement
-        let isByRowid: Bool
-
-        init(_ db: Database, _ table: TrackedTable) throws {
-            isByRowid = table.key.isByRowid
-            let columns = ["id", "at", "op"] + (isByRowid ? ["ro"] : []) + table.columns.indices.map { "o\($0)" }
-            statement = try db.cachedStatement(
-                sql: """
-                    INSERT INTO main.\(StoreSchema.changesTable(table.id))(\(columns.joined(separator: ", ")))
-                    VALUES(\(columns.map { _ in "?" }.joined(separator: ", ")))
-                    """)
-        }
-
-        func run(id: Int64, at: Double?, _ state: RowState) throws {
-            var values: [Value] = [.integer(id), at.map(Value.real) ?? .null, .integer(StoreSchema.Operation.delete.rawValue)]
-            if isByRowid { values.append(state.rowid.map(Value.integer) ?? .null) }
-            values += state.row
-            for (index, value) in values.enumerated() { try statement.bind(value, at: index + 1) }
-            defer { statement.rewind() }
-            _ = try statement.step()
         }
     }
 }

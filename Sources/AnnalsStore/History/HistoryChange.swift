@@ -17,12 +17,15 @@ public struct HistoryChange: Hashable, Sendable {
     public var kind: Kind
     /// The row's key, in the key's order: as it was before an update or delete, and as it is after an insert.
     public var key: [Value]
+    /// The names of the key's columns, in the same order.
+    public var keyColumns: [String]
     /// All stored columns of an insert or delete; of an update those that changed. A key column among them means that the
     /// row got another key.
     public var columns: [Column]
 
     init(_ change: NetChange, layout: TableLayout) {
         table = layout.name
+        keyColumns = layout.key.map { layout.columns[$0] }
         key = (change.old ?? change.new).map(layout.key(of:)) ?? []
         let old = change.old
         let new = change.new

@@ -49,6 +49,9 @@ public struct HistoryRequest: Hashable, Sendable {
 
     public func origins(_ filter: HistoryOriginFilter) -> Self { with { $0.origins = filter } }
 
+    /// The same request for what comes after a point that it has reached.
+    public func continuing(after token: HistoryToken) -> Self { with { $0.after = .token(token) } }
+
     /// At most so many, the oldest first.
     public func limit(_ transactions: Int) -> Self { with { $0.maximum = transactions } }
 

@@ -47,20 +47,22 @@ enum ConflictJournal {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_conflicts") ?? 0
     }
 
-    /// Visits entries, oldest first.
+    /// All entries, oldest first.
     static func all(_ db: Database) throws -> [Conflict] {
-        try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_conflicts ORDER BY id").map { row in
-            let replica: Data = row["replica"]
-            let transaction: Data = row["transaction_id"]
-            let entry: Data = row["entry"]
-            guard let replica = ReplicaID(bytes: replica), let transaction = TransactionID(bytes: transaction) else {
-                throw StoreDamage("annals_conflicts")
-            }
-            return Conflict(
-                id: row["id"], replica: replica, transaction: transaction, position: Position(row["position"]),
-                time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"],
-                isResolved: row["resolved"] != 0, entry: try JournalEntry.decode([UInt8](entry)))
+        try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_conflicts ORDER BY id").map(conflict)
+    }
+
+    static func conflict(_ row: GRDB.Row) throws -> Conflict {
+        let replica: Data = row["replica"]
+        let transaction: Data = row["transaction_id"]
+        let entry: Data = row["entry"]
+        guard let replica = ReplicaID(bytes: replica), let transaction = TransactionID(bytes: transaction) else {
+            throw StoreDamage("annals_conflicts")
         }
+        return Conflict(
+            id: row["id"], replica: replica, transaction: transaction, position: Position(row["position"]),
+            time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"],
+            isResolved: row["resolved"] != 0, entry: try JournalEntry.decode([UInt8](entry)))
     }
 }
 

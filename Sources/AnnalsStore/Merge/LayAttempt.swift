@@ -130,7 +130,9 @@ final class LayAttempt {
     private func numberInsert(_ index: Int) throws {
         guard case .insert(let row) = transaction.changes[index].change, decisions.setAside(index) == nil else { return }
         let table = try layOn.table(transaction.changes[index].table)
-        guard let place = table.definition.rowidAlias, !table.referencePlaces.contains(place), let wanted = row[place].integer else { return }
+        guard let place = table.definition.rowidAlias, !table.referencePlaces.contains(place), let wanted = row[place].integer else {
+            return
+        }
         let meant = RowReference(table.name, [row[place]])
         names[meant] = nil
         guard try table.row([row[place]]) != nil else { return }
@@ -162,7 +164,8 @@ final class LayAttempt {
         var row = try resolveReferences(index, table, wanted, changed: nil)
         if let place = table.definition.rowidAlias, case .now(let key)? = names[meant] {
             row[place] = key[0]
-            note(.renumber, meant, columns: [table.definition.columns[place].name], base: nil, stored: [wanted[place]], incoming: key,
+            note(
+                .renumber, meant, columns: [table.definition.columns[place].name], base: nil, stored: [wanted[place]], incoming: key,
                 winner: .incoming)
         }
         let key = table.key(of: row)

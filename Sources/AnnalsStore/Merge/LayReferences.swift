@@ -17,7 +17,9 @@ extension LayAttempt {
             if let stored = try table.row(key) { return .alive(key: key, row: stored) }
             row.key = key
         case nil:
-            if let stored = try table.row(row.key), !layOn.marks.isAnotherLife(row) { return .alive(key: table.key(of: stored), row: stored) }
+            if let stored = try table.row(row.key), !layOn.marks.isAnotherLife(row) {
+                return .alive(key: table.key(of: stored), row: stored)
+            }
         }
         var followed: Set<RowReference> = []
         while let tombstone = layOn.marks.deaths[row], followed.insert(row).inserted {
@@ -141,7 +143,9 @@ extension LayAttempt {
             for place in key.places { new[place] = .null }
             let columns = key.places.map { table.definition.columns[$0].name }
             let lost = key.places.map { row[$0] }
-            note(.foreignKey, dangling.child, columns: columns, base: lost, stored: lost, incoming: lost.map { _ in .null }, winner: .incoming)
+            note(
+                .foreignKey, dangling.child, columns: columns, base: lost, stored: lost, incoming: lost.map { _ in .null },
+                winner: .incoming)
             try effect(cause, table, old: row, new: new)
         default:
             throw try refuseDelete(cause, parent)

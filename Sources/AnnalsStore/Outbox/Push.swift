@@ -40,7 +40,9 @@ struct Push {
         var last: Int64 = 0
         try Outbox.forEach(db) { row in
             if count > 0, size + row.body.count > OutboxLimits.pushBytes || count >= OutboxLimits.pushTransactions { return false }
-            for layout in try BodyReader(bytes: row.body).tables where named.insert(layout).inserted { encoder.layout(ref: layout, try layouts.layout(layout)) }
+            for layout in try BodyReader(bytes: row.body).tables where named.insert(layout).inserted {
+                encoder.layout(ref: layout, try layouts.layout(layout))
+            }
             encoder.append(body: row.body, base: state.position, footprint: row.footprint)
             count += 1
             size += row.body.count

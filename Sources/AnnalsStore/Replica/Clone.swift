@@ -59,9 +59,12 @@ extension Store {
         let equal = SQL.balanced(same, operator: "AND")
         func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: sql) ?? 0 }
         return RowDifferences.Table(
-            name: table.name, equal: try count("SELECT count(*) FROM main.\(name) a JOIN annals_other.\(name) b ON \(condition) WHERE \(equal)"),
-            onlyHere: try count("SELECT count(*) FROM main.\(name) a WHERE NOT EXISTS (SELECT 1 FROM annals_other.\(name) b WHERE \(condition))"),
-            onlyThere: try count("SELECT count(*) FROM annals_other.\(name) b WHERE NOT EXISTS (SELECT 1 FROM main.\(name) a WHERE \(condition))"),
+            name: table.name,
+            equal: try count("SELECT count(*) FROM main.\(name) a JOIN annals_other.\(name) b ON \(condition) WHERE \(equal)"),
+            onlyHere: try count(
+                "SELECT count(*) FROM main.\(name) a WHERE NOT EXISTS (SELECT 1 FROM annals_other.\(name) b WHERE \(condition))"),
+            onlyThere: try count(
+                "SELECT count(*) FROM annals_other.\(name) b WHERE NOT EXISTS (SELECT 1 FROM main.\(name) a WHERE \(condition))"),
             differing: try count("SELECT count(*) FROM main.\(name) a JOIN annals_other.\(name) b ON \(condition) WHERE NOT \(equal)"))
     }
 

@@ -24,7 +24,8 @@ public struct ReplicaState: Sendable {
         let meta = Meta(db)
         guard let replica = try meta.text(.replica) else { return nil }
         guard let id = ReplicaID(replica), let space = try meta.text(.space).flatMap(SpaceName.init),
-            let lineage = try meta.text(.lineage).flatMap({ Lineage($0) }), let digest = try meta.bytes(.lastDigest).flatMap({ Digest(bytes: $0) })
+            let lineage = try meta.text(.lineage).flatMap({ Lineage($0) }),
+            let digest = try meta.bytes(.lastDigest).flatMap({ Digest(bytes: $0) })
         else { throw StoreDamage("annals_meta") }
         return ReplicaState(
             replica: id, name: try meta.text(.replicaName) ?? "", relay: try meta.text(.relay) ?? "", space: space, lineage: lineage,

@@ -76,7 +76,8 @@ enum StoreError {
                 hint: "Bring the schema up to date, then sync again; nothing was changed")
         case .danglingReference(let table, _, let parent):
             return AnnalsError(
-                .diverged, operation: operation, "a row of \(table) would be left without its parent\(parent.isEmpty ? "" : " in \(parent)")",
+                .diverged, operation: operation,
+                "a row of \(table) would be left without its parent\(parent.isEmpty ? "" : " in \(parent)")",
                 hint: "Nothing was changed. Run annals verify")
         case .unsettled(let table):
             return AnnalsError(.defect, operation: operation, "local changes of \(table) cannot be laid on top of what was pulled")

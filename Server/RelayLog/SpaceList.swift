@@ -1,0 +1,27 @@
+internal import AnnalsCore
+package import AnnalsWire
+internal import GRDB
+
+extension RelayDatabase {
+    /// All spaces by name, as they are now: also while another process serves the folder.
+    ///
+    /// Throws `RelayLogError.storage`.
+    package func describeSpaces() async throws -> [SpaceDescription] {
+        try await RelayLogError.wrapped {
+            try await pool.read { db in
+                try LogStorage.names(in: db).compactMap { try LogStorage.describe($0, in: db) }
+            }
+        }
+    }
+}
+
+extension LogStorage {
+    /// nil where there is no such space.
+    static func describe(_ name: SpaceName, in db: Database) throws -> SpaceDescription? {
+        guard let space = try space(name, in: db) else { return nil }
+        let snapshot = try snapshot(of: space.id, in: db).map {
+            SpaceDescription.Snapshot(position: $0.position, bytes: $0.byteCount, digest: $0.digest.description)
+        }
+        return SpaceDescription(space: name, lineage: space.lineage, head: space.head, horizon: space.horizon, snapshot: snapshot)
+    }
+}

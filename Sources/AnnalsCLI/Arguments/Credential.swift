@@ -1,0 +1,48 @@
+import AnnalsCore
+import ArgumentParser
+import Foundation
+
+/// Where a client takes its bearer token from. The token itself is never printed, logged or stored.
+struct CredentialOptions: ParsableArguments {
+    @Option(
+        name: .customLong("credential-file"),
+        help: "A file that holds the relay's token; the environment's ANNALS_CREDENTIAL is used without it.", completion: .file())
+    var file: String?
+
+    /// The file as an absolute path, since the store remembers it.
+    var absoluteFile: String? { file.map { URL(fileURLWithPath: $0).path } }
+
+    /// The token from the file that was named, else from the one the store remembers, else from the environment.
+    ///
+    /// Throws `AnnalsError` with `.fileNotFound`, `.notPermitted` or `.configuration`.
+    func token(remembered: String? = nil) throws -> String? {
+        if let file = file ?? remembered { return try Credential.read(file) }
+        guard let text = ProcessInfo.processInfo.environment["ANNALS_CREDENTIAL"], !text.isEmpty else { return nil }
+        return try Credential.check(text, from: "ANNALS_CREDENTIAL")
+    }
+}
+
+enum Credential {
+    /// More than any token has.
+    private static let maximumBytes = 4096
+
+    static func read(_ path: String) throws -> String {
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw AnnalsError(.fileNotFound, "there is no credential file \(path)", hint: "Write the relay's token into it")
+        }
+        guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: maximumBytes) else {
+            throw AnnalsError(.notPermitted, "the credential file \(path) cannot be read", hint: "Check its permissions")
+        }
+        return try check(String(decoding: data, as: UTF8.self), from: path)
+    }
+
+    /// Refuses what could not stand in a header, without repeating any of it.
+    static func check(_ text: String, from place: String) throws -> String {
+        let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw AnnalsError(
+                .configuration, "\(place) does not hold a token", hint: "A token is one word, as annals relay token create prints it")
+        }
+        return token
+    }
+}

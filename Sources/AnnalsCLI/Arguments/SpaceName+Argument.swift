@@ -1,0 +1,8 @@
+public import AnnalsCore
+public import ArgumentParser
+
+extension SpaceName: ExpressibleByArgument {
+    public init?(argument: String) {
+        self.init(argument)
+    }
+}

@@ -1,0 +1,52 @@
+import AnnalsCore
+import AnnalsHTTP
+import AnnalsStore
+import AnnalsSync
+import ArgumentParser
+
+struct CloneCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "clone",
+        abstract: "Make a new replica from a space.",
+        discussion: """
+            The new file has the space's rows and its whole schema: indexes, views, triggers, user_version. Tables that the
+            space does not track come empty. The file appears when it is whole.
+
+            Example:
+              annals clone http://127.0.0.1:8640 shop laptop.db
+            """)
+
+    @Argument(help: "The relay's address, such as https://relay.example.org.")
+    var url: String
+    @Argument(help: "The space.")
+    var space: SpaceName
+    @Argument(help: "The file to make; it must not exist.", completion: .file())
+    var store: String
+    @Option(help: "What history and the relay call this replica. (default: the host's name)")
+    var name: String?
+    @OptionGroup var credential: CredentialOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let console = output.console
+        let name = name ?? HostName.current
+        let transport = try HTTPRelay(
+            address: url, space: space, identity: .init(name: name, credential: try credential.token()), client: try HTTPClient())
+        let position = try await Progress.during("cloning", on: console) { progress in
+            let joining = Joining(
+                transport: transport, address: url, space: space, name: name, credentialFile: credential.absoluteFile,
+                configuration: Stores.configuration
+            ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
+            return try await joining.clone(to: store)
+        }
+        if output.json {
+            console.print(
+                .object([
+                    "store": .text(store), "space": .text(space.description), "relay": .text(url), "name": .text(name),
+                    "position": .integer(position.rawValue),
+                ]))
+        } else {
+            console.print("\(store) is a replica of the space \(space), at position \(position)")
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import AnnalsCore
+import AnnalsStore
+import ArgumentParser
+
+struct ConflictsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "conflicts",
+        abstract: "List the conflicts that were settled, and what lost.",
+        discussion: """
+            The journal is the same on every replica at the same position. "stored" is what the space held, "incoming" what
+            the replica wanted whose work came second, "base" what that replica had seen.
+
+            Examples:
+              annals conflicts shop.db
+              annals conflicts shop.db --json | jq 'select(.table == "product")'
+            """)
+
+    @OptionGroup var argument: StoreArgument
+    @Flag(help: "Only those that wait for a decision.")
+    var unresolved = false
+    @OptionGroup var output: OutputOptions
+
+    private static let pageSize = 500
+
+    func run() async throws {
+        let console = output.console
+        let store = try argument.open()
+        var last: Int64 = 0
+        while !console.isClosed {
+            let page = try await store.conflicts(after: last, limit: Self.pageSize, onlyUnresolved: unresolved)
+            guard let end = page.last?.conflict.id else { break }
+            for line in page {
+                if output.json {
+                    console.print(ConflictReport.json(line))
+                } else {
+                    for text in ConflictReport.lines(line, console.style) { console.print(text) }
+                }
+            }
+            last = end
+        }
+        if last == 0, !output.json { console.print("no conflicts") }
+    }
+}

@@ -1,0 +1,58 @@
+import AnnalsCore
+public import AnnalsStore
+public import ArgumentParser
+
+struct HistoryCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "history",
+        abstract: "List transactions and what they changed, oldest first.",
+        discussion: """
+            A TOKEN is what this command prints, a transaction's number, an ISO 8601 date, start or latest. --after and \
+            --before leave out the token's own transaction. What other programs wrote is sealed first.
+
+            Examples:
+              annals history shop.db --values
+              annals history shop.db --after 2024-05-01 --table invoice --json
+            """)
+
+    @OptionGroup var argument: StoreArgument
+    @Option(help: ArgumentHelp("Only transactions after this point.", valueName: "token"))
+    var after: String?
+    @Option(help: ArgumentHelp("Only transactions before this one.", valueName: "token"))
+    var before: String?
+    @Option(help: "Only transactions of this author.")
+    var author: String?
+    @Option(help: "Only transactions that changed this table, and only their changes of it.")
+    var table: String?
+    @Option(help: "local, external, imported, migration or rebase.")
+    var origin: HistoryOriginFilter?
+    @Option(help: "At most so many transactions, the oldest.")
+    var limit: Int?
+    @Flag(help: "Print old and new values.")
+    var values = false
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if let limit, limit < 0 { throw ValidationError("--limit is a number of transactions, 0 or more.") }
+    }
+
+    func run() async throws {
+        let console = output.console
+        let store = try argument.open()
+        var request = HistoryRequest(after: after == nil ? nil : try await store.token(named: after ?? ""))
+        if let before { request = request.before(try await store.token(named: before)) }
+        if after == nil, before == nil { _ = try await store.latestToken() }
+        if let author { request = request.authors(author) }
+        if let table { request = request.tables(table) }
+        if let origin { request = request.origins(origin) }
+        let print = HistoryPrint(console: console, json: output.json, values: values)
+        let count = try await HistoryPages(store: store, request: request, limit: limit).print(with: print)
+        if count == 0, !output.json { console.print("no transactions") }
+    }
+}
+
+extension HistoryOriginFilter: ExpressibleByArgument {
+    public init?(argument: String) {
+        self.init(name: argument)
+    }
+}

@@ -1,0 +1,59 @@
+import AnnalsCore
+import AnnalsHTTP
+import AnnalsStore
+import AnnalsSync
+import ArgumentParser
+
+struct JoinCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "join",
+        abstract: "Make a tracked store a replica of a space on a relay.",
+        discussion: """
+            A space that is new is made from the store's rows. Where the space exists, the store must hold its rows: a copy
+            of another machine's file is recognised, and nothing is doubled. Where rows differ, join prints how many per
+            table and changes nothing (exit status 65).
+
+            Example:
+              annals join shop.db --relay http://127.0.0.1:8640 --space shop
+            """)
+
+    @OptionGroup var argument: StoreArgument
+    @Option(help: "The relay's address, such as https://relay.example.org.")
+    var relay: String
+    @Option(help: "The space: 1 to 64 of A-Z a-z 0-9 . _ -")
+    var space: SpaceName
+    @Option(help: "What history and the relay call this replica. (default: the host's name)")
+    var name: String?
+    @OptionGroup var credential: CredentialOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let console = output.console
+        let store = try argument.open()
+        let name = name ?? HostName.current
+        let transport = try HTTPRelay(
+            address: relay, space: space, identity: .init(name: name, credential: try credential.token()), client: try HTTPClient())
+        let outcome = try await Progress.during("joining", on: console) { progress in
+            let joining = Joining(
+                transport: transport, address: relay, space: space, name: name, credentialFile: credential.absoluteFile,
+                configuration: Stores.configuration
+            ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
+            return try await joining.join(store)
+        }
+        let (word, position) =
+            switch outcome {
+            case .created(let position): ("created", position)
+            case .recognised(let position): ("recognised", position)
+            }
+        if output.json {
+            console.print(
+                .object([
+                    "store": .text(argument.store), "space": .text(space.description), "relay": .text(relay), "name": .text(name),
+                    "outcome": .text(word), "position": .integer(position.rawValue),
+                ]))
+        } else {
+            let how = word == "created" ? "the space is new and holds its rows" : "the space holds the same rows"
+            console.print("\(argument.store) is a replica of the space \(space), at position \(position): \(how)")
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import AnnalsCore
+public import ArgumentParser
+public import Logging
+import Relay
+
+struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Serve a relay until stopped.",
+        discussion: """
+            Prints one line `listening on URL` when clients can connect. A relay is closed by default: requests need a
+            token, and other addresses than this machine's own need TLS in front. On SIGTERM or Ctrl-C it finishes what it
+            is answering, and ends with status 0.
+
+            Examples:
+              annals relay serve --data relay-data --listen 127.0.0.1:8640 --no-auth
+              annals relay serve --data /var/lib/annals --listen 0.0.0.0:8640 --allow-plaintext
+            """)
+
+    @Option(help: "The folder with the log, snapshots and tokens; made where it is missing.", completion: .directory)
+    var data: String
+    @Option(help: "HOST:PORT; port 0 takes a free one.")
+    var listen = "127.0.0.1:8640"
+    @Flag(name: .customLong("no-auth"), help: "Serve everybody who can connect; on this machine's own address only.")
+    var noAuth = false
+    @Flag(name: .customLong("allow-plaintext"), help: "Listen on other addresses without TLS, for a proxy in front that has it.")
+    var allowPlaintext = false
+    @Option(name: .customLong("log-level"), help: "What goes to standard error: trace, debug, info, notice, warning, error.")
+    var logLevel = Logger.Level.notice
+    @OptionGroup var output: PlainOutputOptions
+
+    func run() async throws {
+        let console = output.console
+        let configuration = RelayConfiguration(
+            address: try ListenAddress(listen), dataDirectory: data, noAuthorization: noAuth, allowPlaintext: allowPlaintext)
+        let server = try RelayServer(
+            configuration: configuration, logger: StandardErrorLog.logger("annals.relay", level: logLevel)
+        ) { address in
+            console.print("listening on \(address.url)")
+            console.sink.flush()
+        }
+        try await server.runUntilSignal()
+    }
+}
+
+extension Logger.Level: @retroactive ExpressibleByArgument {}

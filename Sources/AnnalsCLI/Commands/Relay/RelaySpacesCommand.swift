@@ -1,0 +1,51 @@
+import AnnalsCore
+import AnnalsWire
+import ArgumentParser
+import RelayLog
+
+struct RelaySpacesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "spaces",
+        abstract: "List a relay's spaces, also while it serves.",
+        discussion: """
+            Example:
+              annals relay spaces --data relay-data
+            """)
+
+    @OptionGroup var folder: RelayDataOption
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let console = output.console
+        let database = try folder.openExisting()
+        defer { try? database.close() }
+        let spaces = try await database.describeSpaces()
+        if output.json {
+            for space in spaces { console.print(Self.json(space)) }
+        } else if spaces.isEmpty {
+            console.print("no spaces")
+        } else {
+            var table = Table(["space", "head", "oldest kept", "snapshot at", "snapshot size"])
+            for space in spaces {
+                table.append([
+                    .init(space.space), .init(space.head.rawValue), .init(space.horizon.rawValue + 1),
+                    .init(space.snapshot.map { "\($0.position)" } ?? "", .right),
+                    .init(space.snapshot.map { ByteCount.text($0.bytes) } ?? "", .right),
+                ])
+            }
+            console.print(table)
+        }
+    }
+
+    private static func json(_ space: SpaceDescription) -> JSON {
+        .object([
+            "space": .text(space.space), "lineage": .text(space.lineage.description), "head": .integer(space.head.rawValue),
+            "horizon": .integer(space.horizon.rawValue),
+            "snapshot": space.snapshot.map { snapshot in
+                .object([
+                    "position": .integer(snapshot.position.rawValue), "bytes": .integer(snapshot.bytes), "digest": .text(snapshot.digest),
+                ])
+            } ?? .null,
+        ])
+    }
+}

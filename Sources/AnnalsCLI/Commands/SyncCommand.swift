@@ -1,0 +1,88 @@
+import AnnalsCore
+import AnnalsHTTP
+import AnnalsStore
+import AnnalsSync
+import ArgumentParser
+import Logging
+
+struct SyncCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sync",
+        abstract: "Exchange with the relay once, or stay in touch.",
+        discussion: """
+            Of several stores of one space, each has what the others sent when the command ends. With --watch the command
+            goes on until it is stopped: it wakes when any program commits to a store, and when the relay has news.
+
+            Examples:
+              annals sync shop.db laptop.db
+              annals sync shop.db --watch
+            """)
+
+    @Argument(help: "SQLite files that are joined to a space.", completion: .file())
+    var stores: [String]
+    @Flag(help: "Stay in touch until stopped.")
+    var watch = false
+    @Flag(name: .customLong("push-only"), help: "Send, and take nothing in.")
+    var pushOnly = false
+    @Flag(name: .customLong("pull-only"), help: "Take in, and send nothing.")
+    var pullOnly = false
+    @OptionGroup var credential: CredentialOptions
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if stores.isEmpty { throw ValidationError("no store is named.") }
+        if pushOnly, pullOnly { throw ValidationError("--push-only and --pull-only exclude each other.") }
+        if watch, pushOnly || pullOnly { throw ValidationError("--watch goes both ways: leave out --push-only and --pull-only.") }
+    }
+
+    func run() async throws {
+        let console = output.console
+        let report = SyncReport(console: console, json: output.json)
+        let client = try HTTPClient()
+        var members: [SyncRound.Member] = []
+        for path in stores {
+            let store = try Stores.open(path)
+            var logger = StandardErrorLog.logger("annals.sync")
+            logger[metadataKey: "store"] = "\(path)"
+            let transport = try await RelayConnection.open(for: store, client: client, credential: credential)
+            members.append(.init(path: path, store: store, agent: SyncAgent(store: store, transport: transport, logger: logger)))
+        }
+        if watch {
+            try await stayInTouch(members, report)
+        } else {
+            let direction: SyncDirection = pushOnly ? .pushOnly : pullOnly ? .pullOnly : .both
+            try await exchange(members, direction, report)
+        }
+    }
+
+    private func exchange(_ members: [SyncRound.Member], _ direction: SyncDirection, _ report: SyncReport) async throws {
+        let outcomes = try await Progress.during("syncing", on: report.console) { _ in
+            try await SyncRound.run(members, direction)
+        }
+        var failure: (any Error)?
+        for outcome in outcomes {
+            switch outcome.result {
+            case .success(let summary): report.print(outcome.path, summary)
+            case .failure(let error):
+                // The last failure is told by the way out; of several each is told.
+                if let failure { report.console.note(ErrorReport(failure, root: RootCommand.self).line ?? "") }
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    private func stayInTouch(_ members: [SyncRound.Member], _ report: SyncReport) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for member in members {
+                group.addTask {
+                    try await member.agent.run { summary in
+                        report.print(member.path, summary)
+                        report.console.sink.flush()
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import AnnalsCore
+import AnnalsStore
+import ArgumentParser
+import GRDB
+
+struct TrackCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "track",
+        abstract: "Start history in an existing database.",
+        discussion: """
+            With --all, tables that cannot be tracked are skipped and named with the reason, and so are the tables in which \
+            migration tools and frameworks keep their own books. A table that is named must be one that can be tracked.
+
+            Examples:
+              annals track shop.db --all
+              annals track shop.db customer invoice
+            """)
+
+    @OptionGroup var argument: StoreArgument
+    @Argument(help: "Tables to track.")
+    var tables: [String] = []
+    @Flag(help: "Track every table that can be.")
+    var all = false
+    @Flag(help: "Turn the file to WAL mode, in which readers and a writer do not wait for each other.")
+    var wal = false
+    @Flag(name: .customLong("dry-run"), help: "Only print what would be done.")
+    var dryRun = false
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if all == !tables.isEmpty {
+            throw ValidationError(all ? "Name tables or give --all, not both." : "Name the tables to track, or give --all.")
+        }
+    }
+
+    func run() async throws {
+        let console = output.console
+        if wal, !dryRun { try await JournalMode.turnToWAL(argument.store) }
+        let store = try argument.open()
+        let selection: Tracking.Selection = all ? .all : .tables(tables)
+        var report = try await store.track(selection, options: .init(isDryRun: true))
+        try check(report)
+        if !dryRun {
+            report = try await Progress.during("tracking", on: console) { _ in try await store.track(selection) }
+        }
+        if output.json {
+            console.print(TrackingPrint.json(argument.store, report))
+        } else {
+            for line in TrackingPrint.lines(report, console.style) { console.print(line) }
+        }
+    }
+
+    /// Nothing is done where a table that was asked for by name cannot be tracked, or none at all can.
+    private func check(_ report: TrackingReport) throws {
+        let skipped = report.tables.compactMap { table -> (String, Refusal)? in
+            if case .skipped(let reason) = table.outcome { (table.name, reason) } else { nil }
+        }
+        if !all, let (name, reason) = skipped.first {
+            throw AnnalsError(
+                .schemaRefused, operation: "track", "the table \(name) cannot be tracked: \(reason.message)", hint: "Nothing was changed")
+        }
+        guard report.tables.contains(where: \.isTracked) else {
+            let reasons = skipped.prefix(3).map { "\($0): \($1.message)" }.joined(separator: "; ")
+            throw AnnalsError(
+                .schemaRefused, operation: "track", "no table of \(argument.store) can be tracked\(reasons.isEmpty ? "" : ": \(reasons)")",
+                hint: "Nothing was changed")
+        }
+    }
+}
+
+enum JournalMode {
+    static func turnToWAL(_ path: String) async throws {
+        // Opening it as a store first tells in plain words what is wrong with the file.
+        try Stores.open(path).close()
+        let connection = try DatabaseQueue(path: path, configuration: configuration)
+        defer { try? connection.close() }
+        let mode = try await connection.writeWithoutTransaction { db in try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") }
+        guard mode == "wal" else {
+            throw AnnalsError(
+                .busy, operation: "track", "\(path) cannot be turned to WAL mode", hint: "Close other programs that use it and try again",
+                isRetryable: true)
+        }
+    }
+
+    private static var configuration: Configuration {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(5)
+        return configuration
+    }
+}

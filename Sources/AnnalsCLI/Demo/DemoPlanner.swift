@@ -1,0 +1,184 @@
+import AnnalsCore
+import AnnalsStore
+import GRDB
+
+/// Finds in a user's own database what a demonstration needs: a cell to change on both sides, a second column of a row,
+/// and a table with integer keys to insert into. What the schema refuses is not taken: each statement is tried first.
+struct DemoPlanner {
+    let db: Database
+    private let tables: [AnnalsStore.TableDefinition]
+
+    /// - Parameter tracked: names of the tables that may be used.
+    init(_ db: Database, tracked: [String]) throws {
+        self.db = db
+        tables = try tracked.compactMap { try SchemaReader(db).table($0) }
+    }
+
+    /// - Throws: `AnnalsError` with `.schemaRefused` when no tracked table has a row and a column that can be changed.
+    func plan() throws -> DemoPlan {
+        var plan = DemoPlan(shop: [], laptop: [], looks: [])
+        guard try addCell(&plan) else {
+            throw AnnalsError(
+                .schemaRefused, operation: "demo", "no tracked table has a row with a column that can simply be changed",
+                hint: "Run annals demo without --store to see it on sample data")
+        }
+        try addInsert(&plan)
+        return plan
+    }
+
+    // MARK: One cell on both sides, and another column of the same row
+
+    private func addCell(_ plan: inout DemoPlan) throws -> Bool {
+        for table in tables {
+            guard let row = try rowCondition(table) else { continue }
+            let columns = try freeColumns(table).filter {
+                try works(update(table, $0, "shop", row)) && works(update(table, $0, "laptop", row))
+            }
+            guard let first = columns.first else { continue }
+            plan.shop.append(update(table, first, "shop", row))
+            plan.laptop.append(update(table, first, "laptop", row))
+            if columns.count > 1 { plan.laptop.append(update(table, columns[1], "laptop", row)) }
+            let shown = table.primaryKey.map { table.columns[$0] } + columns.prefix(2)
+            let list = shown.map { SQL.quote($0.name) }.joined(separator: ", ")
+            plan.looks.append(
+                .init(
+                    title: "\(table.name).\(first.name), changed on both sides",
+                    sql: "SELECT \(list) FROM \(SQL.quote(table.name)) WHERE \(row)"))
+            return true
+        }
+        return false
+    }
+
+    /// A condition that means the row in the middle of the table.
+    private func rowCondition(_ table: AnnalsStore.TableDefinition) throws -> String? {
+        let name = SQL.quote(table.name)
+        let keys = table.primaryKey.map { SQL.quote(table.columns[$0].name) }
+        let quoted = keys.map { "quote(\($0))" }.joined(separator: ", ")
+        let row = try GRDB.Row.fetchOne(
+            db,
+            sql: """
+                SELECT \(quoted) FROM \(name) WHERE \(keys.map { "\($0) IS NOT NULL" }.joined(separator: " AND "))
+                ORDER BY \(keys.joined(separator: ", ")) LIMIT 1 OFFSET (SELECT count(*) / 2 FROM \(name))
+                """)
+        guard let row else { return nil }
+        return keys.indices.map { "\(keys[$0]) = \(row[$0] as String? ?? "NULL")" }.joined(separator: " AND ")
+    }
+
+    /// Columns that no key, no reference and no unique index has.
+    private func freeColumns(_ table: AnnalsStore.TableDefinition) -> [AnnalsStore.TableDefinition.Column] {
+        let taken = Set(
+            table.primaryKey + table.foreignKeys.flatMap { $0.places.compactMap { $0 } }
+                + table.uniqueIndexes.flatMap { $0.columns.compactMap(\.place) })
+        return table.columns.indices.filter { !taken.contains($0) && table.columns[$0].affinity != .blob }.map { table.columns[$0] }
+    }
+
+    private func update(_ table: AnnalsStore.TableDefinition, _ column: AnnalsStore.TableDefinition.Column, _ side: String, _ row: String)
+        -> String
+    {
+        let name = SQL.quote(column.name)
+        let value =
+            column.affinity == .text
+            ? "ifnull(\(name), '') || ' (\(side))'" : "ifnull(\(name), 0) + \(side == "shop" ? 1 : 2)"
+        return "UPDATE \(SQL.quote(table.name)) SET \(name) = \(value) WHERE \(row)"
+    }
+
+    // MARK: The same next integer key on both sides
+
+    private func addInsert(_ plan: inout DemoPlan) throws {
+        for table in tables where table.rowidAlias != nil {
+            for child in [children(of: table).first, nil] {
+                let shop = insert(table, child, "shop")
+                let laptop = insert(table, child, "laptop")
+                guard try works(shop), try works(laptop) else { continue }
+                let key = SQL.quote(table.columns[table.primaryKey[0]].name)
+                let name = SQL.quote(table.name)
+                let highest = try Int64.fetchOne(db, sql: "SELECT max(\(key)) FROM \(name)") ?? 0
+                plan.shop += shop
+                plan.laptop += laptop
+                plan.looks.append(
+                    .init(
+                        title: "\(table.name): the same next number, taken on both sides",
+                        sql: "SELECT \(list(of: table)) FROM \(name) WHERE \(key) > \(highest) ORDER BY \(key)"))
+                if let child {
+                    let reference = SQL.quote(child.table.columns[child.place].name)
+                    plan.looks.append(
+                        .init(
+                            title: "\(child.table.name): the rows that belong to them",
+                            sql: """
+                                SELECT \(list(of: child.table)) FROM \(SQL.quote(child.table.name))
+                                WHERE \(reference) > \(highest) ORDER BY \(reference)
+                                """))
+                }
+                return
+            }
+        }
+    }
+
+    private struct Child {
+        var table: AnnalsStore.TableDefinition
+        /// The place of the column that refers to the parent.
+        var place: Int
+    }
+
+    private func children(of parent: AnnalsStore.TableDefinition) -> [Child] {
+        tables.compactMap { table in
+            guard table.name != parent.name else { return nil }
+            let key = table.foreignKeys.first {
+                $0.parentTable.isSameIdentifier(as: parent.name) && $0.columns.count == 1
+                    && $0.parentColumns.first.map { parent.place(of: $0) == parent.rowidAlias } ?? false
+            }
+            return key?.places.first?.map { Child(table: table, place: $0) }
+        }
+    }
+
+    /// A copy of the first row under the next number, and of a child's row that belongs to it.
+    private func insert(_ table: AnnalsStore.TableDefinition, _ child: Child?, _ side: String) -> [String] {
+        var statements = [copy(table, side, replacing: table.rowidAlias.map { [$0: "NULL"] } ?? [:])]
+        if let child {
+            let alias = SQL.quote(table.columns[table.primaryKey[0]].name)
+            var values = [child.place: "(SELECT max(\(alias)) FROM \(SQL.quote(table.name)))"]
+            if let own = child.table.rowidAlias, own != child.place { values[own] = "NULL" }
+            statements.append(copy(child.table, side, replacing: values))
+        }
+        return statements
+    }
+
+    private func copy(_ table: AnnalsStore.TableDefinition, _ side: String, replacing: [Int: String]) -> String {
+        let unique = Set(table.uniqueIndexes.flatMap { $0.columns.compactMap(\.place) })
+        let values = table.columns.indices.map { place -> String in
+            let name = SQL.quote(table.columns[place].name)
+            if let value = replacing[place] { return value }
+            return unique.contains(place) && table.columns[place].affinity == .text ? "\(name) || ' (\(side))'" : name
+        }
+        let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
+        let name = SQL.quote(table.name)
+        return "INSERT INTO \(name) (\(columns)) SELECT \(values.joined(separator: ", ")) FROM \(name) LIMIT 1"
+    }
+
+    private static let columnsShown = 6
+
+    private func list(of table: AnnalsStore.TableDefinition) -> String {
+        table.columns.prefix(Self.columnsShown).map { SQL.quote($0.name) }.joined(separator: ", ")
+    }
+
+    // MARK: Trying
+
+    private func works(_ statement: String) throws -> Bool { try works([statement]) }
+
+    /// Whether statements run and change something; nothing of it stays.
+    private func works(_ statements: [String]) throws -> Bool {
+        var changed = true
+        do {
+            try db.inSavepoint {
+                for statement in statements {
+                    try db.execute(sql: statement)
+                    changed = changed && db.changesCount > 0
+                }
+                return .rollback
+            }
+            return changed
+        } catch is DatabaseError {
+            return false
+        }
+    }
+}

@@ -1,0 +1,44 @@
+import ArgumentParser
+import Foundation
+
+/// Runs one command: parses, runs it as a task that signals cancel, prints why it failed and ends with its status.
+@main
+enum Main {
+    static func main() async {
+        // A reader that goes away is noticed where it is written to.
+        signal(SIGPIPE, SIG_IGN)
+        let status = await run(Array(CommandLine.arguments.dropFirst()))
+        StandardStreams.shared.flush()
+        exit(status.rawValue)
+    }
+
+    private static func run(_ arguments: [String]) async -> ExitStatus {
+        let streams = StandardStreams.shared
+        var interruption: Interruption?
+        do {
+            if !(try RootCommand.parseAsRoot(arguments) is any HandlesSignals) { interruption = Interruption() }
+            let task = Task { try await runCommand(arguments) }
+            interruption?.watch(task)
+            try await task.value
+            return .done
+        } catch  where RootCommand.exitCode(for: error) == .success {
+            // Help, the version and completion scripts come as errors from the parser.
+            streams.write(RootCommand.fullMessage(for: error) + "\n")
+            return .done
+        } catch {
+            let report = ErrorReport(error, root: RootCommand.self)
+            if let line = report.line { streams.writeError(line + "\n") }
+            return interruption?.status ?? report.status
+        }
+    }
+
+    /// Parses anew, since a command cannot be handed to another task.
+    private static func runCommand(_ arguments: [String]) async throws {
+        var command = try RootCommand.parseAsRoot(arguments)
+        if var asynchronous = command as? any AsyncParsableCommand {
+            try await asynchronous.run()
+        } else {
+            try command.run()
+        }
+    }
+}

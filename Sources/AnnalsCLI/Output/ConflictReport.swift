@@ -1,0 +1,84 @@
+import AnnalsCore
+import AnnalsStore
+
+/// How a line of the conflict journal is printed.
+enum ConflictReport {
+    /// The keys of CLI.md's contract, in its order. Rows are objects from column to value.
+    static func json(_ line: NamedConflict) -> JSON {
+        let conflict = line.conflict
+        let entry = conflict.entry
+        let columns = disputed(line)
+        return .object([
+            "id": .integer(conflict.id), "kind": .text(kind(entry.kind)), "table": .text(entry.table),
+            "key": RowJSON.key(entry.key, line.layout), "columns": .array(entry.columns.map { .text($0) }), "policy": .text(entry.policy),
+            "base": RowJSON.row(entry.base, columns), "stored": RowJSON.row(entry.stored, columns),
+            "incoming": RowJSON.row(entry.incoming, columns), "winner": .text(side(entry.winner)), "loser": .text(side(entry.winner.other)),
+            "authors": .object(["stored": .null, "incoming": .text(conflict.author)]),
+            "replicas": .object(["stored": .text(entry.storedReplica?.description), "incoming": .text(conflict.replica.description)]),
+            "positions": .object([
+                "stored": entry.storedPosition.map { .integer($0.rawValue) } ?? .null, "incoming": .integer(conflict.position.rawValue),
+            ]),
+            "times": .object([
+                "stored": .text(entry.storedTime.map { Timestamp.text($0) }), "incoming": .text(Timestamp.text(conflict.time)),
+            ]),
+            "resolved": .bool(conflict.isResolved),
+        ])
+    }
+
+    /// A heading, and a line for what each side wanted.
+    static func lines(_ line: NamedConflict, _ style: Style) -> [String] {
+        let entry = line.conflict.entry
+        let columns = disputed(line)
+        let key = RowText.key(entry.key, line.layout)
+        let place = entry.columns.isEmpty ? "the row" : entry.columns.joined(separator: ", ")
+        var lines = [
+            style(.bold, "#\(line.conflict.id) \(PrintableText.of(entry.table)) \(key)")
+                + "  \(kind(entry.kind)) of \(PrintableText.of(place)), \(entry.policy)"
+                + (line.conflict.isResolved ? style(.dim, ", resolved") : "")
+        ]
+        for (name, row, when) in [
+            ("base", entry.base, nil), ("stored", entry.stored, entry.storedTime),
+            ("incoming", entry.incoming, Optional(line.conflict.time)),
+        ] {
+            guard name != "base" || row != nil else { continue }
+            let isWinner = name == side(entry.winner)
+            let text = "  \(isWinner ? "✓" : " ") \(pad(name)) \(row.map { RowText.row($0, columns) } ?? "no row")"
+            let time = when.map { style(.dim, "  \(Timestamp.text($0))") } ?? ""
+            lines.append((isWinner ? style(.green, text) : text) + time)
+        }
+        return lines
+    }
+
+    private static func pad(_ name: String) -> String {
+        name + String(repeating: " ", count: max(0, "incoming".count - name.count))
+    }
+
+    /// The columns that the entry's rows have values of.
+    private static func disputed(_ line: NamedConflict) -> [String] {
+        line.conflict.entry.columns.isEmpty ? line.layout?.columns ?? [] : line.conflict.entry.columns
+    }
+
+    static func kind(_ kind: JournalEntry.Kind) -> String {
+        switch kind {
+        case .update: "update"
+        case .updateOfDeleted: "updateOfDeleted"
+        case .deleteOfUpdated: "deleteOfUpdated"
+        case .insert: "insert"
+        case .renumber: "renumber"
+        case .unique: "unique"
+        case .foreignKey: "foreignKey"
+        case .check: "check"
+        }
+    }
+
+    private static func side(_ side: JournalEntry.Side) -> String {
+        switch side {
+        case .stored: "stored"
+        case .incoming: "incoming"
+        }
+    }
+}
+
+extension JournalEntry.Side {
+    fileprivate var other: Self { self == .stored ? .incoming : .stored }
+}

@@ -1,0 +1,111 @@
+import Foundation
+import Synchronization
+
+/// Where lines go: the process's own streams, or memory in a test.
+protocol Sink: Sendable {
+    /// Lines for whoever uses the result.
+    func write(_ text: String)
+    /// Lines for whoever watches.
+    func writeError(_ text: String)
+    /// Hands on what was held back.
+    func flush()
+    /// Nobody reads any more: a command that streams may stop.
+    var isClosed: Bool { get }
+}
+
+/// What a command prints with.
+struct Console: Sendable {
+    let sink: any Sink
+    /// Colours on standard output.
+    let style: Style
+    /// Whether a person looks at standard error, so that progress may be drawn there.
+    let showsProgress: Bool
+
+    init(sink: any Sink, style: Style = .plain, showsProgress: Bool = false) {
+        self.sink = sink
+        self.style = style
+        self.showsProgress = showsProgress
+    }
+
+    func print(_ line: String = "") {
+        sink.write(line + "\n")
+    }
+
+    func print(_ json: JSON) {
+        print(json.description)
+    }
+
+    func print(_ table: Table) {
+        for line in table.lines(style) { print(line) }
+    }
+
+    /// A remark that is no result, on standard error.
+    func note(_ line: String) {
+        sink.flush()
+        sink.writeError(line + "\n")
+    }
+
+    var isClosed: Bool { sink.isClosed }
+}
+
+/// The process's standard output and error.
+///
+/// What goes to a file or pipe is written in large pieces. A reader that goes away, as `head` does, is no error: what
+/// follows is dropped.
+final class StandardStreams: Sink {
+    static let shared = StandardStreams()
+
+    private struct State {
+        var held: [UInt8] = []
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
+    /// A person sees each line at once; so does a program that follows a stream, see `flush`.
+    private let holdsBack = isatty(STDOUT_FILENO) == 0
+
+    private static let heldBytes = 1 << 16
+
+    func write(_ text: String) {
+        state.withLock { state in
+            state.held.append(contentsOf: text.utf8)
+            if !holdsBack || state.held.count >= Self.heldBytes { Self.hand(&state) }
+        }
+    }
+
+    func writeError(_ text: String) {
+        state.withLock { _ in _ = Self.writeAll(Array(text.utf8), to: STDERR_FILENO) }
+    }
+
+    func flush() {
+        state.withLock { Self.hand(&$0) }
+    }
+
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    private static func hand(_ state: inout State) {
+        defer { state.held.removeAll(keepingCapacity: true) }
+        guard !state.held.isEmpty, !state.isClosed else { return }
+        if !writeAll(state.held, to: STDOUT_FILENO) { state.isClosed = true }
+    }
+
+    /// False when nobody takes the bytes.
+    private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        bytes.withUnsafeBytes { buffer in
+            var done = 0
+            while done < buffer.count {
+                let count = Foundation.write(descriptor, buffer.baseAddress.map { $0 + done }, buffer.count - done)
+                if count > 0 {
+                    done += count
+                } else if errno == EAGAIN {
+                    // The other end made the pipe non-blocking: wait until it takes more.
+                    var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                    _ = Foundation.poll(&poll, 1, -1)
+                } else if errno != EINTR {
+                    return false
+                }
+            }
+            return true
+        }
+    }
+}

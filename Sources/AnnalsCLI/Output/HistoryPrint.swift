@@ -1,0 +1,130 @@
+import AnnalsCore
+import AnnalsStore
+import Foundation
+
+/// How transactions of history are printed: for people, or as one JSON object per line.
+struct HistoryPrint: Sendable {
+    var console: Console
+    var json: Bool
+    /// Whether old and new values are printed.
+    var values: Bool
+    /// What stands before each line for people.
+    var indent = ""
+
+    /// Text that waits to be printed.
+    struct Buffer: Sendable {
+        fileprivate var text = ""
+        var bytes: Int { text.utf8.count }
+    }
+
+    /// A transaction of many changes is printed in pieces of this size, so that it need not be held whole.
+    private static let heldBytes = 4 << 20
+
+    func render(_ transaction: HistoryTransaction, _ reader: HistoryReader, _ request: HistoryRequest, into buffer: inout Buffer) throws {
+        if json {
+            buffer.text += "\(String(Self.heading(transaction).description.dropLast())),\"changes\":["
+            var separator = ""
+            try reader.forEachChange(in: transaction, request) { change in
+                buffer.text += separator + self.change(change).description
+                separator = ","
+                handIfLarge(&buffer)
+            }
+            buffer.text += "]}\n"
+        } else {
+            buffer.text += indent + line(transaction) + "\n"
+            try reader.forEachChange(in: transaction, request) { change in
+                buffer.text += indent + "  " + line(change) + "\n"
+                handIfLarge(&buffer)
+            }
+        }
+    }
+
+    func hand(_ buffer: Buffer) {
+        console.sink.write(buffer.text)
+    }
+
+    private func handIfLarge(_ buffer: inout Buffer) {
+        guard buffer.bytes > Self.heldBytes else { return }
+        hand(buffer)
+        buffer.text = ""
+    }
+
+    // MARK: JSON
+
+    private static func heading(_ transaction: HistoryTransaction) -> JSON {
+        var replica = JSON.null
+        var position = JSON.null
+        if case .imported(let author, let place) = transaction.origin {
+            replica = .text(author.description)
+            position = .integer(place.rawValue)
+        }
+        return .object([
+            "number": .integer(transaction.number), "token": .text(transaction.token.description),
+            "time": .text(Timestamp.text(transaction.milliseconds)), "author": .text(transaction.author),
+            "context": .text(transaction.contextName), "origin": .text(transaction.origin.name), "process": .text(transaction.process),
+            "replica": replica, "position": position,
+        ])
+    }
+
+    private func change(_ change: HistoryChange) -> JSON {
+        let json = JSON.object([
+            "table": .text(change.table), "key": RowJSON.row(change.key, change.keyColumns), "kind": .text(change.kind.rawValue),
+            "columns": .array(change.columns.map { .text($0.name) }),
+        ])
+        guard values else { return json }
+        return json.adding([
+            "old": Self.row(change.columns.map { ($0.name, $0.old) }), "new": Self.row(change.columns.map { ($0.name, $0.new) }),
+        ])
+    }
+
+    /// null where there was no row.
+    private static func row(_ columns: [(String, Value?)]) -> JSON {
+        let members = columns.compactMap { name, value in value.map { JSON.Member(key: name, value: .value($0)) } }
+        return members.isEmpty ? .null : .object(members)
+    }
+
+    // MARK: Lines
+
+    private func line(_ transaction: HistoryTransaction) -> String {
+        var parts = [
+            console.style(.bold, "#\(transaction.number)"), console.style(.cyan, transaction.token.description),
+            Timestamp.text(transaction.milliseconds), transaction.origin.name,
+        ]
+        if case .imported(let replica, let position) = transaction.origin {
+            parts[3] += " \(position) from \(replica.description.prefix(8))"
+        }
+        if let author = transaction.author { parts.append("by \(PrintableText.of(author))") }
+        if let context = transaction.contextName { parts.append("in \(PrintableText.of(context))") }
+        return parts.joined(separator: "  ")
+    }
+
+    private func line(_ change: HistoryChange) -> String {
+        let (sign, colour): (String, Style.Colour) =
+            switch change.kind {
+            case .insert: ("+", .green)
+            case .update: ("~", .yellow)
+            case .delete: ("-", .red)
+            }
+        let row = "\(PrintableText.of(change.table)) \(RowText.row(change.key, change.keyColumns))"
+        let head = console.style(colour, "\(sign) \(row)")
+        guard values else { return change.kind == .update ? "\(head): \(names(change))" : head }
+        let columns = change.columns.map { column in
+            let name = PrintableText.of(column.name)
+            switch (column.old, column.new) {
+            case (let old?, let new?): return "\(name) \(RowText.value(old)) → \(RowText.value(new))"
+            case (nil, let value?), (let value?, nil): return "\(name) \(RowText.value(value))"
+            case (nil, nil): return name
+            }
+        }
+        return "\(head): \(columns.joined(separator: ", "))"
+    }
+
+    private func names(_ change: HistoryChange) -> String {
+        change.columns.map { PrintableText.of($0.name) }.joined(separator: ", ")
+    }
+}
+
+extension HistoryTransaction {
+    /// Since 1970.
+    fileprivate var milliseconds: Int64 { Int64((timestamp.timeIntervalSince1970 * 1000).rounded()) }
+}

@@ -1,0 +1,53 @@
+import AnnalsCore
+import AnnalsStore
+
+/// How a store's status is printed.
+enum StatusPrint {
+    /// Rows whose parent is missing.
+    struct Violation: Sendable {
+        var table: String
+        var parent: String
+        var count: Int
+    }
+
+    static func json(_ store: String, _ status: StoreStatus, _ violations: [Violation]) -> JSON {
+        let replica = status.replica
+        return .object([
+            "store": .text(store), "tracked": .array(status.tracked.map { .text($0) }), "transactions": .integer(status.transactions),
+            "oldestToken": .text(status.oldestToken?.description), "latestToken": .text(status.latestToken?.description),
+            "outbox": .integer(status.outbox), "relay": .text(replica?.relay), "space": .text(replica?.space.description),
+            "replica": .text(replica?.replica.description), "name": .text(replica?.name),
+            "position": replica.map { .integer($0.position.rawValue) } ?? .null,
+            "head": replica.map { .integer($0.head.rawValue) } ?? .null, "conflicts": .integer(status.conflicts),
+            "unresolvedConflicts": .integer(status.unresolvedConflicts),
+            "foreignKeyViolations": .array(
+                violations.map { ["table": .text($0.table), "parent": .text($0.parent), "rows": .integer($0.count)] }.map(JSON.object)),
+        ])
+    }
+
+    static func lines(_ store: String, _ status: StoreStatus, _ violations: [Violation], _ style: Style) -> [String] {
+        guard let oldest = status.oldestToken, let latest = status.latestToken else {
+            return ["\(store) has no history. Run annals track to start it"]
+        }
+        var facts: [(String, String)] = [
+            ("tracked", status.tracked.isEmpty ? "no table" : status.tracked.map(PrintableText.of).joined(separator: ", ")),
+            ("history", "\(Count.of(status.transactions, "transaction")), from \(oldest) to \(latest)"),
+        ]
+        if let replica = status.replica {
+            let behind = replica.head > replica.position ? ", the relay told of \(replica.head)" : ""
+            facts.append(("space", "\(replica.space) on \(replica.relay), as \(PrintableText.of(replica.name))"))
+            facts.append(("position", "\(replica.position)\(behind)"))
+            facts.append(("outbox", status.outbox == 0 ? "empty" : "\(Count.of(status.outbox, "transaction")) to be sent"))
+            let waiting = status.unresolvedConflicts > 0 ? ", \(status.unresolvedConflicts) not looked at" : ""
+            facts.append(("conflicts", status.conflicts == 0 ? "none" : "\(status.conflicts)\(waiting)"))
+        } else {
+            facts.append(("space", "not joined"))
+        }
+        for violation in violations {
+            let text = "\(Count.of(violation.count, "row")) of \(violation.table) without a parent in \(violation.parent)"
+            facts.append(("broken", style(.red, PrintableText.of(text))))
+        }
+        let width = facts.map(\.0.count).max() ?? 0
+        return facts.map { style(.dim, $0.0) + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
+    }
+}

@@ -1,0 +1,42 @@
+import AnnalsCore
+import AnnalsSync
+
+/// One line for each store that was synced.
+struct SyncReport: Sendable {
+    var console: Console
+    var json: Bool
+
+    func print(_ store: String, _ summary: SyncAgent.Summary) {
+        if json {
+            console.print(Self.json(store, summary))
+        } else {
+            console.print(Self.line(store, summary))
+        }
+    }
+
+    static func json(_ store: String, _ summary: SyncAgent.Summary) -> JSON {
+        .object([
+            "store": .text(store), "space": .text(summary.space), "pushed": flow(summary.pushed), "pulled": flow(summary.pulled),
+            "conflicts": .integer(summary.conflicts), "position": .integer(summary.position.rawValue),
+            "head": .integer(summary.head.rawValue), "outbox": .integer(summary.outbox),
+        ])
+    }
+
+    private static func flow(_ flow: SyncAgent.Summary.Flow) -> JSON {
+        .object(["transactions": .integer(flow.transactions), "changes": .integer(flow.changes), "bytes": .integer(flow.bytes)])
+    }
+
+    static func line(_ store: String, _ summary: SyncAgent.Summary) -> String {
+        var parts = [
+            "pushed \(words(summary.pushed))", "pulled \(words(summary.pulled))", Count.of(summary.conflicts, "conflict"),
+            "position \(summary.position)",
+        ]
+        if summary.head > summary.position { parts.append("head \(summary.head)") }
+        if summary.outbox > 0 { parts.append("\(summary.outbox) waiting to be sent") }
+        return "\(store): \(parts.joined(separator: ", "))"
+    }
+
+    private static func words(_ flow: SyncAgent.Summary.Flow) -> String {
+        flow.transactions == 0 ? "nothing" : "\(Count.of(flow.transactions, "transaction")) (\(Count.of(flow.changes, "change")))"
+    }
+}

@@ -1,0 +1,87 @@
+import AnnalsCore
+import AnnalsSync
+import ArgumentParser
+import Foundation
+
+/// The one line that says why a command failed, and its exit status.
+struct ErrorReport: Equatable {
+    var status: ExitStatus
+    /// nil: there is nothing to say, because the command has said it.
+    var line: String?
+
+    /// - Parameter root: the command as a whole, which knows the words for its own arguments.
+    init(_ error: any Error, root: any ParsableCommand.Type) {
+        switch error {
+        case is CheckFailed:
+            self.init(status: .checkFailed, line: nil)
+        case is CancellationError:
+            self.init(status: .interrupted, line: nil)
+        case let error as AnnalsError:
+            self.init(error)
+        case let error as TransportError:
+            self.init(error.annalsError)
+        case let error as ExitCode:
+            self.init(status: ExitStatus(rawValue: error.rawValue) ?? .defect, line: nil)
+        case let error as CocoaError:
+            self.init(Self.translate(error))
+        default:
+            self.init(parsing: error, root: root)
+        }
+    }
+
+    private init(status: ExitStatus, line: String?) {
+        self.status = status
+        self.line = line
+    }
+
+    private init(_ error: AnnalsError) {
+        guard error.code != .cancelled else {
+            self.init(status: .interrupted, line: nil)
+            return
+        }
+        self.init(status: ExitStatus(error.code), line: Self.line(error.message, hint: error.hint))
+    }
+
+    /// What the argument parser found, without its usage block: the hint says where to read it.
+    private init(parsing error: any Error, root: any ParsableCommand.Type) {
+        let status = ExitStatus(rawValue: root.exitCode(for: error).rawValue) ?? .defect
+        guard status == .usage else {
+            self.init(status: .defect, line: Self.line("something unforeseen: \(root.message(for: error))", hint: nil))
+            return
+        }
+        let help = root.fullMessage(for: error).split(separator: "\n").compactMap { line -> String? in
+            guard let start = line.range(of: "See '"), let end = line.range(of: "' for more") else { return nil }
+            return String(line[start.upperBound..<end.lowerBound])
+        }
+        let message = root.message(for: error)
+        self.init(status: .usage, line: Self.line(Self.uncapitalised(message), hint: help.last.map { "See \($0)" }))
+    }
+
+    private static func translate(_ error: CocoaError) -> AnnalsError {
+        let path = error.filePath ?? "a file"
+        return switch error.code {
+        case .fileWriteOutOfSpace: AnnalsError(.diskFull, "the disk is full", hint: "Make room; nothing was changed")
+        case .fileWriteFileExists: AnnalsError(.cannotCreate, "\(path) exists already", hint: "Choose another name")
+        case .fileReadNoSuchFile, .fileNoSuchFile: AnnalsError(.fileNotFound, "there is no file \(path)")
+        case .fileReadNoPermission, .fileWriteNoPermission, .fileWriteVolumeReadOnly:
+            AnnalsError(.notPermitted, "\(path) cannot be used", hint: "Check its permissions and those of its folder")
+        default: AnnalsError(.defect, "something unforeseen with \(path): \(error.code.rawValue)")
+        }
+    }
+
+    /// `annals: error: WHAT. HINT`, on one line whatever the parts hold.
+    static func line(_ message: String, hint: String?) -> String {
+        let parts = [message, hint ?? ""].map { part in
+            let words = PrintableText.of(
+                part.split(whereSeparator: \.isNewline).joined(separator: " ").trimmingCharacters(in: .whitespaces))
+            return words.hasSuffix(".") ? String(words.dropLast()) : words
+        }
+        return "annals: error: " + parts.filter { !$0.isEmpty }.joined(separator: ". ")
+    }
+
+    private static func uncapitalised(_ text: String) -> String {
+        let second = text.dropFirst().first
+        guard let first = text.first, second?.isUppercase != true else { return text }
+        return first.lowercased() + text.dropFirst()
+    }
+}

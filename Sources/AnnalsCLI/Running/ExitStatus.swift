@@ -1,0 +1,44 @@
+import AnnalsCore
+
+/// What a script reads from how `annals` ended; the numbers are those of sysexits.h, and are a contract.
+enum ExitStatus: Int32, CaseIterable, Sendable {
+    case done = 0
+    /// A check ran and found something.
+    case checkFailed = 1
+    case usage = 64
+    /// The data is not what it must be.
+    case data = 65
+    case noInput = 66
+    case relayUnreachable = 69
+    /// An error of annals itself.
+    case defect = 70
+    case cannotCreate = 73
+    case tryAgain = 75
+    case notPermitted = 77
+    case configuration = 78
+    /// Ended by Ctrl-C before the work was done.
+    case interrupted = 130
+    case terminated = 143
+
+    /// Where each kind of failure ends. One table, so that it can be read and tested as one.
+    init(_ code: AnnalsError.Code) {
+        self =
+            switch code {
+            case .usage: .usage
+            case .notADatabase, .newerFormat, .notTracked, .schemaRefused, .constraint, .tokenExpired, .tokenUnknown, .corruptBatch,
+                .diverged, .badFootprint, .notJoined, .alreadyJoined, .rowsDiffer, .relayWentBack, .expired, .waitingForMigration:
+                .data
+            case .fileNotFound, .spaceNotFound: .noInput
+            case .relayUnreachable, .notARelay: .relayUnreachable
+            case .defect: .defect
+            case .cannotCreate, .diskFull, .spaceExists: .cannotCreate
+            case .busy, .relayOverloaded: .tryAgain
+            case .readOnly, .notPermitted: .notPermitted
+            case .configuration: .configuration
+            case .cancelled: .interrupted
+            }
+    }
+}
+
+/// A command that did its work and found what a check must tell by its exit status. What it found is printed already.
+struct CheckFailed: Error {}

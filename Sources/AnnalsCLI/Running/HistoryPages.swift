@@ -1,0 +1,46 @@
+import AnnalsStore
+
+/// Prints a request's transactions page by page, so that a slow reader of the output keeps no other program from
+/// writing for long.
+struct HistoryPages: Sendable {
+    var store: Store
+    var request: HistoryRequest
+    var limit: Int?
+
+    private static let pageTransactions = 500
+    /// A page ends when this much text is ready.
+    private static let pageBytes = 1 << 20
+
+    private struct Page: Sendable {
+        var text = HistoryPrint.Buffer()
+        var count = 0
+        var last: HistoryToken?
+    }
+
+    /// Returns how many were printed.
+    func print(with print: HistoryPrint) async throws -> Int {
+        var left = limit ?? .max
+        var total = 0
+        var next = request
+        while left > 0, !print.console.isClosed {
+            let query = next.limit(min(left, Self.pageTransactions))
+            let page = try await store.read { db in
+                var page = Page()
+                let reader = try HistoryReader(db)
+                try reader.forEachTransaction(query) { transaction in
+                    try print.render(transaction, reader, query, into: &page.text)
+                    page.count += 1
+                    page.last = transaction.token
+                    return page.text.bytes < Self.pageBytes
+                }
+                return page
+            }
+            print.hand(page.text)
+            total += page.count
+            left -= page.count
+            guard let last = page.last else { break }
+            next = next.continuing(after: last)
+        }
+        return total
+    }
+}

@@ -1,0 +1,72 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+
+/// Syncs several stores so that those of one space have what the others sent.
+enum SyncRound {
+    struct Member: Sendable {
+        var path: String
+        var store: Store
+        var agent: SyncAgent
+    }
+
+    struct Outcome: Sendable {
+        var path: String
+        var result: Result<SyncAgent.Summary, AnnalsError>
+    }
+
+    /// One exchange each, and a second one where a later store sent something. A store that fails does not keep the
+    /// others from their exchange.
+    ///
+    /// - Throws: `CancellationError`.
+    static func run(_ members: [Member], _ direction: SyncDirection) async throws -> [Outcome] {
+        var outcomes: [Outcome] = []
+        var heads: [Lineage: Position] = [:]
+        for member in members {
+            let outcome = Outcome(path: member.path, result: try await exchange(member, direction))
+            if case .success(let summary) = outcome.result, let state = try await member.store.replicaState() {
+                heads[state.lineage] = max(heads[state.lineage] ?? .zero, summary.head)
+            }
+            outcomes.append(outcome)
+        }
+        guard direction != .pushOnly else { return outcomes }
+        for (index, member) in members.enumerated() {
+            guard case .success(let first) = outcomes[index].result, let state = try await member.store.replicaState(),
+                let head = heads[state.lineage], first.position < head
+            else { continue }
+            let second = try await exchange(member, direction)
+            outcomes[index].result = second.map { $0.following(first) }
+        }
+        return outcomes
+    }
+
+    private static func exchange(_ member: Member, _ direction: SyncDirection) async throws -> Result<SyncAgent.Summary, AnnalsError> {
+        do {
+            return .success(try await member.agent.sync(direction))
+        } catch let error as AnnalsError where error.code != .cancelled {
+            var named = error
+            if !named.message.contains(member.path) { named.message = "\(member.path): \(named.message)" }
+            return .failure(named)
+        }
+    }
+}
+
+extension SyncAgent.Summary {
+    /// What two exchanges moved together, with the state after this one.
+    fileprivate func following(_ first: Self) -> Self {
+        var sum = self
+        sum.pushed = Self.add(pushed, first.pushed)
+        sum.pulled = Self.add(pulled, first.pulled)
+        sum.conflicts += first.conflicts
+        sum.refusals += first.refusals
+        return sum
+    }
+
+    private static func add(_ one: Flow, _ other: Flow) -> Flow {
+        var sum = one
+        sum.transactions += other.transactions
+        sum.changes += other.changes
+        sum.bytes += other.bytes
+        return sum
+    }
+}

@@ -1,0 +1,25 @@
+import AnnalsCore
+import Foundation
+
+/// A folder that only its maker can read, to be removed on every way out.
+struct TemporaryFolder: Sendable {
+    let path: String
+
+    /// Throws `AnnalsError` with `.cannotCreate`.
+    init(_ name: String) throws {
+        let parent = FileManager.default.temporaryDirectory.path
+        path = "\(parent)/\(name)-\(ReplicaID.random().description.prefix(8))"
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw AnnalsError(.cannotCreate, "no folder can be made in \(parent)", hint: "Set TMPDIR to one that can be written")
+        }
+    }
+
+    func file(_ name: String) -> String { "\(path)/\(name)" }
+
+    func remove() {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+}

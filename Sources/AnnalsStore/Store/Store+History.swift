@@ -1,0 +1,102 @@
+public import AnnalsCore
+import Foundation
+import GRDB
+
+extension Store {
+    /// How the store stands, other programs' writes sealed first. Asks nobody outside.
+    public func status() async throws -> StoreStatus {
+        try await bringUpToDate()
+        return try await translated("status") { try await database.read { db in try StoreStatus(db) } }
+    }
+
+    /// Rows of tracked tables whose parent is missing, counted by table and parent. Looks at every row that refers to one.
+    public func foreignKeyViolations() async throws -> [(table: String, parent: String, count: Int)] {
+        try await translated("status") {
+            try await database.read { db in
+                try FileChecks(db: db).foreignKeys().map { (table: $0.key.table, parent: $0.key.parent, count: $0.count) }
+            }
+        }
+    }
+
+    /// The point at which history stands now, other programs' writes sealed first.
+    ///
+    /// - Throws: `AnnalsError` with code `notTracked`.
+    public func latestToken() async throws -> HistoryToken {
+        try await bringUpToDate()
+        return try await translated("history") { try await database.read { db in try HistoryBounds(db).latest } }
+    }
+
+    /// The token that a text names: one that was printed, a transaction's number, an ISO 8601 date, `start` or `latest`.
+    ///
+    /// - Throws: `AnnalsError` with code `usage`, `tokenUnknown`, `tokenExpired` or `notTracked`.
+    public func token(named text: String) async throws -> HistoryToken {
+        try await bringUpToDate()
+        return try await translated("history") { try await database.read { db in try HistoryBounds(db).resolve(text, db) } }
+    }
+
+    /// The digest of the tracked rows, and where the replica stood at that very moment.
+    public func standingDigest() async throws -> StandingDigest {
+        try await bringUpToDate()
+        return try await translated("digest") {
+            try await database.read { db in
+                guard try StoreSchema.exists(db) else { throw Self.notTracked }
+                let status = try StoreStatus(db)
+                return StandingDigest(rows: try StoreDigest.rows(db), position: status.replica?.position, outbox: status.outbox)
+            }
+        }
+    }
+
+    /// Writes the store as it was into a new file; see `Replay`.
+    ///
+    /// - Parameter progress: told how many of how many transactions are undone.
+    public func replay(
+        to token: HistoryToken, output path: String, force: Bool = false,
+        progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
+    ) async throws -> Replay.Outcome {
+        let configuration = configuration
+        return try await translated("replay") {
+            try await database.writeWithoutTransaction { db in
+                guard try StoreSchema.exists(db) else { throw Self.notTracked }
+                return try Replay.write(
+                    db, to: token, output: path, force: force, environment: ManagedStep(db, configuration).environment, progress: progress)
+            }
+        }
+    }
+
+    /// Looks for everything that can be off; see `Verification`.
+    public func verify() async throws -> [Finding] {
+        let configuration = configuration
+        return try await translated("verify") {
+            try await database.writeWithoutTransaction { db in
+                try Verification.run(db, environment: ManagedStep(db, configuration).environment)
+            }
+        }
+    }
+
+    /// Copies the whole file as of one moment, history included, whoever writes meanwhile.
+    public func copy(to path: String) async throws {
+        try await translated("copy") {
+            let target = try DatabaseQueue(path: path)
+            defer { try? target.close() }
+            try database.backup(to: target)
+        }
+    }
+
+    /// Seals what other programs wrote; a replica's goes into the outbox as well.
+    private func bringUpToDate() async throws {
+        if try await replicaState() == nil { try await seal() } else { _ = try await prepareOutbox() }
+    }
+
+    private static var notTracked: AnnalsError {
+        AnnalsError(.notTracked, "the database has no history", hint: "Run annals track first")
+    }
+}
+
+/// A digest of rows together with the place in the space that they belong to.
+public struct StandingDigest: Hashable, Sendable {
+    public var rows: Digest
+    /// nil when the store is not joined.
+    public var position: Position?
+    /// Local transactions that are in the rows but not in the log.
+    public var outbox: Int
+}
