@@ -137,7 +137,7 @@ public final class HistoryReader {
         let wanted = try ids(of: request)
         let columns = Set(request.columnNames.map(\.foldedIdentifier))
         for section in try changes.sections(of: transaction.number) where wanted?.contains(section.layout) ?? true {
-            let layout = try changes.layout(section.layout).layout
+            let layout = try changes.presentLayout(section.layout)
             try changes.forEachRow(in: section) { row in
                 let change = HistoryChange(row, layout: layout)
                 if !columns.isEmpty {

@@ -121,6 +121,17 @@ final class NetChanges {
         return sections.map { (place($0), $0) }.sorted { ($0.0, $0.1.layout) < ($1.0, $1.1.layout) }.map(\.1)
     }
 
+    /// The layout of a section's rows, with the names that its table and columns have now.
+    func presentLayout(_ id: Int64) throws -> TableLayout {
+        var layout = try layout(id).layout
+        guard let translation = try translation(id) else { return layout }
+        layout.name = translation.entry.definition.name
+        for place in layout.columns.indices {
+            if let now = translation.place(place) { layout.columns[place] = translation.entry.definition.columns[now].name }
+        }
+        return layout
+    }
+
     /// The table and column list that a section is about.
     func layout(_ id: Int64) throws -> TrackedTable {
         guard let layout = layouts[id] else { throw MergeError.unknownLayout(Int(id)) }
@@ -145,7 +156,7 @@ final class NetChanges {
         let source = try source(section.layout)
         let count = section.last - section.first + 1
         if count == 1 {
-            try source.forEach(section) { try pass($0, visit) }
+            try source.forEach(section) { try pass($0, source.rule, visit) }
         } else if count <= foldedAtOnce {
             var folder = NetChangeFolder(source.rule)
             try source.forEach(section) { folder.add($0) }
@@ -157,23 +168,26 @@ final class NetChanges {
 
     private func forEachRowOfMany(_ source: RawChangeScan, _ section: Section, _ visit: (NetChange) throws -> Void) throws {
         let repeated = try RepeatedRows(source, section)
-        let parts = max(1, (repeated.changes + foldedInMemory - 1) / foldedInMemory)
+        let parts = max(0, repeated.changes - 1) / foldedInMemory + 1
         for part in 0..<parts {
             var folder = NetChangeFolder(source.rule)
             let isWanted: (RowHashes) -> Bool = { row in
                 repeated.contains(row) ? repeated.part(of: row, parts) == part : part == 0
             }
             try source.forEach(section, where: isWanted) { change, row in
-                if repeated.contains(row) { folder.add(change) } else { try pass(change, visit) }
+                if repeated.contains(row) { folder.add(change) } else { try pass(change, source.rule, visit) }
             }
             try finish(&folder, visit)
         }
     }
 
     /// A row's only change is its net change.
-    private func pass(_ change: RawChange, _ visit: (NetChange) throws -> Void) throws {
+    private func pass(_ change: RawChange, _ rule: IdentityRule, _ visit: (NetChange) throws -> Void) throws {
         guard change.old != change.new else { return }
-        try visit(NetChange(old: change.old, new: change.new, oldRowid: change.oldRowid, newRowid: change.newRowid))
+        try visit(
+            NetChange(
+                old: change.old, new: change.new, oldRowid: change.old.flatMap { rule.isKeyless($0) ? change.oldRowid : nil },
+                newRowid: change.new.flatMap { rule.isKeyless($0) ? change.newRowid : nil }))
     }
 
     private func finish(_ folder: inout NetChangeFolder, _ visit: (NetChange) throws -> Void) throws {
@@ -185,5 +199,12 @@ final class NetChanges {
         let source = try RawChangeScan(db, self.layout(layout))
         sources[layout] = source
         return source
+    }
+}
+
+extension IdentityRule {
+    /// Whether the key holds NULL, so that only the rowid tells the row.
+    func isKeyless(_ row: [Value]) -> Bool {
+        key.contains { row[$0].isNull }
     }
 }
