@@ -62,7 +62,7 @@ let package = Package(
             name: "AnnalsStore",
             dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging],
             swiftSettings: settings),
-        .target(name: "AnnalsHTTP", dependencies: ["CCurl", logging], swiftSettings: settings),
+        .target(name: "AnnalsHTTP", dependencies: ["CCurl"], swiftSettings: settings),
         .target(
             name: "AnnalsSync", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", logging], swiftSettings: settings),
         .target(name: "Annals", dependencies: ["AnnalsCore", "AnnalsStore", "AnnalsSync"], swiftSettings: settings),
@@ -81,10 +81,19 @@ let package = Package(
         // The command line and the test kit.
         .executableTarget(
             name: "AnnalsCLI", dependencies: ["Annals", "Relay", "RelayLog", argumentParser, lifecycle, logging], swiftSettings: settings),
-        .target(name: "AnnalsTesting", dependencies: ["Annals", "RelayLog"], swiftSettings: settings),
+        .target(
+            name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
+            swiftSettings: settings),
 
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
-        .testTarget(name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], swiftSettings: settings),
+        .testTarget(
+            name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["Fixtures", "decode_batch.py"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "AnnalsSyncTests", dependencies: ["AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", grdb],
+            swiftSettings: settings),
+        .testTarget(
+            name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", grdb, sqlite], swiftSettings: settings),
         .target(
             name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", logging], path: "Tests/RelayTestSupport",
             swiftSettings: settings),

@@ -2,7 +2,7 @@
 ///
 /// Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012. A collision costs one needless rebase,
 /// so 64 bits are enough; the key keeps a relay from guessing values when the space has a key.
-public struct SipHash {
+public struct SipHash: Sendable {
     private var v0: UInt64
     private var v1: UInt64
     private var v2: UInt64
@@ -30,14 +30,27 @@ public struct SipHash {
     public mutating func update(_ word: UInt64) {
         if length & 7 == 0 {
             length += 8
-            compress(word.littleEndian)
+            compress(word)
         } else {
             for shift in stride(from: UInt64(0), to: 64, by: 8) { update(UInt8(truncatingIfNeeded: word >> shift)) }
         }
     }
 
     public mutating func update(_ bytes: UnsafeRawBufferPointer) {
-        for byte in bytes { update(byte) }
+        var offset = 0
+        while offset < bytes.count, length & 7 != 0 {
+            update(bytes[offset])
+            offset += 1
+        }
+        while bytes.count - offset >= 8 {
+            compress(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))
+            length += 8
+            offset += 8
+        }
+        while offset < bytes.count {
+            update(bytes[offset])
+            offset += 1
+        }
     }
 
     public mutating func update(_ bytes: some Sequence<UInt8>) {

@@ -52,6 +52,8 @@ public struct BodyReader: Sendable {
     private var stage = Stage.tables
     private var schema: SchemaEntry?
 
+    var sourceBytes: [UInt8] { reader.bytes }
+
     /// Reads the head. `range` is the body's place in `bytes`; without it all bytes are the body.
     public init(bytes: [UInt8], range: Range<Int>? = nil) throws(WireError) {
         var reader = ByteReader(bytes, range: range)

@@ -110,6 +110,8 @@ private struct Generation: Sendable {
         var allReads: Newest?
     }
 
+    static let maximumKinds = 16
+
     private var writes: [UInt64: Newest] = [:]
     private var reads: [UInt64: Newest] = [:]
     private var tables: [UInt64: Table] = [:]
@@ -123,8 +125,11 @@ private struct Generation: Sendable {
     mutating func record(_ footprint: Footprint, replica: ReplicaID, position: Position) {
         last = position
         all.note(position, replica)
-        kinds[Kind(rules: footprint.rules, keyID: footprint.keyID)].note(position, replica)
-        if footprint.everything { everything.note(position, replica) }
+        // A space has one kind, or a few while keys change; more would make each look-up long, so they meet everything.
+        let kind = Kind(rules: footprint.rules, keyID: footprint.keyID)
+        let isKnown = kinds[kind] != nil || kinds.count < Self.maximumKinds
+        if isKnown { kinds[kind].note(position, replica) }
+        if footprint.everything || !isKnown { everything.note(position, replica) }
         for group in footprint.groups {
             var table = tables[group.table] ?? Table()
             if group.writesWhole { table.wholeWrites.note(position, replica) }

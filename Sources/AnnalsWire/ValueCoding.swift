@@ -96,9 +96,9 @@ extension ByteReader {
         value(try readWireValue())
     }
 
-    /// Count, then the values.
+    /// Count, then the values: never more than a row can have.
     public mutating func readValues() throws(WireError) -> [Value] {
-        let count = try readCount()
+        let count = try readColumnCount()
         var values: [Value] = []
         for _ in 0..<count { values.append(try readValue()) }
         return values

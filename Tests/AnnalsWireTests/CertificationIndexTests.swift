@@ -86,6 +86,17 @@ import Testing
         #expect(index.conflict(of: Footprint(groups: [.init(table: 2, writes: [1])]), base: .zero, replica: Self.replicas[1]) == nil)
     }
 
+    @Test func `more kinds of footprints than a space can have meet everything`() {
+        var index = CertificationIndex(maximumHashes: 10_000)
+        for position in 1...100 {
+            let footprint = Footprint(keyID: UInt64(position), groups: [.init(table: 1, writes: [UInt64(position)])])
+            index.record(footprint, replica: Self.replicas[0], position: Position(Int64(position)))
+        }
+        #expect(index.conflict(of: Footprint(keyID: 1), base: .zero, replica: Self.replicas[1]) == Position(100))
+        #expect(index.conflict(of: Footprint(keyID: 100), base: .zero, replica: Self.replicas[1]) == Position(100))
+        #expect(index.conflict(of: Footprint(keyID: 100), base: .zero, replica: Self.replicas[0]) == nil)
+    }
+
     @Test func `own entries never count against their author`() {
         var index = CertificationIndex(maximumHashes: 100)
         let row = Footprint(groups: [.init(table: 1, writes: [7])])

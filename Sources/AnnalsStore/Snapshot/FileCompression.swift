@@ -1,4 +1,5 @@
 public import AnnalsCore
+public import AnnalsWire
 
 #if canImport(Glibc)
     internal import Glibc

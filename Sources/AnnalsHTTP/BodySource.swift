@@ -1,0 +1,71 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The body of a request while it is sent, piece by piece. Used by the client's thread only.
+final class BodySource {
+    private enum Origin {
+        case bytes([UInt8])
+        case file(FileHandle, start: Int64)
+    }
+
+    private let origin: Origin
+    let length: Int64
+    /// Where the next piece begins; everything before it has been handed over.
+    private(set) var offset: Int64 = 0
+
+    /// Opens what has to be opened; nil for a request without a body.
+    init?(_ body: HTTPRequest.Body) throws(HTTPError) {
+        switch body {
+        case .none:
+            return nil
+        case .bytes(let bytes):
+            origin = .bytes(bytes)
+            length = Int64(bytes.count)
+        case .file(let path, let range):
+            let file = try FileHandle(opening: path, O_RDONLY, "cannot open the file to send")
+            guard let size = try file.size() else { throw HTTPError(.localFile, "what is to be sent is not a regular file") }
+            let range = range ?? 0..<size
+            guard range.lowerBound >= 0, range.upperBound <= size else {
+                throw HTTPError(.localFile, "the file to send is shorter than the range to send")
+            }
+            origin = .file(file, start: range.lowerBound)
+            length = range.upperBound - range.lowerBound
+        }
+    }
+
+    /// The whole body, if it is small enough to be sent together with the head.
+    var inlineBytes: [UInt8]? {
+        guard case .bytes(let bytes) = origin, bytes.count <= HTTPLimits.inlineBody else { return nil }
+        return bytes
+    }
+
+    /// Copies the next piece; 0 at the end.
+    func read(into buffer: UnsafeMutableRawBufferPointer) throws(HTTPError) -> Int {
+        let count = Int(min(Int64(buffer.count), length - offset))
+        guard count > 0 else { return 0 }
+        let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+        switch origin {
+        case .bytes(let bytes):
+            bytes.withUnsafeBytes { piece.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)..<Int(offset) + count])) }
+            offset += Int64(count)
+            return count
+        case .file(let file, let start):
+            let read = try file.read(into: piece, at: start + offset)
+            guard read > 0 else { throw HTTPError(.localFile, "the file became shorter while it was sent") }
+            offset += Int64(read)
+            return read
+        }
+    }
+
+    /// Goes back, when libcurl sends the request again over a new connection. False if there is no such place.
+    func seek(to offset: Int64) -> Bool {
+        guard (0...length).contains(offset) else { return false }
+        self.offset = offset
+        return true
+    }
+}

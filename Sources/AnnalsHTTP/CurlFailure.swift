@@ -1,0 +1,37 @@
+import CCurl
+
+extension HTTPError {
+    /// Puts libcurl's result into our terms. Its own messages are used for TLS only: elsewhere they may repeat
+    /// a proxy's address with its password, or what a server sent.
+    init(_ code: CURLcode, target: RequestTarget, systemError: Int32, tlsMessage: String, wasSent: Bool) {
+        let (kind, text) = Self.meaning(code)
+        var message = "\(text) \(target.name)"
+        if kind == .tls, !tlsMessage.isEmpty {
+            message += ": \(tlsMessage)"
+        } else if systemError != 0, kind == .cannotConnect || kind == .sendFailed || kind == .receiveFailed {
+            message += ": \(systemMessage(systemError))"
+        }
+        self.init(kind, message, wasSent: wasSent)
+    }
+
+    private static func meaning(_ code: CURLcode) -> (Kind, String) {
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST: (.cannotResolve, "no address is known for the host of")
+        case CURLE_COULDNT_RESOLVE_PROXY: (.cannotResolve, "no usable address is known for the proxy to")
+        case CURLE_COULDNT_CONNECT: (.cannotConnect, "cannot connect to")
+        // A request's own timeout is ours to notice, so this is the connect timeout.
+        case CURLE_OPERATION_TIMEDOUT: (.cannotConnect, "no connection in time to")
+        case CURLE_SSL_CACERT_BADFILE: (.tls, "the file of trusted certificates cannot be used to check")
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS: (.tls, "no trust in the certificate of")
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_NOTFOUND,
+            CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CRL_BADFILE, CURLE_USE_SSL_FAILED:
+            (.tls, "no secure connection to")
+        case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: (.badURL, "not an http or https address:")
+        case CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND: (.sendFailed, "the connection broke while the request was sent to")
+        case CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
+            (.receiveFailed, "the connection broke before the answer was whole, from")
+        case CURLE_OUT_OF_MEMORY: (.receiveFailed, "not enough memory for a request to")
+        default: (.protocolError, "no proper HTTP came (\(String(cString: curl_easy_strerror(code)))) from")
+        }
+    }
+}

@@ -1,0 +1,151 @@
+import CCurl
+
+/// One of libcurl's handles for a single transfer at a time, used again for the next. Used by the client's
+/// thread only.
+final class EasyHandle {
+    let pointer: UnsafeMutableRawPointer
+    private var headers: UnsafeMutablePointer<curl_slist>?
+    private let message: UnsafeMutablePointer<CChar>
+
+    init() throws(HTTPError) {
+        guard let pointer = curl_easy_init() else { throw HTTPError(.sendFailed, "not enough memory for a request") }
+        self.pointer = pointer
+        message = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    }
+
+    deinit {
+        curl_easy_cleanup(pointer)
+        curl_slist_free_all(headers)
+        message.deallocate()
+    }
+
+    /// Forgets the last transfer; connections and names stay known, since they belong to the multi handle.
+    func reset() {
+        curl_easy_reset(pointer)
+        curl_slist_free_all(headers)
+        headers = nil
+        message.pointee = 0
+    }
+
+    /// Sets everything a transfer needs. `context` comes back in every callback.
+    func prepare(
+        _ request: HTTPRequest, to target: RequestTarget, body: BodySource?, configuration: HTTPClient.Configuration,
+        callbacks: TransferCallbacks, context: UnsafeMutableRawPointer
+    ) throws(HTTPError) {
+        try setConnection(target, configuration)
+        try setCallbacks(callbacks, context)
+        try setMethod(request.method, body)
+        try setHeaders(request, body)
+    }
+
+    func systemError() -> Int32 {
+        var number = 0
+        annals_curl_get_long(pointer, CURLINFO_OS_ERRNO, &number)
+        return Int32(truncatingIfNeeded: number)
+    }
+
+    func tlsMessage() -> String { String(cString: message) }
+
+    private func setConnection(_ target: RequestTarget, _ configuration: HTTPClient.Configuration) throws(HTTPError) {
+        try set(CURLOPT_URL, target.url)
+        try require(annals_curl_allow_only_http(pointer))
+        try set(CURLOPT_FOLLOWLOCATION, 0)
+        // One transfer a connection: a paused one then holds up no other, and is slowed down by TCP alone.
+        try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+        try set(CURLOPT_HTTP09_ALLOWED, 0)
+        // Signals are the process's own; the client's thread blocks SIGPIPE itself.
+        try set(CURLOPT_NOSIGNAL, 1)
+        try set(CURLOPT_TCP_KEEPALIVE, 1)
+        try set(CURLOPT_CONNECTTIMEOUT_MS, configuration.connectTimeout.wholeMilliseconds)
+        try set(CURLOPT_BUFFERSIZE, HTTPLimits.receiveBuffer)
+        try set(CURLOPT_UPLOAD_BUFFERSIZE, HTTPLimits.sendBuffer)
+        try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        try set(CURLOPT_USERAGENT, configuration.userAgent)
+        // Otherwise cancelling a request whose name is being looked up would hold up all others until the
+        // system's resolver gives up.
+        try require(annals_curl_abandon_lookups(pointer))
+        if target.isLoopback { try set(CURLOPT_NOPROXY, "*") }
+        if let caFile = configuration.caFile { try set(CURLOPT_CAINFO, caFile) }
+        try require(annals_curl_set_pointer(pointer, CURLOPT_ERRORBUFFER, message))
+    }
+
+    private func setCallbacks(_ callbacks: TransferCallbacks, _ context: UnsafeMutableRawPointer) throws(HTTPError) {
+        try require(annals_curl_set_pointer(pointer, CURLOPT_PRIVATE, context))
+        try require(annals_curl_set_prerequest_function(pointer, callbacks.prerequest))
+        try require(annals_curl_set_pointer(pointer, CURLOPT_PREREQDATA, context))
+        try require(annals_curl_set_data_function(pointer, CURLOPT_HEADERFUNCTION, callbacks.header))
+        try require(annals_curl_set_pointer(pointer, CURLOPT_HEADERDATA, context))
+        try require(annals_curl_set_data_function(pointer, CURLOPT_WRITEFUNCTION, callbacks.body))
+        try require(annals_curl_set_pointer(pointer, CURLOPT_WRITEDATA, context))
+        try require(annals_curl_set_data_function(pointer, CURLOPT_READFUNCTION, callbacks.upload))
+        try require(annals_curl_set_pointer(pointer, CURLOPT_READDATA, context))
+        try require(annals_curl_set_seek_function(pointer, callbacks.seek))
+        try require(annals_curl_set_pointer(pointer, CURLOPT_SEEKDATA, context))
+    }
+
+    private func setMethod(_ method: String, _ body: BodySource?) throws(HTTPError) {
+        if let bytes = body?.inlineBytes {
+            try set(CURLOPT_POST, 1)
+            try setOffset(CURLOPT_POSTFIELDSIZE_LARGE, Int64(bytes.count))
+            // An empty array may have no address, but libcurl needs one to know that there is a body.
+            let code = bytes.withUnsafeBytes { annals_curl_set_pointer(pointer, CURLOPT_COPYPOSTFIELDS, $0.baseAddress ?? UnsafeRawPointer(message)) }
+            try require(code)
+        } else if let body {
+            try set(CURLOPT_UPLOAD, 1)
+            try setOffset(CURLOPT_INFILESIZE_LARGE, body.length)
+        } else if method == "POST" || method == "PUT" || method == "PATCH" {
+            // These announce a length even without a body.
+            try set(CURLOPT_POST, 1)
+            try setOffset(CURLOPT_POSTFIELDSIZE_LARGE, 0)
+            try set(CURLOPT_POSTFIELDS, "")
+        } else if method == "HEAD" {
+            return try set(CURLOPT_NOBODY, 1)
+        }
+        if method != "GET" || body != nil { try set(CURLOPT_CUSTOMREQUEST, method) }
+    }
+
+    private func setHeaders(_ request: HTTPRequest, _ body: BodySource?) throws(HTTPError) {
+        for (name, value) in request.headers {
+            // libcurl's notation: "Name:" would remove a header, "Name;" sends it empty.
+            try addHeader(value.isEmpty ? "\(name);" : "\(name): \(value)")
+        }
+        // Nobody here waits a second for leave to send a body, and no body is a web form unless it is said so.
+        try addHeader("Expect:")
+        if !request.hasHeader("Content-Type") { try addHeader("Content-Type:") }
+        try require(annals_curl_set_pointer(pointer, CURLOPT_HTTPHEADER, headers))
+    }
+
+    private func addHeader(_ line: String) throws(HTTPError) {
+        guard let longer = curl_slist_append(headers, line) else { throw HTTPError(.sendFailed, "not enough memory for a request") }
+        headers = longer
+    }
+
+    private func set(_ option: CURLoption, _ value: Int) throws(HTTPError) {
+        try require(annals_curl_set_long(pointer, option, value))
+    }
+
+    private func setOffset(_ option: CURLoption, _ value: Int64) throws(HTTPError) {
+        try require(annals_curl_set_offset(pointer, option, curl_off_t(value)))
+    }
+
+    private func set(_ option: CURLoption, _ value: String) throws(HTTPError) {
+        try require(annals_curl_set_string(pointer, option, value))
+    }
+
+    private func require(_ code: CURLcode) throws(HTTPError) {
+        guard code == CURLE_OK else {
+            throw HTTPError(.sendFailed, "libcurl does not take the request: \(String(cString: curl_easy_strerror(code)))")
+        }
+    }
+}
+
+extension Duration {
+    /// Milliseconds, rounded up, so that waiting for them never ends too early; at least 0.
+    var wholeMilliseconds: Int {
+        let (seconds, attoseconds) = components
+        guard seconds >= 0, attoseconds >= 0 else { return 0 }
+        guard seconds < Int64(Int32.max) / 1000 else { return Int(Int32.max) }
+        return Int(seconds) * 1000 + Int((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+    }
+}

@@ -1,0 +1,79 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// What the system says of an `errno`, such as "No space left on device".
+func systemMessage(_ number: Int32) -> String {
+    String(cString: strerror(number))
+}
+
+/// An owned file descriptor, closed with its last reference.
+final class FileHandle: Sendable {
+    let descriptor: Int32
+    private let isOwned: Bool
+
+    /// Wraps a descriptor that stays the caller's.
+    init(borrowing descriptor: Int32) {
+        self.descriptor = descriptor
+        self.isOwned = false
+    }
+
+    init(opening path: String, _ flags: Int32, _ what: String) throws(HTTPError) {
+        descriptor = retryingInterrupted { open(path, flags | O_CLOEXEC, 0o666) }
+        isOwned = true
+        guard descriptor >= 0 else { throw Self.failure(what) }
+    }
+
+    deinit {
+        if isOwned, descriptor >= 0 { close(descriptor) }
+    }
+
+    /// Bytes in the file; nil when it is not a regular file.
+    func size() throws(HTTPError) -> Int64? {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw Self.failure("cannot look at the file") }
+        guard status.st_mode & S_IFMT == S_IFREG else { return nil }
+        return Int64(status.st_size)
+    }
+
+    /// Reads up to a buffer's size from an offset; 0 at the file's end.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(HTTPError) -> Int {
+        let count = retryingInterrupted { pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset)) }
+        guard count >= 0 else { throw Self.failure("cannot read the file to send") }
+        return count
+    }
+
+    /// Writes all the bytes at an offset.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(HTTPError) {
+        var done = 0
+        while done < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+            let count = retryingInterrupted { pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset) + off_t(done)) }
+            guard count >= 0 else { throw Self.failure("cannot write the downloaded file") }
+            done += count
+        }
+    }
+
+    /// Cuts the file to a length.
+    func truncate(to length: Int64) throws(HTTPError) {
+        guard retryingInterrupted({ ftruncate(descriptor, off_t(length)) }) == 0 else {
+            throw Self.failure("cannot write the downloaded file")
+        }
+    }
+
+    private static func failure(_ what: String) -> HTTPError {
+        let number = errno
+        return HTTPError(.localFile, "\(what): \(systemMessage(number))", systemError: number)
+    }
+}
+
+private func retryingInterrupted<Count: SignedInteger>(_ call: () -> Count) -> Count {
+    while true {
+        let result = call()
+        if result != -1 || errno != EINTR { return result }
+    }
+}

@@ -1,0 +1,89 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Writes the body of a successful answer to a file, piece by piece. Any other answer is no part of the file, so
+/// it is collected in memory, and the file is not even opened.
+///
+/// A download that goes on where an earlier one ended asks for a range. A server may give the range (206) or,
+/// having no ranges or another file by now, everything (200); then the file begins anew.
+final class FileSink: BodySink {
+    private let destination: HTTPFile
+    private let start: Int64
+    private let limit: Int64
+    private let promise: ResponsePromise
+    private var file: FileHandle?
+    private var offset: Int64 = 0
+    private var written: Int64 = 0
+    private var refusal = BoundedBytes(limit: HTTPLimits.refusalBody)
+
+    init(_ destination: HTTPFile, start: Int64, limit: Int64, _ promise: ResponsePromise) {
+        self.destination = destination
+        self.start = start
+        self.limit = limit
+        self.promise = promise
+    }
+
+    func begin(_ head: ResponseHead) throws(HTTPError) {
+        switch head.status {
+        case 200:
+            offset = 0
+        case 206:
+            guard let range = head.headers["content-range"], range.hasPrefix("bytes \(start)-") else {
+                throw HTTPError(.protocolError, "the server sent another range than was asked for")
+            }
+            offset = start
+        default:
+            return
+        }
+        if let announced = head.announcedLength, announced > limit { throw tooLarge }
+        let file = try open()
+        guard let size = try file.size() else { throw HTTPError(.localFile, "the download's file is not a regular file") }
+        guard size >= offset else {
+            throw HTTPError(.localFile, "the download's file is shorter than where the download should go on")
+        }
+        try file.truncate(to: offset)
+        self.file = file
+    }
+
+    func accept(_ piece: UnsafeRawBufferPointer) throws(HTTPError) -> Bool {
+        guard let file else {
+            try refusal.append(piece)
+            return true
+        }
+        guard Int64(piece.count) <= limit - written else { throw tooLarge }
+        try file.write(piece, at: offset + written)
+        written += Int64(piece.count)
+        return true
+    }
+
+    func finish(_ outcome: Result<ResponseHead, HTTPError>) {
+        let length = file == nil ? Int64(refusal.bytes.count) : written
+        file = nil
+        promise.fulfil(outcome.map { HTTPResponse(head: $0, body: refusal.bytes, bodyLength: length) })
+    }
+
+    private func open() throws(HTTPError) -> FileHandle {
+        switch destination {
+        case .descriptor(let descriptor): FileHandle(borrowing: descriptor)
+        case .path(let path): try FileHandle(opening: path, O_WRONLY | O_CREAT, "cannot open the file to download to")
+        }
+    }
+
+    private var tooLarge: HTTPError {
+        HTTPError(.tooLarge, "the answer is larger than \(limit) bytes")
+    }
+}
+
+/// A file to download to.
+public enum HTTPFile: Sendable, Hashable {
+    /// Created if it does not exist, once the server has accepted the request.
+    case path(String)
+    /// Open for writing, and staying the caller's, who closes it after the download has returned. Bytes are
+    /// written at their offsets, whatever the descriptor's own.
+    case descriptor(Int32)
+}

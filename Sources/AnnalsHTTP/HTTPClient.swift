@@ -1,0 +1,112 @@
+/// Talks HTTP over libcurl on a thread of its own, keeps connections for the next request, and moves bodies of
+/// any size in flat memory.
+///
+///     let client = try HTTPClient()
+///     let response = try await client.send(HTTPRequest(url: "http://127.0.0.1:8640/health/live"))
+///     print(response.status)
+///     await client.shutdown()
+///
+/// Redirects are not followed: a relay's address is what the user gave. Proxies come from the environment as
+/// with any program that uses libcurl (`https_proxy`, `no_proxy`, …), but never for this machine itself.
+///
+/// A request that went out over a kept connection, which the server closed at that very moment without an
+/// answer, is sent once more over a new one. So whatever is sent must do no harm twice.
+///
+/// Cancelling the task that waits for a request, or reads a stream, ends the transfer at once, in the middle of
+/// a body too. When the call has thrown, nothing of the request happens any more.
+public final class HTTPClient: Sendable {
+    public struct Configuration: Sendable {
+        /// A PEM file of certificates to trust instead of the system's.
+        public var caFile: String?
+        public var userAgent: String
+        /// How long name lookup, connecting and the TLS handshake may take together.
+        public var connectTimeout: Duration
+        /// Requests under way at once. A stream that stays open counts as long as it does.
+        public var activeTransfers: Int
+
+        public init(
+            caFile: String? = nil, userAgent: String = "annals", connectTimeout: Duration = HTTPLimits.connectTimeout,
+            activeTransfers: Int = HTTPLimits.activeTransfers
+        ) {
+            precondition(activeTransfers > 0, "a client must be allowed at least one transfer")
+            self.caFile = caFile
+            self.userAgent = userAgent
+            self.connectTimeout = connectTimeout
+            self.activeTransfers = activeTransfers
+        }
+    }
+
+    let loop: TransferLoop
+    private let thread: LoopThread
+
+    /// Starts the client's thread. Throws `closed` when the system has no thread or memory to give.
+    public init(_ configuration: Configuration = Configuration()) throws(HTTPError) {
+        let loop = try TransferLoop(configuration)
+        self.loop = loop
+        thread = try LoopThread { loop.run() }
+    }
+
+    deinit { loop.requestClose() }
+
+    /// Sends a request and returns the whole answer, whatever its status.
+    ///
+    /// - Parameters:
+    ///   - maximumBody: bytes of the answer's body; beyond them it throws `tooLarge`.
+    ///   - onSent: told how many bytes of the request's body have been sent. Called on the client's thread, so
+    ///     it must return quickly; never called after `send` has returned or thrown.
+    public func send(
+        _ request: HTTPRequest, maximumBody: Int = HTTPLimits.bufferedBody, onSent: (@Sendable (Int64) -> Void)? = nil
+    ) async throws(HTTPError) -> HTTPResponse {
+        let promise = ResponsePromise()
+        return try await perform(Transfer(request, sink: BufferSink(limit: maximumBody, promise), onSent: onSent), promise)
+    }
+
+    /// Sends a request and writes the body of a successful answer (200 or 206) to a file. Any other answer comes
+    /// back with its body in memory, and the file stays as it was.
+    ///
+    /// To go on with a download that broke off, give the number of bytes the file has already: the request then
+    /// asks for the rest, and the file begins anew if the server sends everything. Whether the bytes belong
+    /// together is the caller's to check, by `If-Range` or a digest.
+    ///
+    /// - Parameters:
+    ///   - offset: bytes of the file that stay; the others are cut off.
+    ///   - maximumLength: bytes to write; beyond them it throws `tooLarge`.
+    /// - Returns: the answer; its `bodyLength` is what was written now.
+    public func download(
+        _ request: HTTPRequest, to file: HTTPFile, startingAt offset: Int64 = 0, maximumLength: Int64 = HTTPLimits.downloadedFile
+    ) async throws(HTTPError) -> HTTPResponse {
+        precondition(offset >= 0, "a file has no bytes before its first")
+        var request = request
+        if offset > 0 { request.headers.append(("Range", "bytes=\(offset)-")) }
+        let promise = ResponsePromise()
+        let sink = FileSink(file, start: offset, limit: maximumLength, promise)
+        return try await perform(Transfer(request, sink: sink), promise)
+    }
+
+    /// Sends a request and returns as soon as the answer's head is there; the body is read from the stream.
+    public func stream(_ request: HTTPRequest) async throws(HTTPError) -> HTTPStream {
+        let promise = Promise<Result<ResponseHead, HTTPError>>()
+        let channel = BodyChannel(limit: HTTPLimits.streamBuffer)
+        let transfer = try Transfer(request, sink: StreamSink(head: promise, channel: channel))
+        let head = try await perform(transfer, promise)
+        let body = HTTPBody(lease: StreamLease(channel, transfer, loop, self))
+        return HTTPStream(status: head.status, headers: head.headers, body: body)
+    }
+
+    /// Ends all transfers with the error `closed`, closes all connections, and ends the client's thread. Later
+    /// requests fail with `closed`; later calls return at once.
+    public func shutdown() async {
+        await loop.close()
+        thread.join()
+    }
+
+    private func perform<Value>(_ transfer: Transfer, _ promise: Promise<Result<Value, HTTPError>>) async throws(HTTPError) -> Value {
+        loop.start(transfer)
+        let result = await withTaskCancellationHandler {
+            await promise.value
+        } onCancel: {
+            loop.cancel(transfer)
+        }
+        return try result.get()
+    }
+}

@@ -1,0 +1,89 @@
+/// An answer whose body is read as it comes.
+///
+///     let stream = try await client.stream(request)
+///     for try await bytes in stream.body { … }
+///
+/// The connection is paused while more than `HTTPLimits.streamBuffer` bytes wait to be read, so memory stays
+/// flat however fast the server is. The transfer ends when the body does, when the reading task is cancelled,
+/// with `cancel()`, or when the last copy of the stream is gone.
+public struct HTTPStream: Sendable {
+    public let status: Int
+    public let headers: HTTPHeaders
+    public let body: HTTPBody
+
+    /// The rest of the body in one piece: for an answer that turns out to be short, such as a refusal.
+    ///
+    /// Throws `tooLarge` beyond `limit` bytes, and ends the transfer then.
+    public func collect(limit: Int = HTTPLimits.refusalBody) async throws(HTTPError) -> [UInt8] {
+        var collected: [UInt8] = []
+        var iterator = body.makeAsyncIterator()
+        while let bytes = try await iterator.next() {
+            guard bytes.count <= limit - collected.count else {
+                cancel()
+                throw HTTPError(.tooLarge, "the answer is larger than \(limit) bytes", wasSent: true)
+            }
+            collected += bytes
+        }
+        return collected
+    }
+
+    /// Ends the transfer; a reader gets the error `cancelled`.
+    public func cancel() { body.lease.cancel() }
+}
+
+/// The pieces of a body, as large as they happen to arrive. Read by one task, once.
+public struct HTTPBody: AsyncSequence, Sendable {
+    public typealias Element = [UInt8]
+    public typealias Failure = HTTPError
+
+    let lease: StreamLease
+
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(lease: lease) }
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let lease: StreamLease
+
+        /// The next piece, never empty; nil at the end.
+        public mutating func next() async throws(HTTPError) -> [UInt8]? {
+            try await lease.next()
+        }
+
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(HTTPError) -> [UInt8]? {
+            try await lease.next()
+        }
+    }
+}
+
+/// Holds a streamed transfer, and the client under it, for as long as someone may read it.
+final class StreamLease: Sendable {
+    let channel: BodyChannel
+    private let transfer: Transfer
+    private let loop: TransferLoop
+    private let client: HTTPClient
+
+    init(_ channel: BodyChannel, _ transfer: Transfer, _ loop: TransferLoop, _ client: HTTPClient) {
+        self.channel = channel
+        self.transfer = transfer
+        self.loop = loop
+        self.client = client
+    }
+
+    deinit { cancel() }
+
+    func cancel() {
+        if !channel.isEnded { loop.cancel(transfer) }
+    }
+
+    func next() async throws(HTTPError) -> [UInt8]? {
+        let result: Result<[UInt8]?, HTTPError> = await withTaskCancellationHandler {
+            do throws(HTTPError) {
+                return .success(try await channel.next { loop.resume(transfer) })
+            } catch {
+                return .failure(error)
+            }
+        } onCancel: {
+            cancel()
+        }
+        return try result.get()
+    }
+}

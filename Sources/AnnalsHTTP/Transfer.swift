@@ -1,0 +1,149 @@
+import CCurl
+
+/// One request on its way, from its start to its end.
+///
+/// `@unchecked Sendable` because it is handed to the client's thread before anything in it changes, and from
+/// then on only that thread, which also makes all of libcurl's callbacks, touches it.
+final class Transfer: @unchecked Sendable {
+    let request: HTTPRequest
+    let target: RequestTarget
+    private let sink: any BodySink
+    private let onSent: (@Sendable (Int64) -> Void)?
+
+    private(set) var handle: EasyHandle?
+    private var schedule: Schedule?
+    private var source: BodySource?
+    private(set) var clock: TransferClock
+    private var parser = HeadParser()
+    private var head: ResponseHead?
+    /// What went wrong on our side inside a callback, which libcurl reports as a mere "aborted".
+    private var failure: HTTPError?
+    private var reported: Int64 = -1
+    private(set) var wasSent = false
+
+    init(_ request: HTTPRequest, sink: any BodySink, onSent: (@Sendable (Int64) -> Void)? = nil) throws(HTTPError) {
+        try request.validate()
+        self.request = request
+        self.target = try RequestTarget(url: request.url)
+        self.sink = sink
+        self.onSent = onSent
+        clock = TransferClock(start: .now, timeout: request.timeout, stallTimeout: request.stallTimeout)
+    }
+
+    /// Opens the body and prepares a handle; nothing is sent before the handle is added to libcurl's multi.
+    func start(on handle: EasyHandle, _ schedule: Schedule, _ configuration: HTTPClient.Configuration) throws(HTTPError) {
+        self.handle = handle
+        self.schedule = schedule
+        source = try BodySource(request.body)
+        try handle.prepare(
+            request, to: target, body: source, configuration: configuration, callbacks: .transfer,
+            context: Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    /// Lets a paused answer go on. False if libcurl could not, and the transfer has to end.
+    func resume(_ now: TransferClock.Instant) -> CURLcode {
+        guard let handle else { return CURLE_OK }
+        run(now)
+        return curl_easy_pause(handle.pointer, CURLPAUSE_CONT)
+    }
+
+    /// Ends with libcurl's result. Gives back the handle.
+    func finish(_ code: CURLcode) -> EasyHandle? {
+        if let failure { return fail(failure) }
+        guard code == CURLE_OK else {
+            return fail(
+                HTTPError(
+                    code, target: target, systemError: handle?.systemError() ?? 0, tlsMessage: handle?.tlsMessage() ?? "", wasSent: wasSent))
+        }
+        guard let head else { return fail(HTTPError(.protocolError, "no answer came from \(target.name)")) }
+        return finish(.success(head))
+    }
+
+    /// Ends with an error. Gives back the handle.
+    func fail(_ error: HTTPError) -> EasyHandle? {
+        var error = error
+        error.wasSent = wasSent
+        return finish(.failure(error))
+    }
+
+    func error(_ verdict: TransferClock.Verdict) -> HTTPError {
+        switch verdict {
+        case .timeout: HTTPError(.timeout, "the time for the request is over, to \(target.name)")
+        case .stalled: HTTPError(.stalled, "no byte moved for too long, to or from \(target.name)")
+        }
+    }
+
+    private func finish(_ outcome: Result<ResponseHead, HTTPError>) -> EasyHandle? {
+        defer { (handle, schedule, source) = (nil, nil, nil) }
+        sink.finish(outcome)
+        return handle
+    }
+
+    private func run(_ now: TransferClock.Instant) {
+        clock.run(now)
+        if let deadline = clock.deadline { schedule?.note(deadline) }
+    }
+
+    private func move() {
+        if let schedule { clock.move(schedule.now) }
+    }
+}
+
+/// What libcurl calls, on the client's thread.
+extension Transfer {
+    /// The connection stands and the request is about to be sent.
+    func willSend() {
+        wasSent = true
+        if let schedule { run(schedule.now) }
+    }
+
+    func acceptHeader(_ line: UnsafeRawBufferPointer) -> Bool {
+        move()
+        return caught(false) { () throws(HTTPError) in
+            guard let head = try parser.accept(line) else { return true }
+            self.head = head
+            report(sent: source?.offset)
+            try sink.begin(head)
+            return true
+        }
+    }
+
+    enum Acceptance { case taken, pause, abort }
+
+    func acceptBody(_ piece: UnsafeRawBufferPointer) -> Acceptance {
+        move()
+        return caught(.abort) { () throws(HTTPError) in
+            if try sink.accept(piece) { return .taken }
+            clock.pause()
+            return .pause
+        }
+    }
+
+    /// Bytes put into the buffer; nil to abort. libcurl asks for more once it has sent what it had, so that is
+    /// when what came before is reported.
+    func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        move()
+        guard let source else { return 0 }
+        report(sent: source.offset)
+        return caught(nil) { () throws(HTTPError) in try source.read(into: buffer) }
+    }
+
+    func seekBody(to offset: Int64) -> Bool {
+        source?.seek(to: offset) ?? false
+    }
+
+    private func report(sent: Int64?) {
+        guard let onSent, let sent, sent != reported else { return }
+        reported = sent
+        onSent(sent)
+    }
+
+    private func caught<Value>(_ otherwise: Value, _ body: () throws(HTTPError) -> Value) -> Value {
+        do throws(HTTPError) {
+            return try body()
+        } catch {
+            failure = failure ?? error
+            return otherwise
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import CCurl
+
+/// libcurl's callbacks as C functions. Each finds its transfer in the context pointer, which is valid because
+/// the loop holds a transfer for as long as its handle is added.
+struct TransferCallbacks {
+    typealias DataFunction = @convention(c) (UnsafeMutablePointer<CChar>?, Int, Int, UnsafeMutableRawPointer?) -> Int
+
+    let prerequest: curl_prereq_callback
+    let header: DataFunction
+    let body: DataFunction
+    let upload: DataFunction
+    let seek: curl_seek_callback
+
+    static let transfer = TransferCallbacks(
+        prerequest: { context, _, _, _, _ in
+            guard let transfer = Transfer.at(context) else { return CURL_PREREQFUNC_ABORT }
+            transfer.willSend()
+            return CURL_PREREQFUNC_OK
+        },
+        header: { bytes, size, count, context in
+            guard let transfer = Transfer.at(context) else { return failure }
+            return transfer.acceptHeader(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : failure
+        },
+        body: { bytes, size, count, context in
+            guard let transfer = Transfer.at(context) else { return failure }
+            switch transfer.acceptBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) {
+            case .taken: return size * count
+            case .pause: return Int(CURL_WRITEFUNC_PAUSE)
+            case .abort: return failure
+            }
+        },
+        upload: { bytes, size, count, context in
+            let buffer = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
+            return Transfer.at(context)?.readBody(into: buffer) ?? Int(CURL_READFUNC_ABORT)
+        },
+        seek: { context, offset, origin in
+            guard let transfer = Transfer.at(context), origin == 0 else { return CURL_SEEKFUNC_CANTSEEK }
+            return transfer.seekBody(to: Int64(offset)) ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
+        }
+    )
+}
+
+/// Any count other than the one offered makes libcurl end the transfer.
+private let failure = -1
+
+extension Transfer {
+    fileprivate static func at(_ context: UnsafeMutableRawPointer?) -> Transfer? {
+        context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+    }
+}

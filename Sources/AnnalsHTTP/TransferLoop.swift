@@ -1,0 +1,241 @@
+import CCurl
+import Synchronization
+
+/// The client's thread: drives libcurl's multi interface and everything that hangs on it.
+///
+/// Other threads only put commands in a mailbox and wake it. Each turn takes the commands, lets libcurl move
+/// what can be moved, ends what is done or overdue, and then sleeps in `curl_multi_poll` until a socket, a
+/// deadline or a command wakes it.
+///
+/// `@unchecked Sendable` because everything but the mailbox is used by that one thread only, and the multi
+/// handle by others only through `curl_multi_wakeup`, which libcurl allows, and only before it is freed.
+final class TransferLoop: @unchecked Sendable {
+    private enum Command {
+        case start(Transfer)
+        case cancel(Transfer)
+        case resume(Transfer)
+    }
+
+    private struct Mailbox {
+        var commands: [Command] = []
+        var isPolling = false
+        var isClosing = false
+        var hasEnded = false
+        var closers: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let mailbox = Mutex(Mailbox())
+    private let multi: UnsafeMutableRawPointer
+    private let configuration: HTTPClient.Configuration
+
+    private let schedule = Schedule()
+    private var active: [ObjectIdentifier: Transfer] = [:]
+    private var waiting: [Transfer] = []
+    private var spareHandles: [EasyHandle] = []
+
+    /// libcurl wants this once a process, before anything else.
+    private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+    init(_ configuration: HTTPClient.Configuration) throws(HTTPError) {
+        guard Self.isLibraryReady, let multi = curl_multi_init() else { throw HTTPError(.closed, "libcurl cannot start") }
+        annals_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, HTTPLimits.idleConnections)
+        self.multi = multi
+        self.configuration = configuration
+    }
+
+    deinit {
+        // Only when the thread could not be started; otherwise it holds the loop until it has ended.
+        if !mailbox.withLock(\.hasEnded) { curl_multi_cleanup(multi) }
+    }
+
+    // MARK: From any thread
+
+    func start(_ transfer: Transfer) {
+        // When the loop is closed it never sees the transfer, which is then still this thread's.
+        if !post(.start(transfer)) { _ = transfer.fail(Self.closed) }
+    }
+
+    /// Ends a transfer with `cancelled`, unless it has ended already.
+    func cancel(_ transfer: Transfer) {
+        _ = post(.cancel(transfer))
+    }
+
+    /// Lets a paused transfer go on, unless it has ended.
+    func resume(_ transfer: Transfer) {
+        _ = post(.resume(transfer))
+    }
+
+    /// Ends all transfers with `closed`, and then `run`; returns when that is done.
+    func close() async {
+        await withCheckedContinuation { closer in
+            let hasEnded = mailbox.withLock { box in
+                if !box.hasEnded { box.closers.append(closer) }
+                return box.hasEnded
+            }
+            if hasEnded { closer.resume() } else { requestClose() }
+        }
+    }
+
+    /// Like `close`, without waiting.
+    func requestClose() {
+        mailbox.withLock { box in
+            box.isClosing = true
+            wake(&box)
+        }
+    }
+
+    private func post(_ command: Command) -> Bool {
+        mailbox.withLock { box in
+            guard !box.isClosing else { return false }
+            box.commands.append(command)
+            wake(&box)
+            return true
+        }
+    }
+
+    private func wake(_ box: inout Mailbox) {
+        guard box.isPolling, !box.hasEnded else { return }
+        box.isPolling = false
+        curl_multi_wakeup(multi)
+    }
+
+    // MARK: The client's thread
+
+    /// Runs until closed. Called once, by the client's thread.
+    func run() {
+        while true {
+            let (commands, isClosing) = takeCommands()
+            schedule.turn()
+            commands.forEach(perform)
+            if isClosing { break }
+            startWaiting()
+            move()
+            endOverdue()
+            if hasRoom, !waiting.isEmpty { continue }
+            let mayPoll = mailbox.withLock { box in
+                box.isPolling = box.commands.isEmpty && !box.isClosing
+                return box.isPolling
+            }
+            if mayPoll { curl_multi_poll(multi, nil, 0, schedule.pollMilliseconds(), nil) }
+        }
+        end()
+    }
+
+    private func takeCommands() -> ([Command], isClosing: Bool) {
+        mailbox.withLock { box in
+            defer { (box.commands, box.isPolling) = ([], false) }
+            return (box.commands, box.isClosing)
+        }
+    }
+
+    private func perform(_ command: Command) {
+        switch command {
+        case .start(let transfer):
+            guard waiting.count < HTTPLimits.waitingTransfers else {
+                _ = transfer.fail(HTTPError(.overloaded, "too many requests wait for their turn"))
+                return
+            }
+            waiting.append(transfer)
+            if let deadline = transfer.clock.deadline { schedule.note(deadline) }
+        case .cancel(let transfer):
+            end(transfer) { $0.fail(HTTPError(.cancelled, "the request was cancelled")) }
+        case .resume(let transfer):
+            guard active[ObjectIdentifier(transfer)] != nil else { return }
+            let code = transfer.resume(schedule.now)
+            if code != CURLE_OK { end(transfer) { $0.finish(code) } }
+        }
+    }
+
+    private var hasRoom: Bool { active.count < configuration.activeTransfers }
+
+    private func startWaiting() {
+        guard hasRoom, !waiting.isEmpty else { return }
+        let room = min(configuration.activeTransfers - active.count, waiting.count)
+        let starting = waiting.prefix(room)
+        waiting.removeFirst(room)
+        for transfer in starting { begin(transfer) }
+    }
+
+    private func begin(_ transfer: Transfer) {
+        do throws(HTTPError) {
+            let handle = if let spare = spareHandles.popLast() { spare } else { try EasyHandle() }
+            try transfer.start(on: handle, schedule, configuration)
+            guard curl_multi_add_handle(multi, handle.pointer) == CURLM_OK else {
+                throw HTTPError(.sendFailed, "libcurl does not take the request")
+            }
+            active[ObjectIdentifier(transfer)] = transfer
+        } catch {
+            recycle(transfer.fail(error))
+        }
+    }
+
+    /// Lets libcurl do what can be done without waiting, and ends what that completed.
+    private func move() {
+        var running: Int32 = 0
+        let code = curl_multi_perform(multi, &running)
+        var remaining: Int32 = 0
+        while let message = curl_multi_info_read(multi, &remaining)?.pointee {
+            guard message.msg == CURLMSG_DONE, let transfer = transfer(of: message.easy_handle) else { continue }
+            end(transfer) { $0.finish(message.data.result) }
+        }
+        if code != CURLM_OK {
+            endAll(HTTPError(.receiveFailed, "libcurl failed: \(String(cString: curl_multi_strerror(code)))"))
+        }
+    }
+
+    private func transfer(of handle: UnsafeMutableRawPointer?) -> Transfer? {
+        guard let handle else { return nil }
+        var context: UnsafeMutableRawPointer?
+        annals_curl_get_pointer(handle, CURLINFO_PRIVATE, &context)
+        return context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private func endOverdue() {
+        guard schedule.isDue else { return }
+        schedule.forget()
+        for transfer in Array(active.values) + waiting {
+            if let verdict = transfer.clock.verdict(schedule.now) {
+                end(transfer) { $0.fail($0.error(verdict)) }
+            } else if let deadline = transfer.clock.deadline {
+                schedule.note(deadline)
+            }
+        }
+    }
+
+    /// Takes a transfer from libcurl, or from those that wait, before it learns how it ended: then no callback
+    /// can follow.
+    private func end(_ transfer: Transfer, _ finish: (Transfer) -> EasyHandle?) {
+        if active.removeValue(forKey: ObjectIdentifier(transfer)) != nil {
+            if let handle = transfer.handle { curl_multi_remove_handle(multi, handle.pointer) }
+        } else if let index = waiting.firstIndex(where: { $0 === transfer }) {
+            waiting.remove(at: index)
+        } else {
+            return
+        }
+        recycle(finish(transfer))
+    }
+
+    private func recycle(_ handle: EasyHandle?) {
+        guard let handle, spareHandles.count < HTTPLimits.idleConnections else { return }
+        handle.reset()
+        spareHandles.append(handle)
+    }
+
+    private func endAll(_ error: HTTPError) {
+        for transfer in Array(active.values) + waiting { end(transfer) { $0.fail(error) } }
+    }
+
+    private func end() {
+        endAll(Self.closed)
+        spareHandles = []
+        let closers = mailbox.withLock { box in
+            defer { box.closers = [] }
+            box.hasEnded = true
+            return box.closers
+        }
+        curl_multi_cleanup(multi)
+        for closer in closers { closer.resume() }
+    }
+
+    private static let closed = HTTPError(.closed, "the HTTP client was shut down")
+}

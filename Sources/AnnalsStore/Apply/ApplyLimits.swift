@@ -1,0 +1,9 @@
+/// Named bounds of applying and rebasing.
+enum ApplyLimits {
+    /// Prepared UPDATE statements kept per table, one per set of columns.
+    static let updateStatementsPerTable = 32
+    /// Parent keys remembered for the check before COMMIT; beyond this the whole child table is checked.
+    static let pendingReferences = 10_000
+    /// Rounds in which one outbox transaction may be laid on top; each adds a decision, so more is a defect.
+    static let decisionRounds = 100_000
+}

@@ -1,0 +1,267 @@
+import AnnalsCore
+import AnnalsMerge
+import AnnalsWire
+import GRDB
+
+/// Applies the body of one transaction to the rows, verbatim, forward or backward.
+///
+/// Every old value is compared with the stored one by storage class and bytes before anything is overwritten, and
+/// an inserted key must be free: otherwise rows and log have parted, and that is told, never papered over (law 3).
+///
+/// Two passes, because one transaction may swap unique values: first the rows of deletes, moves and updates of
+/// unique columns are taken out, then rows are written. Foreign keys are off and checked by the session at the end.
+struct EntryApplier {
+    enum Direction {
+        /// As the entry says.
+        case forward
+        /// Its inverse: how an outbox transaction is undone and how history is replayed back.
+        case backward
+    }
+
+    let session: MergeSession
+    let direction: Direction
+    /// Where the entry stands, for the error that names it; nil for work that is not in the log.
+    let position: Position?
+    /// Called for each change with the rows before and after, when the caller notes marks.
+    var observe: ((RowTable, _ old: [Value]?, _ new: [Value]?, RowMark?) -> Void)?
+
+    init(
+        session: MergeSession, direction: Direction, position: Position?,
+        observe: ((RowTable, [Value]?, [Value]?, RowMark?) -> Void)? = nil
+    ) {
+        self.session = session
+        self.direction = direction
+        self.position = position
+        self.observe = observe
+    }
+
+    /// Applies the body; `layouts` says what its table references mean. Returns how many changes there were.
+    @discardableResult
+    func apply(_ reader: BodyReader, layouts: [Int: TableLayout]) throws -> Int {
+        var displaced: [Displaced] = []
+        try pass(reader, layouts) { table, change, bytes in
+            if let row = try takeOut(table, change, bytes) { displaced.append(row) }
+        }
+        for row in displaced { try putBack(row) }
+        return try pass(reader, layouts) { table, change, bytes in try write(table, change, bytes) }
+    }
+
+    private typealias Visitor = (TableInUse, WireChange, UnsafeRawBufferPointer) throws -> Void
+
+    /// A table of the body with the author's columns mapped to the ones here.
+    private struct TableInUse {
+        let table: RowTable
+        let places: [Int]
+    }
+
+    /// A row that was taken out in the first pass and is put back in changed form.
+    private struct Displaced {
+        let table: RowTable
+        let old: [Value]
+        let new: [Value]
+        let mark: RowMark?
+    }
+
+    @discardableResult
+    private func pass(_ reader: BodyReader, _ layouts: [Int: TableLayout], _ visit: Visitor) throws -> Int {
+        var reader = reader
+        var change = WireChange()
+        var count = 0
+        while let reference = try reader.nextTable() {
+            guard let layout = layouts[reference] else { throw MergeError.unknownLayout(reference) }
+            let table = try session.table(named: layout.name)
+            let inUse = TableInUse(table: table, places: try session.places(of: layout, in: table))
+            try reader.bytes.withUnsafeBytes { bytes in
+                while try reader.nextChange(into: &change) {
+                    try check(change, inUse)
+                    try visit(inUse, change, bytes)
+                    count += 1
+                }
+            }
+        }
+        return count
+    }
+
+    /// The author's counts are not to be trusted: a short row or a column beyond the layout is a damaged entry.
+    private func check(_ change: WireChange, _ inUse: TableInUse) throws {
+        let columns = inUse.places.count
+        let isWhole =
+            switch change.kind {
+            case .insert: change.new.count == columns
+            case .delete: change.old.count == columns
+            case .update: change.key.count == inUse.table.definition.primaryKey.count && (change.columns.last ?? 0) < columns
+            }
+        guard isWhole else { throw WireError.badLength }
+    }
+
+    // MARK: First pass
+
+    private func takeOut(_ inUse: TableInUse, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws -> Displaced? {
+        let table = inUse.table
+        switch (change.kind, direction) {
+        case (.delete, .forward), (.insert, .backward):
+            let values = direction == .forward ? change.old : change.new
+            try deleteRow(inUse, values, bytes, change.mark)
+            return nil
+        case (.update, _):
+            let places = change.columns.map { inUse.places[$0] }
+            guard places.contains(where: table.uniquePlaces.contains) else { return nil }
+            let old = try stored(inUse, change, bytes)
+            var new = old
+            let target = direction == .forward ? change.new : change.old
+            for (place, value) in zip(places, target) { new[place] = bytes.value(value) }
+            try table.remove(table.key(of: old))
+            return Displaced(table: table, old: old, new: new, mark: change.mark)
+        default:
+            return nil
+        }
+    }
+
+    private func deleteRow(
+        _ inUse: TableInUse, _ values: [WireValue], _ bytes: UnsafeRawBufferPointer, _ mark: RowMark?
+    ) throws {
+        let table = inUse.table
+        let key = localKey(inUse, values)
+        guard let found = try table.find(key, in: bytes) else { throw missing(table, key.map(bytes.value)) }
+        for (index, place) in inUse.places.enumerated() where !found.column(place, equals: values[index], in: bytes) {
+            defer { found.reset() }
+            throw differs(table, place, key.map(bytes.value), stored: found.value(place), expected: bytes.value(values[index]))
+        }
+        if observe != nil || table.isReferenced {
+            let old = found.values(0..<table.columnCount)
+            observe?(table, old, nil, mark)
+            session.checks.noteGone(table, old)
+        }
+        try table.delete(found, key: key, in: bytes)
+    }
+
+    /// The full row that an update means, with the old values of its changed columns compared.
+    private func stored(_ inUse: TableInUse, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws -> [Value] {
+        let table = inUse.table
+        let key = currentKey(inUse, change)
+        guard let found = try table.find(key, in: bytes) else { throw missing(table, key.map(bytes.value)) }
+        defer { found.reset() }
+        try compare(inUse, change, found, bytes)
+        return found.values(0..<table.columnCount)
+    }
+
+    private func compare(
+        _ inUse: TableInUse, _ change: WireChange, _ found: PreparedStatement, _ bytes: UnsafeRawBufferPointer
+    ) throws {
+        let expected = direction == .forward ? change.old : change.new
+        for (index, column) in change.columns.enumerated() {
+            let place = inUse.places[column]
+            guard !found.column(place, equals: expected[index], in: bytes) else { continue }
+            let key = currentKey(inUse, change).map(bytes.value)
+            throw differs(inUse.table, place, key, stored: found.value(place), expected: bytes.value(expected[index]))
+        }
+    }
+
+    // MARK: Second pass
+
+    private func putBack(_ row: Displaced) throws {
+        do {
+            try row.table.restore(row.old, as: row.new)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+            throw taken(row.table, row.table.key(of: row.new), error)
+        }
+        observe?(row.table, row.old, row.new, row.mark)
+        try session.checks.noteChanged(row.table, old: row.old, new: row.new)
+    }
+
+    private func write(_ inUse: TableInUse, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws {
+        let table = inUse.table
+        switch (change.kind, direction) {
+        case (.insert, .forward), (.delete, .backward):
+            let values = direction == .forward ? change.new : change.old
+            do {
+                try table.insert(values, places: inUse.places, in: bytes)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+                throw taken(table, localKey(inUse, values).map(bytes.value), error)
+            }
+            if observe != nil || table.hasReferences || table.definition.rowidAlias != nil {
+                var row = [Value](repeating: .null, count: table.columnCount)
+                for (index, place) in inUse.places.enumerated() { row[place] = bytes.value(values[index]) }
+                observe?(table, nil, row, change.mark)
+                try session.checks.noteNew(table, row)
+                session.noteHighestKey(table, row)
+            }
+        case (.update, _):
+            let places = change.columns.map { inUse.places[$0] }
+            guard !places.contains(where: table.uniquePlaces.contains) else { return }
+            try updateInPlace(inUse, change, places, bytes)
+        default:
+            return
+        }
+    }
+
+    private func updateInPlace(
+        _ inUse: TableInUse, _ change: WireChange, _ places: [Int], _ bytes: UnsafeRawBufferPointer
+    ) throws {
+        let table = inUse.table
+        guard let found = try table.find(change.key, in: bytes) else { throw missing(table, change.key.map(bytes.value)) }
+        do {
+            try compare(inUse, change, found, bytes)
+        } catch {
+            found.reset()
+            throw error
+        }
+        let target = direction == .forward ? change.new : change.old
+        let touchesReferences = places.contains(where: table.referencePlaces.contains)
+        let old = observe != nil || touchesReferences ? found.values(0..<table.columnCount) : nil
+        try table.update(found, key: change.key, places: places, new: target, in: bytes)
+        guard let old else { return }
+        var new = old
+        for (place, value) in zip(places, target) { new[place] = bytes.value(value) }
+        observe?(table, old, new, change.mark)
+        try session.checks.noteChanged(table, old: old, new: new)
+    }
+
+    // MARK: Keys and errors
+
+    /// The key of a full row of the body, in this table's key order.
+    private func localKey(_ inUse: TableInUse, _ values: [WireValue]) -> [WireValue] {
+        inUse.table.definition.primaryKey.map { place in
+            inUse.places.firstIndex(of: place).map { values[$0] } ?? .null
+        }
+    }
+
+    /// The key under which an update's row is stored before this direction applies it.
+    private func currentKey(_ inUse: TableInUse, _ change: WireChange) -> [WireValue] {
+        guard direction == .backward else { return change.key }
+        var key = change.key
+        for (index, column) in change.columns.enumerated() {
+            if let place = inUse.table.definition.primaryKey.firstIndex(of: inUse.places[column]) { key[place] = change.new[index] }
+        }
+        return key
+    }
+
+    private func missing(_ table: RowTable, _ key: [Value]) -> MergeError {
+        .diverged(Divergence(table: table.definition.name, key: key, position: position, kind: .missingRow))
+    }
+
+    private func differs(_ table: RowTable, _ place: Int, _ key: [Value], stored: Value, expected: Value) -> MergeError {
+        let column = table.definition.columns[place].name
+        return .diverged(
+            Divergence(
+                table: table.definition.name, key: key, position: position,
+                kind: .otherValue(column: column, stored: stored, expected: expected)))
+    }
+
+    private func taken(_ table: RowTable, _ key: [Value], _ error: DatabaseError) -> MergeError {
+        .diverged(Divergence(table: table.definition.name, key: key, position: position, kind: .refused(error.message ?? "constraint")))
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// A value copied out of a body's bytes.
+    func value(_ value: WireValue) -> Value {
+        switch value {
+        case .null: .null
+        case .integer(let integer): .integer(integer)
+        case .real(let real): .real(real)
+        case .text(let range): .text(ByteString(UnsafeRawBufferPointer(rebasing: self[range])))
+        case .blob(let range): .blob(ByteString(UnsafeRawBufferPointer(rebasing: self[range])))
+        }
+    }
+}

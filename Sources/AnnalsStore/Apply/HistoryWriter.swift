@@ -1,0 +1,93 @@
+import AnnalsCore
+import AnnalsWire
+import GRDB
+
+/// Writes the raw changes of one table while its triggers are off: the same rows that they would have written.
+final class HistoryWriter {
+    /// The id of the newest raw change of this table.
+    var lastID: Int64
+
+    private let columnCount: Int
+    private let insertStatement: PreparedStatement
+    private let updateStatement: PreparedStatement
+    private let deleteStatement: PreparedStatement
+    /// The time of writing as a Julian day, for readers that look at raw changes; the transaction's own time counts.
+    private let now: Double
+
+    init(_ db: Database, layoutID: Int64, columnCount: Int) throws {
+        let table = StoreSchema.changesTable(layoutID)
+        let old = (0..<columnCount).map { "o\($0)" }
+        let new = (0..<columnCount).map { "n\($0)" }
+        func statement(_ operation: StoreSchema.Operation, _ columns: [String]) throws -> PreparedStatement {
+            let places = (0..<columns.count).map { "?\($0 + 3)" }
+            return try PreparedStatement(
+                db,
+                """
+                INSERT INTO main.\(table) (id, at, op, \(columns.joined(separator: ", ")))
+                VALUES (?1, ?2, \(operation.rawValue), \(places.joined(separator: ", ")))
+                """)
+        }
+        self.columnCount = columnCount
+        lastID = try Int64.fetchOne(db, sql: "SELECT max(id) FROM main.\(table)") ?? 0
+        now = try Double.fetchOne(db, sql: "SELECT julianday('now')") ?? 0
+        insertStatement = try statement(.insert, new)
+        updateStatement = try statement(.update, old + new)
+        deleteStatement = try statement(.delete, old)
+    }
+
+    // MARK: From values
+
+    func insert(_ row: [Value]) throws {
+        try run(insertStatement) { statement in
+            for (place, value) in row.enumerated() { statement.bind(place + 3, value) }
+        }
+    }
+
+    func delete(_ row: [Value]) throws {
+        try run(deleteStatement) { statement in
+            for (place, value) in row.enumerated() { statement.bind(place + 3, value) }
+        }
+    }
+
+    func update(_ old: [Value], to new: [Value]) throws {
+        try run(updateStatement) { statement in
+            for (place, value) in old.enumerated() { statement.bind(place + 3, value) }
+            for (place, value) in new.enumerated() { statement.bind(columnCount + place + 3, value) }
+        }
+    }
+
+    // MARK: From a body's bytes
+
+    /// `places` maps the values to this table's columns.
+    func insert(_ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer) throws {
+        try run(insertStatement) { statement in
+            for (index, place) in places.enumerated() { statement.bind(place + 3, values[index], in: bytes) }
+        }
+    }
+
+    /// The row on which `found` stands is deleted.
+    func delete(_ found: PreparedStatement) throws {
+        try run(deleteStatement) { statement in
+            for place in 0..<columnCount { statement.bind(place + 3, columnOf: found, place) }
+        }
+    }
+
+    /// The row on which `found` stands gets new values at some places.
+    func update(_ found: PreparedStatement, places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
+        try run(updateStatement) { statement in
+            for place in 0..<columnCount {
+                statement.bind(place + 3, columnOf: found, place)
+                statement.bind(columnCount + place + 3, columnOf: found, place)
+            }
+            for (index, place) in places.enumerated() { statement.bind(columnCount + place + 3, new[index], in: bytes) }
+        }
+    }
+
+    private func run(_ statement: PreparedStatement, _ bind: (PreparedStatement) -> Void) throws {
+        statement.bind(1, lastID + 1)
+        statement.bind(2, real: now)
+        bind(statement)
+        try statement.run()
+        lastID += 1
+    }
+}

@@ -1,0 +1,141 @@
+import AnnalsCore
+import AnnalsMerge
+import AnnalsWire
+import GRDB
+
+/// One stretch of merging inside one SQLite write transaction: the tables in use, the history it leaves, and the
+/// checks that come before COMMIT.
+///
+/// The connection's triggers and foreign keys are off while it lives (see `MergeConnection`).
+final class MergeSession {
+    let db: Database
+    private let registry: TrackedTables
+    private var tables: [String: RowTable] = [:]
+    private var probes: [String: PreparedStatement] = [:]
+    private(set) var highestKeys: [String: Int64] = [:]
+    private(set) lazy var checks = ReferenceChecks(session: self)
+
+    init(_ db: Database, registry: TrackedTables) {
+        self.db = db
+        self.registry = registry
+    }
+
+    // MARK: Tables
+
+    func table(named name: String) throws -> RowTable {
+        let folded = name.foldedIdentifier
+        if let table = tables[folded] { return table }
+        guard let entry = registry.table(named: name) else { throw MergeError.unknownTable(name) }
+        let table = try RowTable(db, layoutID: entry.id, definition: entry.definition, rules: entry.rules)
+        let children = registry.references(to: name)
+        table.isReferenced = !children.isEmpty
+        table.referencedPlaces = Set(children.flatMap { $0.reference.parentColumns.compactMap(entry.definition.place(of:)) })
+        tables[folded] = table
+        return table
+    }
+
+    /// Maps the columns of an author's layout to the places here.
+    func places(of layout: TableLayout, in table: RowTable) throws -> [Int] {
+        let places = try layout.columns.map { column in
+            guard let place = table.definition.place(of: column) else {
+                throw MergeError.unknownColumn(table: layout.name, column: column)
+            }
+            return place
+        }
+        return places
+    }
+
+    // MARK: History
+
+    /// Numbers that bound what each table logged since the mark was taken.
+    func historyMark() -> [Int64: Int64] {
+        Dictionary(uniqueKeysWithValues: tables.values.map { ($0.layoutID, $0.lastHistoryID) })
+    }
+
+    /// The spans logged since `mark`, per layout id.
+    func spans(since mark: [Int64: Int64]) -> [(layoutID: Int64, first: Int64, last: Int64)] {
+        tables.values.compactMap { table in
+            let before = mark[table.layoutID] ?? table.firstHistoryID
+            guard table.lastHistoryID > before else { return nil }
+            return (table.layoutID, before + 1, table.lastHistoryID)
+        }
+        .sorted { $0.layoutID < $1.layoutID }
+    }
+
+    /// After a savepoint was rolled back: what was logged since is gone.
+    func rewindHistory(to mark: [Int64: Int64]) {
+        for table in tables.values { table.rewindHistory(to: mark[table.layoutID] ?? table.firstHistoryID) }
+    }
+
+    /// Places of tables in an order in which parents come before their children, where there is one.
+    var tableOrder: [String: Int] { registry.order }
+
+    // MARK: Highest integer keys
+
+    func noteHighestKey(_ table: RowTable, _ row: [Value]) {
+        guard let place = table.definition.rowidAlias, let key = row[place].integer else { return }
+        highestKeys[table.name] = max(highestKeys[table.name] ?? .min, key)
+    }
+
+    // MARK: References
+
+    func parentExists(_ table: RowTable, _ key: ParentReference, _ row: [Value]) throws -> Bool {
+        if key.places.contains(where: { row[$0].isNull }) { return true }
+        let conditions = key.parentColumns.enumerated().map { "\(SQL.quote($1)) = ?\($0 + 1)" }.joined(separator: " AND ")
+        let statement = try probe("SELECT 1 FROM \(SQL.quote(key.parentTable)) WHERE \(conditions)")
+        for (index, place) in key.places.enumerated() { statement.bind(index + 1, row[place]) }
+        defer { statement.reset() }
+        return try statement.step()
+    }
+
+    /// Tables with a foreign key to `parent`, by its number in them.
+    func children(of parent: String) -> [(table: RowTable, foreignKey: Int)] {
+        registry.references(to: parent).compactMap { child in
+            (try? table(named: child.table)).map { ($0, child.number) }
+        }
+    }
+
+    /// Keys of rows that reference the tuple which `parentRow` had, if no other row has it now.
+    func orphans(_ child: RowTable, _ key: ParentReference, of parentRow: [Value], in parent: String) throws -> [[Value]] {
+        let parentTable = try table(named: parent)
+        let tuple = key.parentColumns.map { column in parentTable.definition.place(of: column).map { parentRow[$0] } ?? .null }
+        if tuple.contains(where: \.isNull) { return [] }
+        let childColumns = key.places.map { SQL.quote(child.definition.columns[$0].name) }
+        let conditions = childColumns.enumerated().map { "c.\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
+        let statement = try probe(orphanQuery(child, key, where: conditions))
+        for (index, value) in tuple.enumerated() { statement.bind(index + 1, value) }
+        return try keys(statement, count: child.definition.primaryKey.count)
+    }
+
+    /// Keys of all rows of a child table whose reference has no parent.
+    func orphans(_ child: RowTable, _ key: ParentReference) throws -> [[Value]] {
+        let present = key.places.map { "c.\(SQL.quote(child.definition.columns[$0].name)) IS NOT NULL" }.joined(separator: " AND ")
+        return try keys(probe(orphanQuery(child, key, where: present)), count: child.definition.primaryKey.count)
+    }
+
+    private func orphanQuery(_ child: RowTable, _ key: ParentReference, where condition: String) -> String {
+        let keyColumns = child.definition.primaryKey.map { "c.\(SQL.quote(child.definition.columns[$0].name))" }
+        let match = zip(key.places, key.parentColumns).map { place, column in
+            "p.\(SQL.quote(column)) = c.\(SQL.quote(child.definition.columns[place].name))"
+        }
+        return """
+            SELECT \(keyColumns.joined(separator: ", ")) FROM \(SQL.quote(child.name)) AS c
+            WHERE \(condition)
+              AND NOT EXISTS (SELECT 1 FROM \(SQL.quote(key.parentTable)) AS p WHERE \(match.joined(separator: " AND ")))
+            """
+    }
+
+    private func keys(_ statement: PreparedStatement, count: Int) throws -> [[Value]] {
+        var keys: [[Value]] = []
+        defer { statement.reset() }
+        while try statement.step() { keys.append(statement.values(0..<count)) }
+        return keys
+    }
+
+    private func probe(_ sql: String) throws -> PreparedStatement {
+        if let statement = probes[sql] { return statement }
+        let statement = try PreparedStatement(db, sql)
+        probes[sql] = statement
+        return statement
+    }
+}

@@ -1,0 +1,101 @@
+import AnnalsMerge
+
+/// A foreign key as merging needs it: its columns by place, and the parent it names.
+///
+/// A key over a generated column, or to a table that does not exist, is nothing that merging could act upon.
+struct ParentReference {
+    var places: [Int]
+    var parentTable: String
+    var parentColumns: [String]
+    var onDelete: TableDefinition.ForeignKeyAction
+    var onUpdate: TableDefinition.ForeignKeyAction
+
+    init?(_ key: TableDefinition.ForeignKey) {
+        let places = key.places.compactMap { $0 }
+        guard key.parentExists, places.count == key.places.count, places.count == key.parentColumns.count else { return nil }
+        self.places = places
+        parentTable = key.parentTable
+        parentColumns = key.parentColumns
+        onDelete = key.onDelete
+        onUpdate = key.onUpdate
+    }
+}
+
+extension TableDefinition {
+    var references: [ParentReference] { foreignKeys.compactMap(ParentReference.init) }
+
+    /// What a footprint must know of this table; `parent` gives the definition of a table by name.
+    ///
+    /// The columns of an index stand in the order of their names, so that the same UNIQUE hashes alike on two replicas
+    /// that declare its columns in another order.
+    func footprintRules(parent: (String) -> TableDefinition?) -> FootprintRules {
+        let key = footprintIndex(primaryKey.enumerated().map { ($1, primaryKeyCollations[$0]) }, isCoarse: false)
+        let uniques = uniqueIndexes.map { index -> FootprintRules.Index in
+            guard !index.isCoarse, let places = index.places else { return coarseIndex(index) }
+            return footprintIndex(Array(zip(places, index.columns.map(\.collation))), isCoarse: false)
+        }
+        let references = references.compactMap { reference -> FootprintRules.Reference? in
+            guard let parent = parent(reference.parentTable) else { return nil }
+            return parent.footprintReference(reference)
+        }
+        return FootprintRules(table: name.foldedIdentifier, key: key, uniques: uniques, references: references)
+    }
+
+    private func footprintIndex(_ parts: [(place: Int, collation: String)], isCoarse: Bool) -> FootprintRules.Index {
+        let sorted = parts.sorted { columns[$0.place].name.foldedIdentifier < columns[$1.place].name.foldedIdentifier }
+        return FootprintRules.Index(
+            places: sorted.map(\.place), columns: sorted.map { footprintColumn($0.place, collation: $0.collation) }, isCoarse: isCoarse)
+    }
+
+    private func coarseIndex(_ index: UniqueIndex) -> FootprintRules.Index {
+        let names = index.columns.map { $0.name?.foldedIdentifier ?? "" }.sorted()
+        let isWholeRow = index.isPartial || index.places == nil
+        return FootprintRules.Index(
+            places: [], columns: names.map { FootprintRules.Column(name: $0, affinity: .blob) }, isCoarse: true,
+            coarseColumns: isWholeRow ? nil : index.places)
+    }
+
+    /// A child's reference to this table.
+    private func footprintReference(_ reference: ParentReference) -> FootprintRules.Reference? {
+        let places = reference.parentColumns.compactMap(place(of:))
+        guard places.count == reference.parentColumns.count else { return nil }
+        let collations = indexCollations(of: places)
+        let order = places.indices.sorted {
+            columns[places[$0]].name.foldedIdentifier < columns[places[$1]].name.foldedIdentifier
+        }
+        return FootprintRules.Reference(
+            places: order.map { reference.places[$0] }, parentTable: name.foldedIdentifier,
+            parentColumns: order.map { footprintColumn(places[$0], collation: collations?[places[$0]] ?? "BINARY") },
+            isCoarse: collations == nil)
+    }
+
+    /// The collations of the unique index over exactly these places; nil when it is coarse or there is none.
+    private func indexCollations(of places: [Int]) -> [Int: String]? {
+        if Set(places) == Set(primaryKey) {
+            return Dictionary(uniqueKeysWithValues: zip(primaryKey, primaryKeyCollations))
+        }
+        for index in uniqueIndexes where !index.isCoarse {
+            guard let own = index.places, Set(own) == Set(places) else { continue }
+            return Dictionary(zip(own, index.columns.map(\.collation)), uniquingKeysWith: { first, _ in first })
+        }
+        return nil
+    }
+
+    private func footprintColumn(_ place: Int, collation: String) -> FootprintRules.Column {
+        let affinity: FootprintRules.Affinity =
+            switch columns[place].affinity {
+            case .integer: .integer
+            case .text: .text
+            case .real: .real
+            case .numeric: .numeric
+            case .blob, .any: .blob
+            }
+        let collation: FootprintRules.Collation =
+            switch collation.uppercased() {
+            case "NOCASE": .noCase
+            case "RTRIM": .rTrim
+            default: .binary
+            }
+        return FootprintRules.Column(name: columns[place].name.foldedIdentifier, affinity: affinity, collation: collation)
+    }
+}

@@ -1,0 +1,172 @@
+import AnnalsCore
+import AnnalsMerge
+import AnnalsWire
+import GRDB
+
+/// One tracked table as a merge session reads and writes it: prepared statements, and the history it leaves.
+///
+/// The session runs with triggers off, so what the capture triggers would log is written here.
+final class RowTable {
+    let layoutID: Int64
+    let definition: TableDefinition
+    let rules: FootprintRules
+    let references: [ParentReference]
+    /// Columns whose change can meet a UNIQUE index or the key; a row that changes one is taken out first and put back.
+    let uniquePlaces: Set<Int>
+    /// Columns that are part of a foreign key to a parent.
+    let referencePlaces: Set<Int>
+    /// Whether some tracked table has a foreign key to this one, and to which of its columns.
+    var isReferenced = false
+    var referencedPlaces: Set<Int> = []
+
+    private let db: Database
+    private let history: HistoryWriter
+    private let quotedName: String
+    private let columns: [String]
+    private let keyCondition: String
+
+    init(_ db: Database, layoutID: Int64, definition: TableDefinition, rules: FootprintRules) throws {
+        self.db = db
+        self.layoutID = layoutID
+        self.definition = definition
+        self.rules = rules
+        self.references = definition.references
+        self.history = try HistoryWriter(db, layoutID: layoutID, columnCount: definition.columns.count)
+        self.quotedName = SQL.quote(definition.name)
+        let quoted = definition.columns.map { SQL.quote($0.name) }
+        self.columns = quoted
+        self.keyCondition = definition.primaryKey.enumerated().map { "\(quoted[$1]) = ?\($0 + 1)" }.joined(separator: " AND ")
+        var unique = Set(definition.primaryKey)
+        for index in rules.uniques { unique.formUnion(index.isCoarse ? index.coarseColumns ?? Array(columns.indices) : index.places) }
+        self.uniquePlaces = unique
+        self.referencePlaces = Set(references.flatMap(\.places))
+        self.firstHistoryID = history.lastID
+    }
+
+    let firstHistoryID: Int64
+
+    var name: String { definition.name }
+    var columnCount: Int { columns.count }
+    var hasReferences: Bool { !referencePlaces.isEmpty }
+    var lastHistoryID: Int64 { history.lastID }
+    func rewindHistory(to id: Int64) { history.lastID = id }
+
+    // MARK: Statements, made when first needed
+
+    private lazy var selectStatement = Result {
+        try PreparedStatement(db, "SELECT \(columns.joined(separator: ", ")) FROM \(quotedName) WHERE \(keyCondition)")
+    }
+    private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(quotedName) WHERE \(keyCondition)") }
+    private lazy var insertStatement = Result {
+        let places = (1...columns.count).map { "?\($0)" }.joined(separator: ", ")
+        return try PreparedStatement(db, "INSERT INTO \(quotedName) (\(columns.joined(separator: ", "))) VALUES (\(places))")
+    }
+    private var updateStatements: [[Int]: PreparedStatement] = [:]
+
+    /// `UPDATE … SET` of some columns: the key is bound first, then the columns in their order.
+    private func updateStatement(_ places: [Int]) throws -> PreparedStatement {
+        if let statement = updateStatements[places] { return statement }
+        let keyCount = definition.primaryKey.count
+        let sets = places.enumerated().map { "\(columns[$1]) = ?\(keyCount + $0 + 1)" }.joined(separator: ", ")
+        let statement = try PreparedStatement(db, "UPDATE \(quotedName) SET \(sets) WHERE \(keyCondition)")
+        if updateStatements.count >= ApplyLimits.updateStatementsPerTable { updateStatements.removeAll() }
+        updateStatements[places] = statement
+        return statement
+    }
+
+    // MARK: Whole rows as values
+
+    func key(of row: [Value]) -> [Value] {
+        definition.primaryKey.map { row[$0] }
+    }
+
+    func row(_ key: [Value]) throws -> [Value]? {
+        let statement = try selectStatement.get()
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
+        defer { statement.reset() }
+        return try statement.step() ? statement.values(0..<columns.count) : nil
+    }
+
+    func insert(_ row: [Value]) throws {
+        try put(row)
+        try history.insert(row)
+    }
+
+    func delete(_ row: [Value]) throws {
+        try remove(key(of: row))
+        try history.delete(row)
+    }
+
+    /// Changes columns in place; the key must be the same in both.
+    func update(_ old: [Value], to new: [Value]) throws {
+        let places = columns.indices.filter { old[$0] != new[$0] }
+        guard !places.isEmpty else { return }
+        let statement = try updateStatement(places)
+        for (index, value) in key(of: old).enumerated() { statement.bind(index + 1, value) }
+        for (index, place) in places.enumerated() { statement.bind(definition.primaryKey.count + index + 1, new[place]) }
+        try statement.run()
+        try history.update(old, to: new)
+    }
+
+    /// Takes a row out without a trace, for `restore` to put back under another key or with other unique values.
+    func remove(_ key: [Value]) throws {
+        let statement = try deleteStatement.get()
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
+        try statement.run()
+    }
+
+    /// Puts back a row that `remove` took out, as an update of it.
+    func restore(_ old: [Value], as new: [Value]) throws {
+        try put(new)
+        guard old != new else { return }
+        try history.update(old, to: new)
+    }
+
+    private func put(_ row: [Value]) throws {
+        let statement = try insertStatement.get()
+        for (index, value) in row.enumerated() { statement.bind(index + 1, value) }
+        try statement.run()
+    }
+
+    // MARK: Changes as they lie in a body
+
+    /// Inserts a row straight from a body's bytes; `places` maps the author's columns to this table's.
+    func insert(_ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer) throws {
+        let statement = try insertStatement.get()
+        for (index, place) in places.enumerated() { statement.bind(place + 1, values[index], in: bytes) }
+        try statement.run()
+        try history.insert(values, places: places, in: bytes)
+    }
+
+    /// Looks up the row with a key given in a body, and leaves the statement on it; nil when there is none.
+    ///
+    /// The caller resets the statement.
+    func find(_ key: [WireValue], in bytes: UnsafeRawBufferPointer) throws -> PreparedStatement? {
+        let statement = try selectStatement.get()
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value, in: bytes) }
+        if try statement.step() { return statement }
+        statement.reset()
+        return nil
+    }
+
+    /// Updates the row on which `found` stands, in place.
+    func update(
+        _ found: PreparedStatement, key: [WireValue], places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer
+    ) throws {
+        try history.update(found, places: places, new: new, in: bytes)
+        found.reset()
+        let statement = try updateStatement(places)
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value, in: bytes) }
+        for (index, value) in new.enumerated() { statement.bind(key.count + index + 1, value, in: bytes) }
+        try statement.run()
+    }
+
+    /// Deletes the row on which `found` stands.
+    func delete(_ found: PreparedStatement, key: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
+        try history.delete(found)
+        found.reset()
+        let statement = try deleteStatement.get()
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value, in: bytes) }
+        try statement.run()
+    }
+}

@@ -1,0 +1,25 @@
+public import AnnalsCore
+import AnnalsWire
+import GRDB
+
+extension Store {
+    /// The digest of the rows without this store's own unpushed work: on every replica with nothing ahead it is what a
+    /// fresh clone at the same position prints (law 3). Nothing is changed.
+    public func digestOfLog() async throws -> Digest {
+        try await merging("verify", commits: false) { db, step in
+            let tables = try TrackedTables.load(db)
+            try step.seal()
+            try OutboxFiller(db: db, tables: tables).fill()
+            let session = MergeSession(db, registry: tables)
+            var rows: [Outbox.Row] = []
+            try Outbox.forEach(db) { row in
+                rows.append(row)
+                return true
+            }
+            let layouts = try LayoutNames(db).all
+            let applier = EntryApplier(session: session, direction: .backward, position: nil)
+            for row in rows.reversed() { try applier.apply(try BodyReader(bytes: row.body), layouts: layouts) }
+            return try RowsDigest.compute(db)
+        }
+    }
+}

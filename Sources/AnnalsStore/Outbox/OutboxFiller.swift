@@ -1,0 +1,71 @@
+import AnnalsCore
+import AnnalsMerge
+import Foundation
+import GRDB
+
+/// Moves what history holds of this store's own work into the outbox, once: encoded, with its footprint.
+///
+/// Writers pay nothing for this; it runs when an exchange begins and before every pull, in the same SQLite
+/// transaction, so that a base says what was looked at.
+struct OutboxFiller {
+    let db: Database
+    let tables: TrackedTables
+
+    /// Returns how many transactions were added.
+    @discardableResult
+    func fill() throws -> Int {
+        let meta = Meta(db)
+        let done = try meta.integer(.outboxed) ?? 0
+        let own: [HistoryOrigin] = [.local, .external, .migration]
+        let cursor = try GRDB.Row.fetchCursor(
+            db,
+            sql: """
+                SELECT number, id, time, time_counter, author, context, origin FROM annals_transactions
+                WHERE number > ? ORDER BY number
+                """, arguments: [done])
+        var last = done
+        var count = 0
+        while let row = try cursor.next() {
+            last = row["number"]
+            guard let origin = HistoryOrigin(rawValue: row["origin"]), own.contains(origin) else { continue }
+            if let entry = try encode(row, origin) {
+                try Outbox.append(db, entry)
+                count += 1
+            }
+        }
+        if last > done { try meta.set(.outboxed, last) }
+        return count
+    }
+
+    private func encode(_ row: GRDB.Row, _ origin: HistoryOrigin) throws -> Outbox.Row? {
+        let id: Data = row["id"]
+        guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
+        let info = TransactionInfo(
+            id: id, time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"],
+            contextName: row["context"], origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
+        var builder = BodyBuilder(info)
+        var highest: [String: Int64] = [:]
+        try NetChanges.forEach(db, transaction: row["number"], tables: tables) { table, old, new in
+            var change: RowChange?
+            switch (old, new) {
+            case (nil, let new?):
+                change = .insert(new)
+                if let place = table.definition.rowidAlias, let key = new[place].integer {
+                    highest[table.definition.name] = max(highest[table.definition.name] ?? 0, key)
+                }
+            case (let old?, nil):
+                change = .delete(old)
+            case (let old?, let new?):
+                let columns = old.indices.filter { old[$0] != new[$0] }.map { ColumnChange(column: $0, old: old[$0], new: new[$0]) }
+                if !columns.isEmpty { change = .update(key: table.definition.primaryKey.map { old[$0] }, columns: columns) }
+            default:
+                break
+            }
+            guard let change else { return }
+            builder.beginTable(table.id)
+            builder.add(change, mark: nil, old: old, new: new, rules: table.rules)
+        }
+        try HighestKeys.save(db, highest)
+        return builder.isEmpty ? nil : builder.finish()
+    }
+}

@@ -1,0 +1,79 @@
+public import AnnalsCore
+import AnnalsWire
+import Foundation
+public import GRDB
+
+extension Store {
+    /// Turns a snapshot file into a store that is a replica at the snapshot's position.
+    ///
+    /// The file is changed in place: tracking begins, and what the snapshot said of itself goes.
+    public static func fromSnapshot(
+        at path: String, membership: Membership, configuration: Configuration = Configuration()
+    ) async throws -> Store {
+        let store = try Store(path: path, configuration: configuration)
+        try await store.managed("clone") { db, step in
+            let contents = try SnapshotFile.read(db)
+            guard contents.lineage == membership.lineage else { throw ReplicaExchange.wentBack }
+            try db.execute(sql: "DROP TABLE \(SnapshotFile.table)")
+            try Tracking.begin(db, tables: contents.tracked, step: step)
+            try ReplicaTables.createIfMissing(db)
+            try membership.state(at: contents.position).save(db)
+            try Meta(db).set(.outboxed, 0)
+            try HighestKeys.save(db, contents.highestKeys)
+            try step.save(max(contents.time, step.clock.last))
+        }
+        return store
+    }
+
+    /// Compares the tracked rows with those of another database file, table by table.
+    public func differences(from path: String) async throws -> RowDifferences {
+        try await translated("join") {
+            try await database.writeWithoutTransaction { db in
+                try db.execute(sql: "ATTACH DATABASE ? AS annals_other", arguments: [path])
+                defer { try? db.execute(sql: "DETACH DATABASE annals_other") }
+                return RowDifferences(tables: try TrackedTables.load(db).entries.map { try Self.compare(db, $0.definition) })
+            }
+        }
+    }
+
+    private static func compare(_ db: Database, _ table: TableDefinition) throws -> RowDifferences.Table {
+        let name = SQL.quote(table.name)
+        guard try db.tableExists(table.name, in: "annals_other") else {
+            let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM main.\(name)") ?? 0
+            return RowDifferences.Table(name: table.name, equal: 0, onlyHere: count, onlyThere: 0, differing: 0)
+        }
+        let match = table.primaryKey.map { "a.\(SQL.quote(table.columns[$0].name)) = b.\(SQL.quote(table.columns[$0].name))" }
+        let same = table.columns.map { column in
+            let quoted = SQL.quote(column.name)
+            return "(typeof(a.\(quoted)) = typeof(b.\(quoted)) AND a.\(quoted) COLLATE BINARY IS b.\(quoted))"
+        }
+        let condition = match.joined(separator: " AND ")
+        let equal = SQL.balanced(same, operator: "AND")
+        func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: sql) ?? 0 }
+        return RowDifferences.Table(
+            name: table.name, equal: try count("SELECT count(*) FROM main.\(name) a JOIN annals_other.\(name) b ON \(condition) WHERE \(equal)"),
+            onlyHere: try count("SELECT count(*) FROM main.\(name) a WHERE NOT EXISTS (SELECT 1 FROM annals_other.\(name) b WHERE \(condition))"),
+            onlyThere: try count("SELECT count(*) FROM annals_other.\(name) b WHERE NOT EXISTS (SELECT 1 FROM main.\(name) a WHERE \(condition))"),
+            differing: try count("SELECT count(*) FROM main.\(name) a JOIN annals_other.\(name) b ON \(condition) WHERE NOT \(equal)"))
+    }
+
+    /// Makes this store the replica that `clone` is, if their rows are equal now; the clone is given up then.
+    ///
+    /// - Returns: false when the rows differ; nothing was changed.
+    public func adopt(_ clone: Store, digest: @escaping @Sendable (Database) throws -> Digest) async throws -> Bool {
+        let (state, highest, theirs) = try await clone.database.read { db in
+            (try ReplicaState.load(db), try HighestKeys.load(db), try digest(db))
+        }
+        guard let state else { throw AnnalsError(.defect, operation: "join", "the clone is no replica") }
+        return try await managed("join") { db, step in
+            try step.seal()
+            guard try digest(db) == theirs else { return false }
+            try ReplicaTables.createIfMissing(db)
+            try state.save(db)
+            try Meta(db).set(.outboxed, try Int64.fetchOne(db, sql: "SELECT max(number) FROM annals_transactions") ?? 0)
+            try HighestKeys.save(db, highest)
+            try HighestKeys.noteRows(db, try TrackedTables.load(db))
+            return true
+        }
+    }
+}

@@ -1,0 +1,132 @@
+public import AnnalsCore
+public import AnnalsWire
+import Foundation
+import GRDB
+
+/// Where a joined store stands in an exchange.
+public struct ExchangeStatus: Sendable {
+    public var replica: ReplicaID
+    public var space: SpaceName
+    public var lineage: Lineage
+    public var position: Position
+    public var head: Position
+    /// Local transactions that the space has not ordered yet, those under way included.
+    public var outbox: Int
+    public var isPushUnderWay: Bool
+
+    /// The relay has told of entries that are not applied yet.
+    public var isBehind: Bool { position < head }
+}
+
+/// A push whose bytes stay as they are until the relay has given a definite answer.
+public struct FrozenPush: Sendable {
+    public var batch: [UInt8]
+    public var lineage: Lineage
+}
+
+/// What the relay's answer to a push settled.
+public struct SettledPush: Sendable {
+    public var status: ExchangeStatus
+    /// Accepted now.
+    public var transactions: Int
+    public var changes: Int
+}
+
+/// What a page of the log brought.
+public struct TakenPage: Sendable {
+    public var status: ExchangeStatus
+    public var transactions: Int
+    public var changes: Int
+    public var bytes: Int
+    /// Conflicts settled here while the outbox was laid on top.
+    public var conflicts: Int
+}
+
+/// The replica's half of an exchange, inside a write transaction. What it does is in the order of DESIGN's journey:
+/// seal and fill the outbox, freeze a push, settle its answer, take in what others wrote.
+struct ReplicaExchange {
+    let db: Database
+    var state: ReplicaState
+
+    init(_ db: Database) throws {
+        guard let state = try ReplicaState.load(db) else {
+            throw AnnalsError(.notJoined, operation: "sync", "the store is not joined to a space", hint: "Run annals join first")
+        }
+        self.db = db
+        self.state = state
+    }
+
+    func status() throws -> ExchangeStatus {
+        ExchangeStatus(
+            replica: state.replica, space: state.space, lineage: state.lineage, position: state.position, head: state.head,
+            outbox: try Outbox.count(db), isPushUnderWay: try Push.load(db) != nil)
+    }
+
+    func freeze() throws -> FrozenPush? {
+        let push = try Push.load(db) ?? Push.freeze(db, state, layouts: LayoutNames(db))
+        return push.map { FrozenPush(batch: $0.batch, lineage: state.lineage) }
+    }
+
+    /// Takes note of which transactions of the push are in the log now. A push answer is committed before the entries
+    /// that came with it are applied.
+    mutating func settle(_ answer: PushAnswer) throws -> SettledPush {
+        guard let push = try Push.load(db) else { return SettledPush(status: try status(), transactions: 0, changes: 0) }
+        switch answer.outcome {
+        case .wait: return SettledPush(status: try status(), transactions: 0, changes: 0)
+        case .wentBack: throw Self.wentBack
+        case .identityConflict, .gap:
+            throw AnnalsError(
+                .diverged, operation: "sync", "the space knows other work under this replica's identity",
+                hint: "This file is a copy or a restored backup of a replica: run annals leave, then clone the space anew")
+        case .accepted, .stale: break
+        }
+        guard answer.positions.count <= push.transactions else { throw WireError.badLength }
+        let settled = try accept(answer, push)
+        try Push.thaw(db)
+        state.head = max(state.head, answer.head)
+        try advanceThroughOwn()
+        try state.saveProgress(db)
+        return SettledPush(status: try status(), transactions: settled.transactions, changes: settled.changes)
+    }
+
+    private mutating func accept(_ answer: PushAnswer, _ push: Push) throws -> (transactions: Int, changes: Int) {
+        var accepted: [Outbox.Row] = []
+        try Outbox.forEach(db, through: push.lastSequence) { row in
+            if accepted.count == answer.positions.count { return false }
+            accepted.append(row)
+            return true
+        }
+        guard accepted.count == answer.positions.count else { throw StoreDamage("annals_outbox") }
+        for (index, row) in accepted.enumerated() {
+            let counter = Counter(push.firstCounter.rawValue + Int64(index))
+            try db.execute(
+                sql: "INSERT INTO annals_ahead (counter, position) VALUES (?, ?)",
+                arguments: [counter.rawValue, answer.positions[index].rawValue])
+            if row.journal > 0 {
+                var reader = try BodyReader(bytes: row.body)
+                try ConflictJournal.append(
+                    db, try reader.journalEntries(), transaction: reader.info, replica: state.replica, position: answer.positions[index],
+                    receivedAt: answer.receivedAt)
+            }
+            state.lastCounter = counter
+            state.lastDigest = push.digests[index]
+        }
+        if let last = accepted.last { try Outbox.delete(db, through: last.sequence) }
+        return (accepted.count, accepted.reduce(0) { $0 + $1.changes })
+    }
+
+    /// Own entries that come next in the log are in the rows already, so the position passes them without a pull.
+    private mutating func advanceThroughOwn() throws {
+        while true {
+            try db.execute(sql: "DELETE FROM annals_ahead WHERE position = ?", arguments: [state.position.next.rawValue])
+            guard db.changesCount == 1 else { return }
+            state.position = state.position.next
+        }
+    }
+
+    static var wentBack: AnnalsError {
+        AnnalsError(
+            .relayWentBack, operation: "sync", "the relay's log is shorter than, or other than, the one seen before",
+            hint: "It was restored from an older backup; nothing was changed here. Local work goes on")
+    }
+}

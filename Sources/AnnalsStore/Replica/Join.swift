@@ -1,0 +1,150 @@
+public import AnnalsCore
+import AnnalsWire
+import Foundation
+import GRDB
+
+/// What a replica needs to know to belong to a space.
+public struct Membership: Sendable {
+    /// What history, blame and the relay show.
+    public var name: String
+    public var relay: String
+    public var space: SpaceName
+    public var lineage: Lineage
+    /// The file with the bearer token; the token itself is never stored.
+    public var credentialFile: String?
+
+    public init(name: String, relay: String, space: SpaceName, lineage: Lineage, credentialFile: String? = nil) {
+        self.name = name
+        self.relay = relay
+        self.space = space
+        self.lineage = lineage
+        self.credentialFile = credentialFile
+    }
+
+    func state(at position: Position) -> ReplicaState {
+        ReplicaState(
+            replica: .random(), name: name, relay: relay, space: space, lineage: lineage, position: position, head: position,
+            lastCounter: .zero, lastDigest: .zero, credentialFile: credentialFile)
+    }
+}
+
+/// How the rows of a store and of a space compare, per table.
+public struct RowDifferences: Sendable {
+    public struct Table: Sendable {
+        public var name: String
+        public var equal: Int
+        /// Only in the store, only in the space, and under the same key with other values.
+        public var onlyHere: Int
+        public var onlyThere: Int
+        public var differing: Int
+    }
+
+    public var tables: [Table]
+    public var areEqual: Bool { tables.allSatisfy { $0.onlyHere == 0 && $0.onlyThere == 0 && $0.differing == 0 } }
+}
+
+extension Store {
+    /// The position of the entry with which a space begins: its schema.
+    public static let firstPosition = Position(1)
+
+    /// Whether a join that made the space was interrupted before its snapshot was there.
+    public func isCreatingSpace() async throws -> Bool {
+        try await translated("join") {
+            try await database.read { db in try Self.format(db) != nil && Meta(db).text(.joinStage) != nil }
+        }
+    }
+
+    /// Makes the store the first replica of a new space: its rows of this moment are the space's, and go into a snapshot
+    /// file at `path`. The schema entry waits in the outbox.
+    ///
+    /// Other writers wait while the rows are copied, since nothing may come between them and the outbox's beginning.
+    public func startSpace(_ membership: Membership, snapshotAt path: String) async throws {
+        let configuration = configuration
+        try await translated("join") {
+            try await database.writeWithoutTransaction { db in
+                let tables = try TrackedTables.load(db)
+                guard !tables.entries.isEmpty else { throw Self.nothingTracked }
+                let statements = try SchemaCopy(db: db, tables: []).statements()
+                _ = try SnapshotFile.write(db, to: path, tables: tables.entries.map(\.definition), kind: .immediate) {
+                    let step = ManagedStep(db: db, configuration: configuration)
+                    try step.seal()
+                    var state = membership.state(at: .zero)
+                    if let earlier = try ReplicaState.load(db) {
+                        guard try Meta(db).text(.joinStage) != nil, earlier.lastCounter.rawValue <= 1 else { throw Self.alreadyJoined }
+                        state.replica = earlier.replica
+                        state.lastCounter = earlier.lastCounter
+                        state.lastDigest = earlier.lastDigest
+                        state.position = earlier.position
+                        state.head = earlier.head
+                    }
+                    try ReplicaTables.createIfMissing(db)
+                    try state.save(db)
+                    try Meta(db).set(.joinStage, "creating")
+                    try Meta(db).set(.outboxed, try Int64.fetchOne(db, sql: "SELECT max(number) FROM annals_transactions") ?? 0)
+                    try HighestKeys.noteRows(db, tables)
+                    if state.lastCounter == .zero {
+                        try db.execute(sql: "DELETE FROM annals_outbox; DELETE FROM annals_push")
+                        try Outbox.append(db, Self.schemaRow(tables, statements, at: step.now()))
+                    }
+                    return SnapshotFile.Contents(
+                        position: Self.firstPosition, lineage: membership.lineage, tracked: tables.entries.map(\.definition.name),
+                        time: step.clock.last, highestKeys: try HighestKeys.load(db))
+                }
+            }
+        }
+    }
+
+    /// The snapshot is with the relay: the join is done.
+    public func finishJoin() async throws {
+        try await managed("join") { db, _ in try Meta(db).set(.joinStage, nil) }
+    }
+
+    private static func schemaRow(_ tables: TrackedTables, _ statements: [String], at time: HybridTime) throws -> Outbox.Row {
+        let info = TransactionInfo(id: .random(), time: time, origin: .migration)
+        var encoder = BodyEncoder(info: info)
+        encoder.schema(
+            SchemaEntry(version: 1, statements: statements, tracked: tables.entries.map(\.definition.layout), isBreaking: true))
+        return Outbox.Row(sequence: 0, id: info.id, time: time, changes: 0, journal: 0, footprint: .everything, body: encoder.finish())
+    }
+
+    /// Ends the membership: rows and history stay.
+    ///
+    /// - Throws: `AnnalsError.notJoined`.
+    public func leave() async throws {
+        try await managed("leave") { db, _ in
+            guard try Self.format(db) != nil, try ReplicaState.load(db) != nil else {
+                throw AnnalsError(.notJoined, operation: "leave", "the store is not joined to a space")
+            }
+            try ReplicaTables.drop(db)
+        }
+    }
+
+    static var nothingTracked: AnnalsError {
+        AnnalsError(.notTracked, operation: "join", "no table is tracked", hint: "Run annals track first")
+    }
+
+    static var alreadyJoined: AnnalsError {
+        AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
+    }
+}
+
+/// The tables that only a joined store has.
+enum ReplicaTables {
+    static func createIfMissing(_ db: Database) throws {
+        guard try !db.tableExists("annals_outbox") else { return }
+        try db.execute(sql: Outbox.schema + HighestKeys.schema + ConflictJournal.schema)
+    }
+
+    /// Forgets the space. Numbers and tokens of history go on.
+    static func drop(_ db: Database) throws {
+        for table in Outbox.tables + HighestKeys.tables + ConflictJournal.tables {
+            try db.execute(sql: "DROP TABLE IF EXISTS \(table)")
+        }
+        let meta = Meta(db)
+        let names: [Meta.Name] = [
+            .replica, .replicaName, .relay, .space, .lineage, .position, .head, .lastCounter, .lastDigest, .outboxed, .joinStage,
+            .credentialFile,
+        ]
+        for name in names { try meta.set(name, nil) }
+    }
+}

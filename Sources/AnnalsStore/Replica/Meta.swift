@@ -1,0 +1,56 @@
+import AnnalsCore
+import Foundation
+import GRDB
+
+/// The store's own facts: names and values in `annals_meta`.
+struct Meta {
+    let db: Database
+
+    init(_ db: Database) {
+        self.db = db
+    }
+
+    /// The facts that a store keeps. Raw values are what stands in the file.
+    enum Name: String, CaseIterable {
+        case format
+        case storeID = "store_id"
+        case schemaVersion = "schema_version"
+        case clockMilliseconds = "clock_milliseconds"
+        case clockCounter = "clock_counter"
+        case replica
+        case replicaName = "replica_name"
+        case relay
+        case space
+        case lineage
+        case position
+        case head
+        case lastCounter = "last_counter"
+        case lastDigest = "last_digest"
+        case outboxed
+        case joinStage = "join_stage"
+        case credentialFile = "credential_file"
+    }
+
+    func integer(_ name: Name) throws -> Int64? {
+        try Int64.fetchOne(cached("SELECT value FROM annals_meta WHERE name = ?"), arguments: [name.rawValue])
+    }
+
+    func text(_ name: Name) throws -> String? {
+        try String.fetchOne(cached("SELECT value FROM annals_meta WHERE name = ?"), arguments: [name.rawValue])
+    }
+
+    func bytes(_ name: Name) throws -> [UInt8]? {
+        try Data.fetchOne(cached("SELECT value FROM annals_meta WHERE name = ?"), arguments: [name.rawValue]).map { [UInt8]($0) }
+    }
+
+    func set(_ name: Name, _ value: (any DatabaseValueConvertible)?) throws {
+        if let value {
+            try cached("INSERT INTO annals_meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+                .execute(arguments: [name.rawValue, value])
+        } else {
+            try cached("DELETE FROM annals_meta WHERE name = ?").execute(arguments: [name.rawValue])
+        }
+    }
+
+    private func cached(_ sql: String) throws -> Statement { try db.cachedStatement(sql: sql) }
+}

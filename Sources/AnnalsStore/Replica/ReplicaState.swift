@@ -1,0 +1,54 @@
+public import AnnalsCore
+import Foundation
+import GRDB
+
+/// A joined store's place in its space.
+public struct ReplicaState: Sendable {
+    public var replica: ReplicaID
+    /// What history, blame and the relay show.
+    public var name: String
+    public var relay: String
+    public var space: SpaceName
+    public var lineage: Lineage
+    /// The log is applied up to here.
+    public var position: Position
+    /// The last head the relay told.
+    public var head: Position
+    public var lastCounter: Counter
+    public var lastDigest: Digest
+    /// The file that holds the bearer token, as given at join.
+    public var credentialFile: String?
+
+    /// nil when the store is not joined.
+    static func load(_ db: Database) throws -> ReplicaState? {
+        let meta = Meta(db)
+        guard let replica = try meta.text(.replica) else { return nil }
+        guard let id = ReplicaID(replica), let space = try meta.text(.space).flatMap(SpaceName.init),
+            let lineage = try meta.text(.lineage).flatMap({ Lineage($0) }), let digest = try meta.bytes(.lastDigest).flatMap({ Digest(bytes: $0) })
+        else { throw StoreDamage("annals_meta") }
+        return ReplicaState(
+            replica: id, name: try meta.text(.replicaName) ?? "", relay: try meta.text(.relay) ?? "", space: space, lineage: lineage,
+            position: Position(try meta.integer(.position) ?? 0), head: Position(try meta.integer(.head) ?? 0),
+            lastCounter: Counter(try meta.integer(.lastCounter) ?? 0), lastDigest: digest, credentialFile: try meta.text(.credentialFile))
+    }
+
+    func save(_ db: Database) throws {
+        let meta = Meta(db)
+        try meta.set(.replica, replica.description)
+        try meta.set(.replicaName, name)
+        try meta.set(.relay, relay)
+        try meta.set(.space, space.description)
+        try meta.set(.lineage, lineage.description)
+        try meta.set(.credentialFile, credentialFile)
+        try saveProgress(db)
+    }
+
+    /// Writes only what an exchange moves.
+    func saveProgress(_ db: Database) throws {
+        let meta = Meta(db)
+        try meta.set(.position, position.rawValue)
+        try meta.set(.head, head.rawValue)
+        try meta.set(.lastCounter, lastCounter.rawValue)
+        try meta.set(.lastDigest, Data(lastDigest.bytes))
+    }
+}

@@ -1,0 +1,10 @@
+import AnnalsCore
+
+/// One of the store's own tables holds what Annals never writes there.
+struct StoreDamage: Error {
+    var place: String
+
+    init(_ place: String) {
+        self.place = place
+    }
+}

@@ -1,0 +1,94 @@
+import AnnalsCore
+import AnnalsMerge
+import Foundation
+import GRDB
+
+/// The tracked tables as they are declared now, with what merging and footprints need of them.
+struct TrackedTables: Sendable {
+    struct Entry: Sendable {
+        /// The id in `annals_tables`, which bodies use to name the table.
+        var id: Int64
+        var definition: TableDefinition
+        var rules: FootprintRules
+    }
+
+    struct Child: Sendable {
+        var table: String
+        /// The number of the foreign key in the child's list of references.
+        var number: Int
+        var reference: ParentReference
+    }
+
+    private(set) var entries: [Entry] = []
+    private var places: [String: Int] = [:]
+    private var children: [String: [Child]] = [:]
+    /// Per table name its place in an order in which parents come first, where there is one.
+    private(set) var order: [String: Int] = [:]
+
+    static func load(_ db: Database) throws -> TrackedTables {
+        let reader = SchemaReader(db)
+        var definitions: [(Int64, TableDefinition)] = []
+        for row in try GRDB.Row.fetchAll(db, sql: "SELECT id, name FROM annals_tables WHERE state = 'tracked' ORDER BY id") {
+            guard let definition = try reader.table(row["name"]) else { continue }
+            definitions.append((row["id"], definition))
+        }
+        return TrackedTables(definitions)
+    }
+
+    init(_ definitions: [(id: Int64, definition: TableDefinition)]) {
+        let byName = Dictionary(definitions.map { ($0.definition.name.foldedIdentifier, $0.definition) }, uniquingKeysWith: { $1 })
+        for (id, definition) in definitions {
+            places[definition.name.foldedIdentifier] = entries.count
+            entries.append(Entry(id: id, definition: definition, rules: definition.footprintRules { byName[$0.foldedIdentifier] }))
+            for (number, reference) in definition.references.enumerated() {
+                children[reference.parentTable.foldedIdentifier, default: []]
+                    .append(Child(table: definition.name, number: number, reference: reference))
+            }
+        }
+        sortByReferences()
+    }
+
+    func table(named name: String) -> Entry? {
+        places[name.foldedIdentifier].map { entries[$0] }
+    }
+
+    func references(to parent: String) -> [Child] {
+        children[parent.foldedIdentifier] ?? []
+    }
+
+    /// Parents before children, depth first; a cycle is entered where it is met.
+    private mutating func sortByReferences() {
+        var visited: Set<String> = []
+        func visit(_ name: String) {
+            guard let entry = table(named: name), visited.insert(name.foldedIdentifier).inserted else { return }
+            for reference in entry.definition.references { visit(reference.parentTable) }
+            order[entry.definition.name] = order.count
+        }
+        for entry in entries { visit(entry.definition.name) }
+    }
+}
+
+/// What the table references in stored bodies mean, also those of columns lists that are no longer in use.
+struct LayoutNames {
+    private let layouts: [Int: TableLayout]
+
+    init(_ db: Database) throws {
+        var layouts: [Int: TableLayout] = [:]
+        for row in try GRDB.Row.fetchAll(db, sql: "SELECT id, name, columns, key FROM annals_tables") {
+            let columns: String = row["columns"]
+            let key: String = row["key"]
+            let id: Int = row["id"]
+            layouts[id] = TableLayout(
+                name: row["name"], columns: try JSONDecoder().decode([String].self, from: Data(columns.utf8)),
+                key: try JSONDecoder().decode([Int].self, from: Data(key.utf8)))
+        }
+        self.layouts = layouts
+    }
+
+    func layout(_ id: Int) throws -> TableLayout {
+        guard let layout = layouts[id] else { throw MergeError.unknownLayout(id) }
+        return layout
+    }
+
+    var all: [Int: TableLayout] { layouts }
+}

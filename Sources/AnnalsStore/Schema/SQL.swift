@@ -1,0 +1,23 @@
+/// Text that goes into SQL statements.
+public enum SQL {
+    /// An identifier in double quotes, whatever it holds: spaces, quotes, keywords.
+    public static func quote(_ identifier: String) -> String {
+        "\"" + identifier.replacing("\"", with: "\"\"") + "\""
+    }
+
+    /// A string literal in single quotes.
+    public static func literal(_ text: String) -> String {
+        "'" + text.replacing("'", with: "''") + "'"
+    }
+
+    /// The terms joined by a binary operator as a balanced tree.
+    ///
+    /// A chain of a thousand ORs is an expression a thousand levels deep, which SQLite refuses; the tree has ten.
+    static func balanced(_ terms: [String], operator name: String) -> String {
+        guard terms.count > 1 else { return terms.first ?? "" }
+        let middle = terms.count / 2
+        let left = balanced(Array(terms[..<middle]), operator: name)
+        let right = balanced(Array(terms[middle...]), operator: name)
+        return "(\(left) \(name) \(right))"
+    }
+}

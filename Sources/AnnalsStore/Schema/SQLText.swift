@@ -1,0 +1,121 @@
+/// The text of a CREATE statement, cut into its words as SQLite's own tokenizer would.
+///
+/// Only what the schema tables do not say otherwise is read from it: CHECK constraints, generated columns and the
+/// expressions of an index.
+struct SQLText {
+    struct Token: Hashable {
+        enum Kind { case word, quotedName, literal, symbol }
+        var kind: Kind
+        /// As written, quotes included.
+        var text: String
+
+        func isKeyword(_ keyword: String) -> Bool {
+            kind == .word && text.isSameIdentifier(as: keyword)
+        }
+
+        /// The name this token spells, without its quotes; nil for a literal or a symbol.
+        var identifier: String? {
+            switch kind {
+            case .word: return text
+            case .literal, .symbol: return nil
+            case .quotedName:
+                let inner = String(text.dropFirst().dropLast())
+                guard let quote = text.first, quote != "[" else { return inner }
+                return inner.replacing("\(quote)\(quote)", with: "\(quote)")
+            }
+        }
+    }
+
+    let tokens: [Token]
+
+    init(_ sql: String) {
+        var scanner = Scanner(bytes: Array(sql.utf8))
+        var tokens: [Token] = []
+        while let token = scanner.next() { tokens.append(token) }
+        self.tokens = tokens
+    }
+
+    /// What follows the table's or index's name, with single spaces and without comments.
+    var normalizedBody: String {
+        let start = tokens.firstIndex { $0.text == "(" } ?? tokens.endIndex
+        return tokens[start...].map(\.text).joined(separator: " ")
+    }
+
+    /// The module of a CREATE VIRTUAL TABLE statement.
+    var virtualTableModule: String? {
+        guard let using = tokens.firstIndex(where: { $0.isKeyword("USING") }), using + 1 < tokens.count else { return nil }
+        return tokens[using + 1].identifier
+    }
+
+    private struct Scanner {
+        let bytes: [UInt8]
+        var position = 0
+
+        mutating func next() -> Token? {
+            skipSpaceAndComments()
+            guard position < bytes.count else { return nil }
+            let start = position
+            let kind: Token.Kind
+            switch bytes[position] {
+            case UInt8(ascii: "'"):
+                skipQuoted(closing: UInt8(ascii: "'"))
+                kind = .literal
+            case UInt8(ascii: "\""), UInt8(ascii: "`"):
+                skipQuoted(closing: bytes[position])
+                kind = .quotedName
+            case UInt8(ascii: "["):
+                position = bytes[position...].firstIndex(of: UInt8(ascii: "]")).map { $0 + 1 } ?? bytes.count
+                kind = .quotedName
+            case let first where Self.isNameByte(first):
+                while position < bytes.count, Self.isNameByte(bytes[position]) { position += 1 }
+                kind = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) ? .literal : .word
+            default:
+                position += 1
+                kind = .symbol
+            }
+            return Token(kind: kind, text: String(decoding: bytes[start..<position], as: UTF8.self))
+        }
+
+        private mutating func skipSpaceAndComments() {
+            while position < bytes.count {
+                if [9, 10, 12, 13, 32].contains(bytes[position]) {
+                    position += 1
+                } else if startsComment("--") {
+                    position = bytes[position...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+                } else if startsComment("/*") {
+                    position += 2
+                    while position < bytes.count, !startsComment("*/") { position += 1 }
+                    position = min(position + 2, bytes.count)
+                } else {
+                    return
+                }
+            }
+        }
+
+        private func startsComment(_ mark: String) -> Bool {
+            bytes[position...].starts(with: mark.utf8)
+        }
+
+        /// Past the closing quote; a doubled one stands for itself.
+        private mutating func skipQuoted(closing quote: UInt8) {
+            position += 1
+            while position < bytes.count {
+                let isQuote = bytes[position] == quote
+                position += 1
+                guard isQuote else { continue }
+                guard position < bytes.count, bytes[position] == quote else { return }
+                position += 1
+            }
+        }
+
+        /// Letters, digits, _, $ and everything beyond ASCII, as SQLite reads names.
+        private static func isNameByte(_ byte: UInt8) -> Bool {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                UInt8(ascii: "_"), UInt8(ascii: "$"), 0x80...:
+                true
+            default: false
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+internal import AnnalsCore
+public import GRDB
+internal import GRDBSQLite
+
+/// Reads what the main schema of a connection declares. The temp schema and attached files are none of our business.
+///
+///     let invoices = try SchemaReader(db).table("Invoice")
+public struct SchemaReader {
+    private let db: Database
+
+    public init(_ db: Database) {
+        self.db = db
+    }
+
+    /// Names of tables, views and virtual tables as the schema spells them, SQLite's and Annals' own left out.
+    public func tableNames() throws -> [String] {
+        try kinds().keys
+            .filter { !$0.foldedIdentifier.hasPrefix("sqlite_") && !StoreSchema.isOwnName($0) }
+            .sorted()
+    }
+
+    /// The table or view of that name, in any case; nil when there is none.
+    public func table(_ name: String) throws -> TableDefinition? {
+        let kinds = try kinds()
+        guard let spelled = kinds.keys.first(where: { $0.isSameIdentifier(as: name) }), let kind = kinds[spelled] else { return nil }
+        return try definition(of: spelled, as: kind)
+    }
+
+    /// Every table `tableNames` lists.
+    public func tables() throws -> [TableDefinition] {
+        let kinds = try kinds()
+        return try tableNames().compactMap { name in
+            guard let kind = kinds[name] else { return nil }
+            return try definition(of: name, as: kind)
+        }
+    }
+
+    private struct Kind {
+        var kind: TableDefinition.Kind
+        var isWithoutRowid: Bool
+        var isStrict: Bool
+    }
+
+    private func kinds() throws -> [String: Kind] {
+        var kinds: [String: Kind] = [:]
+        for row in try Row.fetchAll(db, sql: "PRAGMA main.table_list") where row["schema"] == "main" {
+            let kind = TableDefinition.Kind(rawValue: row["type"]) ?? .table
+            kinds[row["name"]] = Kind(kind: kind, isWithoutRowid: row["wr"], isStrict: row["strict"])
+        }
+        try markShadowsOfUnknownModules(in: &kinds)
+        return kinds
+    }
+
+    /// SQLite knows a shadow table only while its module is loaded; otherwise the name has to tell.
+    private func markShadowsOfUnknownModules(in kinds: inout [String: Kind]) throws {
+        guard kinds.values.contains(where: { $0.kind == .virtual }) else { return }
+        let known = Set(try String.fetchAll(db, sql: "SELECT name FROM pragma_module_list").map(\.foldedIdentifier))
+        for name in kinds.filter({ $0.value.kind == .virtual }).keys {
+            guard let sql = try sql(ofType: "table", name) else { continue }
+            guard let module = SQLText(sql).virtualTableModule, !known.contains(module.foldedIdentifier) else { continue }
+            let prefix = name.foldedIdentifier + "_"
+            for (other, kind) in kinds where kind.kind == .table && other.foldedIdentifier.hasPrefix(prefix) {
+                kinds[other]?.kind = .shadow
+            }
+        }
+    }
+
+    /// nil for what has no statement of its own, such as the index of a UNIQUE constraint.
+    private func sql(ofType type: String, _ name: String) throws -> String? {
+        try String.fetchOne(db, sql: "SELECT sql FROM main.sqlite_master WHERE type = ? AND name = ?", arguments: [type, name])
+    }
+
+    private func definition(of name: String, as kind: Kind) throws -> TableDefinition {
+        var table = TableDefinition(
+            name: name, columns: [], generatedColumns: [], primaryKey: [], primaryKeyCollations: [], rowidAlias: nil,
+            isAutoincrement: false, isWithoutRowid: kind.isWithoutRowid, isStrict: kind.isStrict, kind: kind.kind, uniqueIndexes: [],
+            foreignKeys: [], shape: "")
+        // A view or a virtual table may name what this connection does not have; their columns are never needed.
+        guard kind.kind == .table || kind.kind == .shadow else { return table }
+        let nameOfColumn = try readColumns(into: &table)
+        try readIndexes(into: &table, nameOfColumn: nameOfColumn)
+        try readForeignKeys(into: &table)
+        table.shape = table.makeShape(sql: try sql(ofType: "table", name) ?? "")
+        return table
+    }
+
+    /// Fills in the columns and the primary key. Returns every column's name by SQLite's own number for it.
+    private func readColumns(into table: inout TableDefinition) throws -> [Int: String] {
+        var names: [Int: String] = [:]
+        var keyParts: [(order: Int, place: Int)] = []
+        for row in try Row.fetchAll(db, sql: "PRAGMA main.table_xinfo(\(SQL.quote(table.name)))") {
+            let name: String = row["name"]
+            names[row["cid"]] = name
+            let metadata = try columnMetadata(table: table.name, column: name)
+            table.isAutoincrement = table.isAutoincrement || metadata.isAutoincrement
+            let hidden: Int = row["hidden"]
+            if hidden == 2 || hidden == 3 {
+                table.generatedColumns.append(.init(name: name, kind: hidden == 2 ? .virtual : .stored, collation: metadata.collation))
+                continue
+            }
+            let declared: String = row["type"]
+            let defaultSQL: String? = row["dflt_value"]
+            let order: Int = row["pk"]
+            if order > 0 { keyParts.append((order, table.columns.count)) }
+            table.columns.append(
+                .init(
+                    name: name, declaredType: declared, affinity: Affinity(declaredType: declared, isStrict: table.isStrict),
+                    collation: metadata.collation, isNotNull: row["notnull"], hasDefault: defaultSQL != nil, defaultSQL: defaultSQL))
+        }
+        table.primaryKey = keyParts.sorted { $0.order < $1.order }.map(\.place)
+        return names
+    }
+
+    private func columnMetadata(table: String, column: String) throws -> (collation: String, isAutoincrement: Bool) {
+        var collation: UnsafePointer<CChar>?
+        var isAutoincrement: CInt = 0
+        let code = sqlite3_table_column_metadata(db.sqliteConnection, "main", table, column, nil, &collation, nil, nil, &isAutoincrement)
+        guard code == SQLITE_OK else {
+            throw DatabaseError(resultCode: ResultCode(rawValue: code), message: db.lastErrorMessage)
+        }
+        return (collation.map { String(cString: $0) } ?? Collation.binary, isAutoincrement != 0)
+    }
+
+    private func readIndexes(into table: inout TableDefinition, nameOfColumn: [Int: String]) throws {
+        var keyIndex: [TableDefinition.IndexColumn]?
+        for row in try Row.fetchAll(db, sql: "PRAGMA main.index_list(\(SQL.quote(table.name)))") where row["unique"] == 1 {
+            let name: String = row["name"]
+            let columns = try Row.fetchAll(db, sql: "PRAGMA main.index_xinfo(\(SQL.quote(name)))")
+                .filter { $0["key"] == 1 }
+                .map { column in
+                    let columnName = nameOfColumn[column["cid"]]
+                    return TableDefinition.IndexColumn(
+                        name: columnName, place: columnName.flatMap(table.place(of:)), collation: column["coll"] ?? Collation.binary)
+                }
+            if row["origin"] == "pk" {
+                keyIndex = columns
+                continue
+            }
+            let sql = try sql(ofType: "index", name)
+            table.uniqueIndexes.append(
+                .init(name: name, columns: columns, isPartial: row["partial"], isConstraint: row["origin"] == "u", sql: sql))
+        }
+        table.uniqueIndexes.sort { $0.name < $1.name }
+        if let keyIndex {
+            // An index lists a column once; a key that repeats a column is the same key without the repetition.
+            table.primaryKey = keyIndex.compactMap(\.place)
+            table.primaryKeyCollations = keyIndex.map(\.collation)
+        } else if table.primaryKey.count == 1, !table.isWithoutRowid {
+            table.rowidAlias = table.primaryKey[0]
+            table.primaryKeyCollations = [Collation.binary]
+        }
+    }
+
+    private func readForeignKeys(into table: inout TableDefinition) throws {
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT * FROM pragma_foreign_key_list(?, 'main') ORDER BY id, seq", arguments: [table.name])
+        let byKey = Dictionary(grouping: rows) { row -> Int in row["id"] }
+        // SQLite lists the last declared key first.
+        for id in byKey.keys.sorted(by: >) {
+            guard let parts = byKey[id], let first = parts.first else { continue }
+            let parent = try parent(named: first["table"], of: table)
+            let columns = parts.map { part -> String in
+                let name: String = part["from"]
+                return table.place(of: name).map { table.columns[$0].name } ?? name
+            }
+            let named: [String] = parts.compactMap { $0["to"] }
+            let parentColumns = named.isEmpty ? parent?.key ?? [] : named
+            let onDelete: String = first["on_delete"]
+            let onUpdate: String = first["on_update"]
+            table.foreignKeys.append(
+                TableDefinition.ForeignKey(
+                    columns: columns, places: columns.map(table.place(of:)), parentTable: parent?.name ?? first["table"],
+                    parentColumns: parent == nil ? [] : parentColumns, parentExists: parent != nil,
+                    onDelete: .init(rawValue: onDelete) ?? .noAction, onUpdate: .init(rawValue: onUpdate) ?? .noAction,
+                    match: first["match"]))
+        }
+    }
+
+    private func parent(named name: String, of child: TableDefinition) throws -> (name: String, key: [String])? {
+        if name.isSameIdentifier(as: child.name) { return (child.name, child.primaryKey.map { child.columns[$0].name }) }
+        let spelled = try String.fetchOne(
+            db, sql: "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE", arguments: [name])
+        guard let spelled else { return nil }
+        let key = try String.fetchAll(
+            db, sql: "SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk", arguments: [spelled])
+        return (spelled, key)
+    }
+}
+
+extension TableDefinition {
+    /// Everything declared as one digest. CHECK constraints and generated expressions are only in the SQL text.
+    fileprivate func makeShape(sql: String) -> String {
+        var parts = ["\(isWithoutRowid)", "\(isStrict)", SQLText(sql).normalizedBody]
+        parts += columns.map { "\($0)" } + generatedColumns.map { "\($0)" } + foreignKeys.map { "\($0)" }
+        parts += uniqueIndexes.map { index in
+            "\(index.columns) \(index.isPartial) \(index.sql.map { SQLText($0).normalizedBody } ?? "")"
+        }
+        return Digest.sha256(Array(parts.joined(separator: "\u{1F}").utf8)[...]).description
+    }
+}

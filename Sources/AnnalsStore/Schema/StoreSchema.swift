@@ -1,0 +1,94 @@
+public import GRDB
+
+/// The tables Annals keeps inside a store. All their names begin with `annals_`, and untracking drops them all.
+///
+/// | table | holds |
+/// |---|---|
+/// | annals_meta | facts about the store by name |
+/// | annals_tables | every column list a table was tracked with; its `id` is what changes and the wire call it |
+/// | annals_changes_ID | the raw changes of that table, as the triggers wrote them |
+/// | annals_notes_ID | rows that an insert or a change of key met under the same key or unique value |
+/// | annals_transactions | who wrote, when, from where; `number` is the local order |
+/// | annals_spans | which raw changes of which table belong to which transaction |
+///
+/// Raw changes have no declared types, so a value is kept exactly as it was. `id` and `number` rise without
+/// AUTOINCREMENT, whose sqlite_sequence could not be dropped again (law 11); so the newest row of
+/// annals_transactions and of every annals_changes_ID stays when history is purged, or numbers would start anew.
+public enum StoreSchema {
+    /// The format of these tables. A store with a higher one was made by a newer Annals.
+    public static let format = 1
+
+    static let prefix = "annals_"
+
+    /// Whether a table, index or trigger is one of ours.
+    public static func isOwnName(_ name: String) -> Bool {
+        name.foldedIdentifier.hasPrefix(prefix)
+    }
+
+    public static func changesTable(_ id: Int64) -> String { "annals_changes_\(id)" }
+    public static func notesTable(_ id: Int64) -> String { "annals_notes_\(id)" }
+
+    /// Facts in annals_meta.
+    public enum Meta: String, Sendable {
+        case format
+        case storeID = "store_id"
+        /// PRAGMA schema_version when the triggers were last found right.
+        case schemaVersion = "schema_version"
+        /// The latest hybrid time given out or seen: milliseconds and counter with a point between.
+        case clock
+    }
+
+    /// What `op` of a raw change means.
+    public enum Operation: Int64, Sendable {
+        case insert = 1
+        case update = 2
+        case delete = 3
+    }
+
+    /// Creates what is missing of the tables every store has.
+    public static func createCommonTables(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE TABLE IF NOT EXISTS main.annals_meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+                CREATE TABLE IF NOT EXISTS main.annals_tables(
+                  id INTEGER PRIMARY KEY, name TEXT NOT NULL, columns TEXT NOT NULL, key TEXT NOT NULL,
+                  state TEXT NOT NULL, shape TEXT NOT NULL, gap INTEGER);
+                CREATE TABLE IF NOT EXISTS main.annals_transactions(
+                  number INTEGER PRIMARY KEY, id BLOB NOT NULL, time INTEGER NOT NULL, time_counter INTEGER NOT NULL,
+                  author TEXT, context TEXT, process TEXT, origin INTEGER NOT NULL, replica BLOB, position INTEGER,
+                  tables TEXT NOT NULL);
+                CREATE TABLE IF NOT EXISTS main.annals_spans(
+                  table_id INTEGER NOT NULL, number INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+                  PRIMARY KEY(table_id, number)) WITHOUT ROWID;
+                """)
+    }
+
+    /// The columns of annals_changes_ID in their order; o… are the old row, n… the new one.
+    static func changesColumns(_ count: Int, byRowid: Bool) -> [String] {
+        ["id", "at", "op"] + (byRowid ? ["ro", "rn"] : []) + (0..<count).map { "o\($0)" } + (0..<count).map { "n\($0)" }
+    }
+
+    /// Creates the raw changes' table for a table of that many stored columns.
+    ///
+    /// `byRowid`: rows can exist whose key holds NULL, so raw changes also carry the old and new rowid.
+    static func createChangesTable(_ db: Database, id: Int64, columns count: Int, byRowid: Bool) throws {
+        let columns = changesColumns(count, byRowid: byRowid).map { $0 == "id" ? "id INTEGER PRIMARY KEY" : $0 }
+        try db.execute(sql: "CREATE TABLE main.\(changesTable(id))(\(columns.joined(separator: ", ")))")
+    }
+
+    /// The columns of annals_notes_ID in their order; `mark` is the newest raw change's id at the time of the note.
+    static func notesColumns(_ count: Int, byRowid: Bool) -> [String] {
+        ["id", "mark"] + (byRowid ? ["ro"] : []) + (0..<count).map { "o\($0)" }
+    }
+
+    /// Creates the notes' table, with an index by which a key is noted once.
+    static func createNotesTable(_ db: Database, id: Int64, columns count: Int, key: [Int], byRowid: Bool) throws {
+        let columns = notesColumns(count, byRowid: byRowid).map { $0 == "id" ? "id INTEGER PRIMARY KEY" : $0 }
+        let name = notesTable(id)
+        try db.execute(
+            sql: """
+                CREATE TABLE main.\(name)(\(columns.joined(separator: ", ")));
+                CREATE INDEX main.\(name)_key ON \(name)(\(key.map { "o\($0)" }.joined(separator: ", ")));
+                """)
+    }
+}

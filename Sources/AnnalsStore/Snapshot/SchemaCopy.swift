@@ -1,0 +1,117 @@
+import AnnalsCore
+import GRDB
+
+/// Copies a database's own schema, and the rows of chosen tables, into an empty attached database.
+///
+/// Everything of Annals stays behind. Tables that are not chosen come empty. Indexes, views and triggers are made
+/// after the rows, so that filling costs no more than it must and no trigger runs.
+struct SchemaCopy {
+    /// The attached database that is filled, as a schema name.
+    static let target = "annals_copy"
+
+    let db: Database
+    /// Names of the tables whose rows are copied.
+    let tables: [TableDefinition]
+
+    private struct Object {
+        var type: String
+        var name: String
+        var table: String
+        var sql: String
+    }
+
+    /// - Throws: `AnnalsError.schemaRefused` naming the object that cannot be made here, for instance because it
+    ///   needs a function, collation or module that this program does not have.
+    func run() throws {
+        let objects = try objects()
+        let sequence = try String.fetchOne(db, sql: "SELECT name FROM sqlite_master WHERE name = 'sqlite_sequence'") != nil
+        for object in objects where object.type == "table" { try create(object) }
+        for table in tables { try copyRows(table) }
+        if sequence { try copySequence() }
+        for type in ["index", "view", "trigger"] {
+            for object in objects where object.type == type { try create(object) }
+        }
+    }
+
+    /// The schema's own statements in an order in which they can be run.
+    func statements() throws -> [String] {
+        let objects = try objects()
+        return ["table", "index", "view", "trigger"].flatMap { type in objects.filter { $0.type == type }.map(\.sql) }
+    }
+
+    /// Copies what stands in the file's header; the page size and encoding must be set before the first table.
+    func copyHeader() throws {
+        for pragma in ["user_version", "application_id"] {
+            let value = try Int64.fetchOne(db, sql: "PRAGMA main.\(pragma)") ?? 0
+            try db.execute(sql: "PRAGMA \(Self.target).\(pragma) = \(value)")
+        }
+    }
+
+    private func objects() throws -> [Object] {
+        let shadows = Set(
+            try String.fetchAll(db, sql: "SELECT lower(name) FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'"))
+        return try GRDB.Row.fetchAll(
+            db,
+            sql: """
+                SELECT type, name, tbl_name, sql FROM main.sqlite_master
+                WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+                  AND name NOT LIKE 'annals\\_%' ESCAPE '\\' AND tbl_name NOT LIKE 'annals\\_%' ESCAPE '\\'
+                ORDER BY rowid
+                """
+        ).map { Object(type: $0["type"], name: $0["name"], table: $0["tbl_name"], sql: $0["sql"]) }
+            .filter { !shadows.contains($0.name.lowercased()) && !shadows.contains($0.table.lowercased()) }
+    }
+
+    private func create(_ object: Object) throws {
+        guard let statement = SchemaStatement.qualified(object.sql, schema: Self.target) else {
+            throw refused(object, "its definition cannot be read")
+        }
+        do {
+            try db.execute(sql: statement)
+        } catch let error as DatabaseError {
+            throw refused(object, error.message ?? "SQLite refused it")
+        }
+    }
+
+    private func refused(_ object: Object, _ reason: String) -> AnnalsError {
+        AnnalsError(
+            .schemaRefused, operation: "copy", "the \(object.type) \(object.name) cannot be made here: \(reason)",
+            hint: "Use a program that has what it needs, or drop it")
+    }
+
+    private func copyRows(_ table: TableDefinition) throws {
+        let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
+        let order = table.primaryKey.map { SQL.quote(table.columns[$0].name) }.joined(separator: ", ")
+        let name = SQL.quote(table.name)
+        try db.execute(
+            sql: "INSERT INTO \(Self.target).\(name) (\(columns)) SELECT \(columns) FROM main.\(name) ORDER BY \(order)")
+    }
+
+    /// Keeps AUTOINCREMENT's promise that a number is never used twice.
+    private func copySequence() throws {
+        for table in tables {
+            try db.execute(
+                sql: "DELETE FROM \(Self.target).sqlite_sequence WHERE name = ?", arguments: [table.name])
+            try db.execute(
+                sql: """
+                    INSERT INTO \(Self.target).sqlite_sequence (name, seq)
+                    SELECT name, seq FROM main.sqlite_sequence WHERE name = ?
+                    """, arguments: [table.name])
+        }
+    }
+}
+
+/// Puts a CREATE statement of `sqlite_master` into another schema.
+enum SchemaStatement {
+    /// SQLite keeps definitions as `CREATE TABLE|INDEX|… name …` with the keywords normalised to capitals and single
+    /// spaces and without a schema name, so the schema goes right before the name.
+    static func qualified(_ sql: String, schema: String) -> String? {
+        let prefixes = [
+            "CREATE VIRTUAL TABLE ", "CREATE UNIQUE INDEX ", "CREATE TABLE ", "CREATE INDEX ", "CREATE VIEW ", "CREATE TRIGGER ",
+        ]
+        for prefix in prefixes where sql.uppercased().hasPrefix(prefix) {
+            return prefix + schema + "." + sql.dropFirst(prefix.count)
+        }
+        return nil
+    }
+}

@@ -1,0 +1,93 @@
+import AnnalsCore
+import AnnalsWire
+import Foundation
+import GRDB
+
+/// A space's rows at one position, as a SQLite file that any program can open: the tracked tables with their rows,
+/// the rest of the schema empty, and one table of ours, `annals_snapshot`, that says what it is.
+enum SnapshotFile {
+    static let table = "annals_snapshot"
+    static let currentFormat: Int64 = 1
+
+    /// What a snapshot says of itself.
+    struct Contents: Sendable {
+        var position: Position
+        var lineage: Lineage
+        /// Names of the tracked tables.
+        var tracked: [String]
+        /// The latest time in the log up to the position: a newcomer's clock starts past it.
+        var time: HybridTime
+        var highestKeys: [String: Int64]
+    }
+
+    /// Writes the rows as they are in the transaction that `db` is in, or sees, into a new file at `path`.
+    ///
+    /// Must be called outside a transaction, since a database is attached; `body` runs inside the transaction and says
+    /// what the rows are.
+    static func write(
+        _ db: Database, to path: String, tables: [TableDefinition], kind: Database.TransactionKind, describe: () throws -> Contents?
+    ) throws -> Contents? {
+        try db.execute(sql: "ATTACH DATABASE ? AS \(SchemaCopy.target)", arguments: [path])
+        defer { try? db.execute(sql: "DETACH DATABASE \(SchemaCopy.target)") }
+        try db.execute(sql: "PRAGMA \(SchemaCopy.target).journal_mode = OFF; PRAGMA \(SchemaCopy.target).synchronous = OFF")
+        var contents: Contents?
+        try db.inTransaction(kind) {
+            contents = try describe()
+            guard let contents else { return .rollback }
+            let copy = SchemaCopy(db: db, tables: tables)
+            try copy.run()
+            try copy.copyHeader()
+            try writeContents(db, contents)
+            return .commit
+        }
+        return contents
+    }
+
+    private static func writeContents(_ db: Database, _ contents: Contents) throws {
+        let name = "\(SchemaCopy.target).\(table)"
+        try db.execute(sql: "CREATE TABLE \(name) (name TEXT PRIMARY KEY, value) WITHOUT ROWID")
+        var facts: [(String, any DatabaseValueConvertible)] = [
+            ("format", currentFormat), ("position", contents.position.rawValue), ("lineage", contents.lineage.description),
+            ("time", contents.time.milliseconds), ("time_counter", Int64(contents.time.counter)),
+        ]
+        for name in contents.tracked { facts.append(("table:\(name)", contents.highestKeys[name] ?? 0)) }
+        for (fact, value) in facts {
+            try db.execute(sql: "INSERT INTO \(name) (name, value) VALUES (?, ?)", arguments: [fact, value])
+        }
+    }
+
+    /// Reads what a snapshot file says of itself.
+    ///
+    /// - Throws: `AnnalsError` when it is no snapshot, or one of a newer format.
+    static func read(_ db: Database) throws -> Contents {
+        var facts: [String: DatabaseValue] = [:]
+        var highest: [String: Int64] = [:]
+        var tracked: [String] = []
+        guard try db.tableExists(table) else { throw notASnapshot }
+        for row in try GRDB.Row.fetchAll(db, sql: "SELECT name, value FROM \(table) ORDER BY name") {
+            let name: String = row["name"]
+            if name.hasPrefix("table:") {
+                let tableName = String(name.dropFirst("table:".count))
+                tracked.append(tableName)
+                highest[tableName] = row["value"]
+            } else {
+                facts[name] = row["value"]
+            }
+        }
+        guard let format = facts["format"].flatMap(Int64.fromDatabaseValue) else { throw notASnapshot }
+        guard format <= currentFormat else {
+            throw AnnalsError(.newerFormat, operation: "clone", "the space's snapshot has a newer format (\(format))", hint: "Update annals")
+        }
+        guard let position = facts["position"].flatMap(Int64.fromDatabaseValue),
+            let lineage = facts["lineage"].flatMap(String.fromDatabaseValue).flatMap({ Lineage($0) }),
+            let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue)
+        else { throw notASnapshot }
+        return Contents(
+            position: Position(position), lineage: lineage, tracked: tracked,
+            time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest)
+    }
+
+    private static var notASnapshot: AnnalsError {
+        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot is not a snapshot of a space")
+    }
+}

@@ -1,0 +1,95 @@
+public import AnnalsCore
+public import AnnalsWire
+import GRDB
+
+extension Store {
+    /// The store's place in its space; nil when it is not joined.
+    public func replicaState() async throws -> ReplicaState? {
+        try await translated("read") {
+            try await database.read { db in try Self.format(db) == nil ? nil : ReplicaState.load(db) }
+        }
+    }
+
+    /// Seals other programs' writes and moves what is new into the outbox.
+    public func prepareOutbox() async throws -> ExchangeStatus {
+        try await managed("sync") { db, step in
+            let exchange = try ReplicaExchange(db)
+            try step.seal()
+            try OutboxFiller(db: db, tables: TrackedTables.load(db)).fill()
+            return try exchange.status()
+        }
+    }
+
+    /// The push under way, or a new one from the oldest outbox transactions; nil when there is nothing to push.
+    public func freezePush() async throws -> FrozenPush? {
+        try await managed("sync") { db, _ in try ReplicaExchange(db).freeze() }
+    }
+
+    /// Notes the relay's answer to the push under way.
+    public func settle(_ answer: PushAnswer) async throws -> SettledPush {
+        try await managed("sync") { db, _ in
+            var exchange = try ReplicaExchange(db)
+            return try exchange.settle(answer)
+        }
+    }
+
+    /// Takes in a page of the log and lays the outbox on top, in one SQLite transaction.
+    public func apply(_ page: Page) async throws -> TakenPage {
+        try await merging("sync") { db, step in
+            var exchange = try ReplicaExchange(db)
+            guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
+            guard try Push.load(db) == nil else { throw PullError.pushUnderWay }
+            let tables = try TrackedTables.load(db)
+            try step.seal()
+            try OutboxFiller(db: db, tables: tables).fill()
+            var pull = Pull(
+                db: db, session: MergeSession(db, registry: tables), state: exchange.state,
+                history: HistoryLog(db: db, process: step.process), layouts: try LayoutNames(db), clock: step.clock)
+            let summary = try pull.apply(page)
+            try step.save(pull.clock.last)
+            exchange.state = pull.state
+            return TakenPage(
+                status: try exchange.status(), transactions: summary.transactions, changes: summary.changes, bytes: summary.bytes,
+                conflicts: summary.conflicts)
+        }
+    }
+
+    /// A managed step: one write transaction in which strangers' writes can be sealed first.
+    func managed<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (Database, ManagedStep) throws -> T) async throws -> T {
+        let configuration = configuration
+        return try await translated(operation) {
+            try await database.writeWithoutTransaction { db in
+                var result: T?
+                try db.inTransaction(.immediate) {
+                    result = try body(db, ManagedStep(db: db, configuration: configuration))
+                    return .commit
+                }
+                guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }
+                return result
+            }
+        }
+    }
+
+    /// A managed step with the connection's triggers and foreign keys off, as applying needs them.
+    /// Without `commits` everything is undone at the end, and only the outcome stays.
+    func merging<T: Sendable>(
+        _ operation: String, commits: Bool = true, _ body: @escaping @Sendable (Database, ManagedStep) throws -> T
+    ) async throws -> T {
+        let configuration = configuration
+        return try await translated(operation) {
+            try await database.writeWithoutTransaction { db in
+                let tracked = try Set(TrackedTables.load(db).entries.map(\.definition.name))
+                let triggers = try UserTriggers.plan(db, tracked: tracked)
+                return try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
+                    var result: T?
+                    try db.inTransaction(.immediate) {
+                        result = try body(db, ManagedStep(db: db, configuration: configuration))
+                        return commits ? .commit : .rollback
+                    }
+                    guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }
+                    return result
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+public import AnnalsCore
+import Foundation
+public import GRDB
+
+/// A SQLite file, or an in-memory database, with tracked tables.
+///
+///     let store = try Store(path: "shop.db")
+///     try await store.track(["Customer", "Invoice"])
+///     try await store.write(author: "till 3") { db in
+///         try db.execute(sql: "UPDATE Invoice SET paid = 1 WHERE id = ?", arguments: [17])
+///     }
+///
+/// Any program may go on reading and writing the file. What others write is captured too, and told apart.
+public final class Store: Sendable {
+    /// Choices made when a store is opened.
+    public struct Configuration: Sendable {
+        /// How long to wait for another program's lock.
+        public var busyTimeout: Duration = .seconds(10)
+        /// The wall clock, in milliseconds since 1970.
+        public var now: @Sendable () -> Int64 = { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }
+        /// What this process calls itself in history.
+        public var process = ProcessInfo.processInfo.processName
+
+        public init() {}
+    }
+
+    /// The file, or `:memory:`.
+    public let path: String
+    public let configuration: Configuration
+    let database: any DatabaseWriter
+
+    /// Opens a database that exists. The journal mode stays as it is found.
+    ///
+    /// - Throws: `AnnalsError` with code `fileNotFound`, `notADatabase`, `readOnly`, `busy` or `newerFormat`.
+    public init(path: String, configuration: Configuration = Configuration()) throws {
+        self.path = path
+        self.configuration = configuration
+        do {
+            let isWAL = try DatabaseFile.inspect(path)
+            var options = GRDB.Configuration()
+            options.busyMode = .timeout(Double(configuration.busyTimeout.components.seconds))
+            options.label = "annals"
+            database = isWAL ? try DatabasePool(path: path, configuration: options) : try DatabaseQueue(path: path, configuration: options)
+        } catch {
+            throw StoreError.translate(error, operation: "open", path: path)
+        }
+        try checkFormat()
+    }
+
+    /// A store in memory, for tests and trials. `name` is free.
+    public init(inMemory name: String? = nil, configuration: Configuration = Configuration()) throws {
+        path = ":memory:"
+        self.configuration = configuration
+        database = try DatabaseQueue(named: name)
+    }
+
+    /// Adopts an app's own pool or queue, which goes on being used as before.
+    public init(wrapping writer: any DatabaseWriter, configuration: Configuration = Configuration()) throws {
+        path = writer.path
+        self.configuration = configuration
+        database = writer
+        try checkFormat()
+    }
+
+    private func checkFormat() throws {
+        let format = try blocking("open") { try $0.read { db in try Self.format(db) } }
+        guard let format, format > Int64(StoreSchema.format) else { return }
+        throw AnnalsError(
+            .newerFormat, operation: "open", "\(path) was written by a newer annals (format \(format))", hint: "Update annals; nothing was changed")
+    }
+
+    /// The format of the store's own tables; nil when nothing is tracked.
+    static func format(_ db: Database) throws -> Int64? {
+        guard try db.tableExists("annals_meta") else { return nil }
+        return try Meta(db).integer(.format)
+    }
+
+    // MARK: Access for the rest of the module
+
+    /// Runs work on the calling thread and translates what it throws.
+    func blocking<T>(_ operation: String, _ body: (any DatabaseWriter) throws -> T) throws -> T {
+        do {
+            return try body(database)
+        } catch {
+            throw StoreError.translate(error, operation: operation, path: path)
+        }
+    }
+
+    func translated<T>(_ operation: String, _ body: () async throws -> T) async throws -> T {
+        do {
+            return try await body()
+        } catch {
+            throw StoreError.translate(error, operation: operation, path: path)
+        }
+    }
+
+    /// Reads the last committed state.
+    public func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        try await translated("read") { try await database.read(body) }
+    }
+}

@@ -1,0 +1,167 @@
+public import AnnalsCore
+public import AnnalsHTTP
+public import AnnalsWire
+import Foundation
+
+/// A relay reached over HTTP, for one space and one replica.
+///
+///     let relay = try HTTPRelay(address: "http://127.0.0.1:8640", space: space, client: HTTPClient())
+///     print(try await relay.describe().head)
+public struct HTTPRelay: RelayTransport {
+    /// Who asks, as far as the relay is told.
+    public struct Identity: Sendable {
+        public var replica: ReplicaID?
+        /// What the relay shows to its operator.
+        public var name: String
+        /// The bearer token; never logged, printed or put in an address.
+        public var credential: String?
+
+        public init(replica: ReplicaID? = nil, name: String = "", credential: String? = nil) {
+            self.replica = replica
+            self.name = name
+            self.credential = credential
+        }
+    }
+
+    private let address: String
+    private let space: SpaceName
+    private let identity: Identity
+    private let client: HTTPClient
+
+    /// - Parameter address: the relay's base address, `http` or `https`.
+    /// - Throws: `AnnalsError` with code `usage` when it is not one.
+    public init(address: String, space: SpaceName, identity: Identity = Identity(), client: HTTPClient) throws(AnnalsError) {
+        guard address.hasPrefix("http://") || address.hasPrefix("https://"), let url = URL(string: address), url.host?.isEmpty == false,
+            url.user == nil, url.query == nil
+        else {
+            throw AnnalsError(
+                .usage, operation: "connect", "\(address) is not the address of a relay", hint: "Give one such as http://127.0.0.1:8640")
+        }
+        self.address = address.hasSuffix("/") ? String(address.dropLast()) : address
+        self.space = space
+        self.identity = identity
+        self.client = client
+    }
+
+    public func describe() async throws(TransportError) -> SpaceDescription {
+        try description(of: await send("GET", Endpoints.space(space)))
+    }
+
+    public func create() async throws(TransportError) -> SpaceDescription {
+        try description(of: await send("PUT", Endpoints.space(space)))
+    }
+
+    public func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+        let response = try await send(
+            "POST", Endpoints.push(space), headers: [(Endpoints.Header.lineage, lineage.description), ("Content-Type", Endpoints.MediaType.batch)],
+            body: .bytes(batch))
+        try expect(response, Endpoints.MediaType.answer)
+        do { return try PushAnswer.decode(response.body) } catch { throw .badAnswer(error) }
+    }
+
+    public func pull(
+        after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?
+    ) async throws(TransportError) -> Page {
+        var query = "?\(Endpoints.Query.after)=\(position)&\(Endpoints.Query.limit)=\(byteLimit)"
+        if let wait { query += "&\(Endpoints.Query.wait)=\(wait.components.seconds)" }
+        let response = try await send(
+            "GET", Endpoints.entries(space) + query, headers: [(Endpoints.Header.lineage, lineage.description)],
+            timeout: SyncLimits.requestTimeout + (wait ?? .zero))
+        try expect(response, Endpoints.MediaType.page)
+        do { return try Page.decode(response.body) } catch { throw .badAnswer(error) }
+    }
+
+    public func uploadSnapshot(
+        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        let headers = [(Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot)]
+        let request = request(
+            "PUT", "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(position)", headers: headers, body: .file(path: path), timeout: nil)
+        _ = try accepted(await answer { () async throws(HTTPError) in try await client.send(request, onSent: progress) })
+    }
+
+    public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        let request = request("GET", Endpoints.snapshot(space), timeout: nil)
+        let response = try accepted(
+            await answer { () async throws(HTTPError) in try await client.download(request, to: .path(path)) })
+        try expect(response, Endpoints.MediaType.snapshot)
+        progress(response.bodyLength)
+        guard let position = response.headers[Endpoints.Header.position].flatMap({ Int64($0) }),
+            let digest = response.headers[Endpoints.Header.digest]
+        else { throw .notARelay("a snapshot came without its position and digest") }
+        guard (try? FileDigest.sha256(path))?.description == digest else { throw .badAnswer(.badChecksum) }
+        return Position(position)
+    }
+
+    // MARK: One request
+
+    private func send(
+        _ method: String, _ path: String, headers: [(String, String)] = [], body: HTTPRequest.Body = .none,
+        timeout: Duration = SyncLimits.requestTimeout
+    ) async throws(TransportError) -> HTTPResponse {
+        let request = request(method, path, headers: headers, body: body, timeout: timeout)
+        return try accepted(
+            await answer { () async throws(HTTPError) in try await client.send(request, maximumBody: SyncLimits.answerBytes) })
+    }
+
+    private func answer(_ exchange: () async throws(HTTPError) -> HTTPResponse) async throws(TransportError) -> HTTPResponse {
+        do {
+            return try await exchange()
+        } catch {
+            throw Self.translate(error)
+        }
+    }
+
+    private func request(
+        _ method: String, _ path: String, headers: [(String, String)] = [], body: HTTPRequest.Body = .none, timeout: Duration?
+    ) -> HTTPRequest {
+        var all = headers.map { (name: $0.0, value: $0.1) }
+        if let replica = identity.replica { all.append((Endpoints.Header.replica, replica.description)) }
+        if !identity.name.isEmpty {
+            let name = identity.name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+            all.append((Endpoints.Header.name, name))
+        }
+        if let credential = identity.credential { all.append(("Authorization", "Bearer \(credential)")) }
+        return HTTPRequest(method, url: address + path, headers: all, body: body, timeout: timeout, stallTimeout: timeout ?? HTTPLimits.stallTimeout)
+    }
+
+    private func accepted(_ response: HTTPResponse) throws(TransportError) -> HTTPResponse {
+        if (200..<300).contains(response.status) { return response }
+        guard response.headers.mediaType == Endpoints.MediaType.problem,
+            let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body))
+        else {
+            if [429, 502, 503, 504].contains(response.status) {
+                throw .problem(Problem(.unavailable, detail: "the address answers with status \(response.status)"), retryAfter: retryAfter(response))
+            }
+            throw .notARelay("it answers with status \(response.status)")
+        }
+        throw .problem(problem, retryAfter: retryAfter(response))
+    }
+
+    private func retryAfter(_ response: HTTPResponse) -> Duration? {
+        response.headers["Retry-After"].flatMap { Int($0) }.map { .seconds(min($0, 300)) }
+    }
+
+    private func expect(_ response: HTTPResponse, _ type: String) throws(TransportError) {
+        guard response.headers.mediaType == type else {
+            throw .notARelay("it answers with \(response.headers.mediaType ?? "an unnamed type")")
+        }
+    }
+
+    private func description(of response: HTTPResponse) throws(TransportError) -> SpaceDescription {
+        try expect(response, Endpoints.MediaType.json)
+        guard let description = try? JSONDecoder().decode(SpaceDescription.self, from: Data(response.body)) else {
+            throw .notARelay("its description of the space cannot be read")
+        }
+        return description
+    }
+
+    static func translate(_ error: HTTPError) -> TransportError {
+        switch error.kind {
+        case .cancelled: .cancelled
+        case .protocolError: .notARelay(error.message)
+        case .tooLarge: .notARelay(error.message)
+        default: .unreachable(error.message, wasSent: error.wasSent)
+        }
+    }
+}

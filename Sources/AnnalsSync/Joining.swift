@@ -1,0 +1,198 @@
+public import AnnalsCore
+public import AnnalsStore
+import AnnalsWire
+import Foundation
+
+/// Makes replicas: a store that joins a space, or a new file cloned from one.
+///
+///     let joining = Joining(transport: relay, address: "http://127.0.0.1:8640", space: space, name: "laptop")
+///     let store = try await joining.clone(to: "laptop.db")
+public struct Joining: Sendable {
+    /// What a join did.
+    public enum Outcome: Sendable {
+        /// The space is new; its rows are the store's.
+        case created(Position)
+        /// The space existed and its rows are the store's.
+        case recognised(Position)
+    }
+
+    private let transport: any RelayTransport
+    private let address: String
+    private let space: SpaceName
+    private let name: String
+    private let credentialFile: String?
+    private let configuration: Store.Configuration
+    private let environment: SyncAgent.Environment
+    /// Told what goes on: a stage, and bytes done in it.
+    private let progress: @Sendable (Stage, Int64) -> Void
+
+    public enum Stage: String, Sendable {
+        case copying, compressing, uploading, downloading, unpacking, pulling
+    }
+
+    public init(
+        transport: any RelayTransport, address: String, space: SpaceName, name: String, credentialFile: String? = nil,
+        configuration: Store.Configuration = .init(), environment: SyncAgent.Environment = .system,
+        progress: @escaping @Sendable (Stage, Int64) -> Void = { _, _ in }
+    ) {
+        self.transport = transport
+        self.address = address
+        self.space = space
+        self.name = name
+        self.credentialFile = credentialFile
+        self.configuration = configuration
+        self.environment = environment
+        self.progress = progress
+    }
+
+    // MARK: Join
+
+    /// Makes the store a replica: creates the space from its rows if it is new, or recognises equal rows.
+    ///
+    /// A join that was interrupted is taken up again by calling this once more.
+    ///
+    /// - Throws: `AnnalsError`; code `rowsDiffer` when the space exists and its rows are not the store's. Nothing was
+    ///   changed then.
+    public func join(_ store: Store) async throws -> Outcome {
+        if try await store.replicaState() != nil, try await !store.isCreatingSpace() {
+            throw AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
+        }
+        do {
+            let description = try await transport.describe()
+            if try await store.isCreatingSpace() { return try await create(store, lineage: description.lineage) }
+            return try await recognise(store, description)
+        } catch let error as TransportError {
+            guard error.code == .spaceNotFound else { throw error.annalsError }
+        }
+        return try await create(store, lineage: nil)
+    }
+
+    private func create(_ store: Store, lineage known: Lineage?) async throws -> Outcome {
+        do {
+            var lineage = known
+            if lineage == nil { lineage = try await transport.create().lineage }
+            guard let lineage else { return .created(.zero) }
+            try await withTemporaryFolder(beside: store.path) { folder in
+                try await seed(store, lineage, in: folder)
+            }
+            let state = try await store.replicaState()
+            return .created(state?.position ?? .zero)
+        } catch let error as TransportError {
+            throw error.annalsError
+        }
+    }
+
+    /// Brings the first entry and the first snapshot to the relay.
+    private func seed(_ store: Store, _ lineage: Lineage, in folder: String) async throws {
+        let plain = folder + "/snapshot.db"
+        let packed = folder + "/snapshot.zst"
+        progress(.copying, 0)
+        try await store.startSpace(membership(lineage), snapshotAt: plain)
+        try await SyncAgent(store: store, transport: transport, environment: environment).sync(.pushOnly)
+        progress(.compressing, 0)
+        let file = try Self.pack(plain, packed)
+        let progress = progress
+        try await transport.uploadSnapshot(at: packed, position: Store.firstPosition, digest: file.digest) { progress(.uploading, $0) }
+        try await store.finishJoin()
+    }
+
+    private func recognise(_ store: Store, _ description: SpaceDescription) async throws -> Outcome {
+        try await withTemporaryFolder(beside: store.path) { folder in
+            let copy = try await replica(in: folder, description)
+            if try await store.adopt(copy, digest: { try RowsDigest.compute($0) }) {
+                return .recognised(try await store.replicaState()?.position ?? .zero)
+            }
+            let differences = try await store.differences(from: copy.path)
+            throw AnnalsError(
+                .rowsDiffer, operation: "join", "the space \(space) has other rows than this store: \(Self.describe(differences))",
+                hint: "Nothing was changed. Clone the space into a new file, or join under another name")
+        }
+    }
+
+    static func describe(_ differences: RowDifferences) -> String {
+        differences.tables.filter { $0.onlyHere + $0.onlyThere + $0.differing > 0 }
+            .map { "\($0.name) \($0.onlyHere) only here, \($0.onlyThere) only there, \($0.differing) differ" }
+            .joined(separator: "; ")
+    }
+
+    // MARK: Clone
+
+    /// Makes a new store at `path` from the space: the newest snapshot's rows by bulk, and the log after it.
+    ///
+    /// The file appears when it is whole. Whoever is interrupted leaves nothing behind.
+    ///
+    /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists.
+    public func clone(to path: String) async throws -> Position {
+        guard !FileManager.default.fileExists(atPath: path) else {
+            throw AnnalsError(.cannotCreate, operation: "clone", "\(path) exists already", hint: "Choose another name")
+        }
+        do {
+            let description = try await transport.describe()
+            return try await withTemporaryFolder(beside: path) { folder in
+                let copy = try await replica(in: folder, description)
+                let position = try await copy.replicaState()?.position ?? .zero
+                try copy.close()
+                try FileManager.default.moveItem(atPath: copy.path, toPath: path)
+                return position
+            }
+        } catch let error as TransportError {
+            throw error.annalsError
+        }
+    }
+
+    /// A replica in a temporary folder, brought up to the head.
+    private func replica(in folder: String, _ description: SpaceDescription) async throws -> Store {
+        let packed = folder + "/snapshot.zst"
+        let plain = folder + "/store.db"
+        let progress = progress
+        do {
+            _ = try await transport.downloadSnapshot(to: packed) { progress(.downloading, $0) }
+        } catch {
+            guard error.code == .noSnapshot else { throw error.annalsError }
+            throw AnnalsError(
+                .spaceNotFound, operation: "clone", "the space \(space) has no snapshot yet: whoever creates it is not done",
+                hint: "Try again in a moment", isRetryable: true)
+        }
+        progress(.unpacking, 0)
+        try Self.unpack(packed, plain)
+        let store = try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: configuration)
+        progress(.pulling, 0)
+        try await SyncAgent(store: store, transport: transport, environment: environment).sync(.pullOnly)
+        return store
+    }
+
+    private func membership(_ lineage: Lineage) -> Membership {
+        Membership(name: name, relay: address, space: space, lineage: lineage, credentialFile: credentialFile)
+    }
+
+    // MARK: Files
+
+    private static func pack(_ plain: String, _ packed: String) throws -> Compression.FileResult {
+        do {
+            return try Compression.compressFile(at: plain, to: packed)
+        } catch {
+            throw AnnalsError(.diskFull, operation: "join", "the snapshot cannot be written: \(error)", hint: "Check the disk")
+        }
+    }
+
+    private static func unpack(_ packed: String, _ plain: String) throws {
+        do {
+            _ = try Compression.decompressFile(at: packed, to: plain, maximumBytes: SyncLimits.snapshotBytes)
+        } catch {
+            throw AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot cannot be unpacked: \(error)", hint: "Nothing was made")
+        }
+    }
+
+    /// A folder for files on their way, on the disk where the result will be; gone on every way out.
+    private func withTemporaryFolder<T>(beside path: String, _ body: (String) async throws -> T) async throws -> T {
+        let parent = path == ":memory:" ? FileManager.default.temporaryDirectory.path : URL(fileURLWithPath: path).deletingLastPathComponent().path
+        let folder = "\(parent)/.annals-\(ReplicaID.random().description.prefix(8))"
+        do {
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        } catch {
+            throw AnnalsError(.cannotCreate, operation: "clone", "no file can be made in \(parent)", hint: "Check the folder and its permissions")
+        }
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        return try await body(folder)
+    }
+}

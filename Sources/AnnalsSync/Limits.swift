@@ -1,0 +1,20 @@
+/// Named bounds of an exchange with the relay.
+public enum SyncLimits {
+    /// Bytes asked for in one page of the log.
+    public static let pageBytes = 2 << 20
+    /// Requests in one call of `sync`; more means that others write the same rows all the while.
+    public static let roundsPerSync = 2_000
+    /// Tries of one request that gets no answer, before `sync` gives up for now.
+    public static let triesPerRequest = 5
+    /// The first pause between tries; each further one is twice as long, up to the longest.
+    public static let firstPause = Duration.milliseconds(200)
+    public static let longestPause = Duration.seconds(30)
+    /// How long the relay may hold back an answer while there is nothing new.
+    public static let longPoll = Duration.seconds(25)
+    /// The largest snapshot that is unpacked.
+    public static let snapshotBytes: Int64 = 1 << 40
+    /// The largest answer that is taken: a page may hold one transaction larger than what was asked for.
+    public static let answerBytes = 96 << 20
+    /// How long a whole request may take when it moves few bytes.
+    public static let requestTimeout = Duration.seconds(60)
+}

@@ -1,0 +1,35 @@
+public import AnnalsCore
+public import AnnalsWire
+
+/// How a replica reaches its relay. HTTP is one form; tests use one in memory.
+///
+/// Every method throws `TransportError`. What it throws decides what the agent may believe: after anything but a
+/// definite answer a push may have been accepted, and is sent again with the same bytes.
+public protocol RelayTransport: Sendable {
+    /// The space's head and lineage; throws `.problem` with code `space-not-found` when there is none.
+    func describe() async throws(TransportError) -> SpaceDescription
+    /// Makes the space; throws `.problem` with code `space-exists` when there is one.
+    func create() async throws(TransportError) -> SpaceDescription
+    func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer
+    /// The log after a position, up to about `byteLimit` bytes. With `wait` the relay holds the answer back until
+    /// there is something or the time is over.
+    func pull(after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page
+    /// Sends a compressed snapshot file that holds the rows at `position`.
+    func uploadSnapshot(at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)
+        async throws(TransportError)
+    /// Fetches the newest snapshot into a file, and says which position it holds.
+    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position
+}
+
+/// Why an exchange with the relay gave no answer to use.
+public enum TransportError: Error, Sendable {
+    /// No connection, or it broke. `wasSent`: the relay may have seen the request.
+    case unreachable(String, wasSent: Bool)
+    /// The relay said no, in the form that relays use.
+    case problem(Problem, retryAfter: Duration?)
+    /// Something answered that is not a relay, such as a proxy's HTML page.
+    case notARelay(String)
+    /// The answer was a relay's but its bytes are not what the format says.
+    case badAnswer(WireError)
+    case cancelled
+}

@@ -1,0 +1,161 @@
+public import AnnalsCore
+public import AnnalsStore
+import AnnalsWire
+import Foundation
+public import Logging
+
+/// Keeps one joined store in step with its space.
+///
+///     let agent = SyncAgent(store: store, transport: transport)
+///     let summary = try await agent.sync()
+///     print(summary.pushed.transactions, summary.pulled.transactions)
+///
+/// A store has one agent at a time; other programs may write the file meanwhile.
+public actor SyncAgent {
+    /// What one exchange moved.
+    public struct Summary: Sendable {
+        public struct Flow: Sendable {
+            public var transactions = 0
+            public var changes = 0
+            public var bytes = 0
+        }
+
+        public var space = ""
+        public var pushed = Flow()
+        public var pulled = Flow()
+        /// Conflicts settled here, while laying the outbox on top.
+        public var conflicts = 0
+        /// How often a push was refused because others had written the same things.
+        public var refusals = 0
+        public var position = Position.zero
+        public var head = Position.zero
+        public var outbox = 0
+    }
+
+    /// What the outside world gives: pauses and randomness, so that tests need neither.
+    public struct Environment: Sendable {
+        public var pause: @Sendable (Duration) async throws -> Void
+        /// A number in 0..<1.
+        public var random: @Sendable () -> Double
+
+        public init(pause: @escaping @Sendable (Duration) async throws -> Void, random: @escaping @Sendable () -> Double) {
+            self.pause = pause
+            self.random = random
+        }
+
+        public static let system = Environment(
+            pause: { try await ContinuousClock().sleep(until: .now + $0) }, random: { Double.random(in: 0..<1) })
+    }
+
+    private let store: Store
+    private let transport: any RelayTransport
+    private let environment: Environment
+    private let logger: Logger
+
+    public init(
+        store: Store, transport: any RelayTransport, environment: Environment = .system, logger: Logger = Logger(label: "annals.sync")
+    ) {
+        self.store = store
+        self.transport = transport
+        self.environment = environment
+        self.logger = logger
+    }
+
+    /// One exchange: pushes what is new here, takes in what is new there, and lays this store's work on top.
+    ///
+    /// - Throws: `AnnalsError`; what was exchanged until then stays exchanged, and the next call goes on from there.
+    @discardableResult
+    public func sync(_ direction: SyncDirection = .both) async throws -> Summary {
+        var summary = Summary()
+        var exchange = Exchange(direction: direction.exchange)
+        var status = try await store.prepareOutbox()
+        summary.space = status.space.description
+        var step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
+        var rounds = 0
+        while step != .done {
+            try Task.checkCancellation()
+            rounds += 1
+            guard rounds <= SyncLimits.roundsPerSync else { throw Self.partial(status.outbox) }
+            switch step {
+            case .push:
+                step = try await push(&summary, &exchange, &status)
+            case .pull:
+                let page = try await request { [transport, status] in
+                    try await transport.pull(after: status.position, lineage: status.lineage, byteLimit: SyncLimits.pageBytes, wait: nil)
+                }
+                status = try await take(page, &summary)
+                step = exchange.next(after: .pulled(isBehind: status.isBehind, outbox: status.outbox))
+            case .wait(let milliseconds):
+                try await environment.pause(.milliseconds(milliseconds))
+                step = .push
+            case .done:
+                break
+            }
+        }
+        summary.position = status.position
+        summary.head = status.head
+        summary.outbox = status.outbox
+        return summary
+    }
+
+    private func push(_ summary: inout Summary, _ exchange: inout Exchange, _ status: inout ExchangeStatus) async throws -> Exchange.Step {
+        guard let push = try await store.freezePush() else {
+            return exchange.next(after: .pulled(isBehind: status.isBehind, outbox: 0))
+        }
+        let answer = try await request { [transport] in try await transport.push(push.batch, lineage: push.lineage) }
+        let settled = try await store.settle(answer)
+        status = settled.status
+        summary.pushed.transactions += settled.transactions
+        summary.pushed.changes += settled.changes
+        if settled.transactions > 0 { summary.pushed.bytes += push.batch.count }
+        if case .stale = answer.outcome { summary.refusals += 1 }
+        if let page = answer.page, !page.frames.isEmpty { status = try await take(page, &summary) }
+        if !status.isBehind { exchange.noteCaughtUp() }
+        return exchange.next(after: .answered(answer.outcome, isBehind: status.isBehind, outbox: status.outbox))
+    }
+
+    private func take(_ page: Page, _ summary: inout Summary) async throws -> ExchangeStatus {
+        let taken = try await store.apply(page)
+        summary.pulled.transactions += taken.transactions
+        summary.pulled.changes += taken.changes
+        summary.pulled.bytes += taken.bytes
+        summary.conflicts += taken.conflicts
+        return taken.status
+    }
+
+    /// Sends one request until it is answered, with pauses between tries; gives up for now after some.
+    private func request<Answer: Sendable>(_ send: @Sendable () async throws -> Answer) async throws -> Answer {
+        var backoff = Backoff()
+        var tries = 0
+        while true {
+            do {
+                return try await send()
+            } catch let error as TransportError {
+                tries += 1
+                guard error.isWorthRetrying, tries < SyncLimits.triesPerRequest else { throw error.annalsError }
+                let pause = max(error.retryAfter ?? .zero, backoff.next(random: environment.random))
+                logger.debug("no answer from the relay, trying again", metadata: ["pause": "\(pause)", "try": "\(tries)"])
+                try await environment.pause(pause)
+            }
+        }
+    }
+
+    private static func partial(_ outbox: Int) -> AnnalsError {
+        AnnalsError(
+            .relayOverloaded, operation: "sync", "others write the same rows all the while; \(outbox) local transactions wait",
+            hint: "Run sync again", isRetryable: true)
+    }
+}
+
+/// Which way an exchange goes.
+public enum SyncDirection: Sendable {
+    case both, pushOnly, pullOnly
+
+    var exchange: Exchange.Direction {
+        switch self {
+        case .both: .both
+        case .pushOnly: .pushOnly
+        case .pullOnly: .pullOnly
+        }
+    }
+}

@@ -1,0 +1,61 @@
+public import AnnalsCore
+import AnnalsWire
+
+extension TransportError {
+    /// Whether the same request may be answered when it is sent again a little later.
+    var isWorthRetrying: Bool {
+        switch self {
+        case .unreachable: true
+        case .problem(let problem, _): [429, 502, 503, 504].contains(problem.status)
+        case .notARelay, .badAnswer, .cancelled: false
+        }
+    }
+
+    /// The relay's own word for a problem.
+    var code: Problem.Code? {
+        if case .problem(let problem, _) = self { problem.knownCode } else { nil }
+    }
+
+    var retryAfter: Duration? {
+        if case .problem(_, let duration) = self { duration } else { nil }
+    }
+
+    /// The error as the library's edge tells it.
+    public var annalsError: AnnalsError {
+        switch self {
+        case .unreachable(let reason, _):
+            AnnalsError(
+                .relayUnreachable, operation: "sync", "the relay cannot be reached: \(reason)", hint: "Check the address and that it is running",
+                isRetryable: true)
+        case .notARelay(let reason):
+            AnnalsError(.notARelay, operation: "sync", "what answers is not an annals relay: \(reason)", hint: "Check the address")
+        case .badAnswer(let error):
+            AnnalsError(.corruptBatch, operation: "sync", "the relay's answer is damaged: \(error)", hint: "Nothing was applied")
+        case .cancelled:
+            AnnalsError(.cancelled, operation: "sync", "stopped")
+        case .problem(let problem, _):
+            Self.translate(problem)
+        }
+    }
+
+    private static func translate(_ problem: Problem) -> AnnalsError {
+        let text = problem.detail ?? problem.title
+        func make(_ code: AnnalsError.Code, retry: Bool = false) -> AnnalsError {
+            AnnalsError(code, operation: "sync", text, hint: problem.hint, isRetryable: retry)
+        }
+        switch problem.status {
+        case 401, 403: return make(.notPermitted)
+        case 429, 502, 503, 504: return make(.relayOverloaded, retry: true)
+        case 507: return make(.relayOverloaded)
+        default: break
+        }
+        switch problem.knownCode {
+        case .spaceNotFound: return make(.spaceNotFound)
+        case .spaceExists: return make(.spaceExists)
+        case .wentBack: return make(.relayWentBack)
+        case .expired: return make(.expired)
+        case .corruptBatch: return make(.corruptBatch)
+        default: return make(.notARelay)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+public import AnnalsCore
+public import AnnalsSync
+public import AnnalsWire
+import Foundation
+import Logging
+import RelayLog
+
+/// A relay in the same process, without HTTP: the real log in a folder, reached by calls.
+public struct LocalRelay: RelayTransport {
+    private let log: RelayLog
+    private let space: SpaceName
+
+    /// - Parameter folder: where the log lives; an existing one is opened again.
+    public init(folder: String, space: SpaceName) throws {
+        log = try RelayLog(directory: folder, logger: Logger(label: "annals.testing", factory: { _ in SwiftLogNoOpLogHandler() }))
+        self.space = space
+    }
+
+    public func describe() async throws(TransportError) -> SpaceDescription {
+        try await answer { try await log.describe(space) }
+    }
+
+    public func create() async throws(TransportError) -> SpaceDescription {
+        try await answer { try await log.createSpace(space) }
+    }
+
+    public func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+        let header: BatchHeader
+        do {
+            header = try BatchHeader.parse(batch)
+        } catch {
+            throw .problem(Problem(.corruptBatch), retryAfter: nil)
+        }
+        return try await answer { try await log.push(batch, header: header, to: space) }
+    }
+
+    public func pull(
+        after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?
+    ) async throws(TransportError) -> Page {
+        try await answer {
+            try await log.pull(from: space, after: position, byteLimit: byteLimit, lineage: lineage, wait: wait ?? .zero)
+        }
+    }
+
+    public func uploadSnapshot(
+        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        try await answer {
+            let upload = try await log.snapshots.begin(space, position: position)
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+            try await upload.write([UInt8](bytes))
+            _ = try await upload.finish(digest: digest)
+            progress(Int64(bytes.count))
+        }
+    }
+
+    public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        try await answer {
+            let snapshot = try await log.snapshots.open(space)
+            let bytes = try await snapshot.read(at: 0, count: Int(snapshot.record.byteCount))
+            try Data(bytes).write(to: URL(fileURLWithPath: path))
+            progress(snapshot.record.byteCount)
+            return snapshot.record.position
+        }
+    }
+
+    private func answer<T: Sendable>(_ body: () async throws -> T) async throws(TransportError) -> T {
+        do {
+            return try await body()
+        } catch let error as RelayLogError {
+            throw Self.translate(error)
+        } catch is CancellationError {
+            throw .cancelled
+        } catch {
+            throw .unreachable("\(error)", wasSent: true)
+        }
+    }
+
+    private static func translate(_ error: RelayLogError) -> TransportError {
+        let code: Problem.Code =
+            switch error {
+            case .spaceNotFound: .spaceNotFound
+            case .spaceExists: .spaceExists
+            case .expired: .expired
+            case .wentBack: .wentBack
+            case .noSnapshot: .noSnapshot
+            case .snapshotDigestMismatch: .badDigest
+            default: .unavailable
+            }
+        return .problem(Problem(code), retryAfter: nil)
+    }
+}

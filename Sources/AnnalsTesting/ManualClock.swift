@@ -1,0 +1,18 @@
+import Synchronization
+
+/// A wall clock that only the test moves.
+public final class ManualClock: Sendable {
+    private let state: Mutex<Int64>
+
+    /// - Parameter milliseconds: the time it shows, in milliseconds since 1970.
+    public init(milliseconds: Int64) {
+        state = Mutex(milliseconds)
+    }
+
+    public var milliseconds: Int64 { state.withLock { $0 } }
+
+    public func advance(_ duration: Duration) {
+        let (seconds, attoseconds) = duration.components
+        state.withLock { $0 += seconds * 1000 + attoseconds / 1_000_000_000_000_000 }
+    }
+}

@@ -1,0 +1,202 @@
+public import AnnalsCore
+
+/// The key under which a space's footprints are hashed.
+public struct FootprintKey: Hashable, Sendable {
+    /// The number that footprints name it by; zero for spaces without a key.
+    public var id: UInt64
+    /// The first and last eight of the key's 16 bytes, each read as a little-endian number.
+    public var low: UInt64
+    public var high: UInt64
+
+    public init(id: UInt64, low: UInt64, high: UInt64) {
+        self.id = id
+        self.low = low
+        self.high = high
+    }
+
+    /// For spaces without a key: the relay can then guess values, as it could read them anyway.
+    public static let none = FootprintKey(id: 0, low: 0, high: 0)
+}
+
+/// The hashes that footprints are made of.
+///
+/// Values come as the index compares them: the parent column's affinity applied, and texts folded by its collation.
+/// What is left, a real that is an integer, is done here; so equal by the index means equal hash. Names are folded
+/// from A–Z to a–z, as SQLite compares them. An index is known by its columns, in whatever order they are declared,
+/// never by its name: so the same UNIQUE hashes alike on every replica, and so does a key that references it.
+public struct FootprintHash: Sendable {
+    /// The first byte of what is hashed, so that no table hashes like a row.
+    private enum Kind {
+        static let table: UInt8 = 1
+        static let row: UInt8 = 2
+        static let tuple: UInt8 = 3
+        static let index: UInt8 = 4
+        static let transaction: UInt8 = 5
+        static let schema: UInt8 = 6
+    }
+
+    private let seed: SipHash
+
+    public init(key: FootprintKey = .none) {
+        seed = SipHash(key: (key.low, key.high))
+    }
+
+    /// Groups a table's hashes.
+    public func tableHash(_ table: String) -> UInt64 {
+        start(Kind.table, table).finish()
+    }
+
+    /// A row by its primary key, in the key's order.
+    public func rowHash(table: String, key: [Value]) -> UInt64 {
+        rows(of: table).hash(key)
+    }
+
+    /// A tuple of the primary key or of a unique index: the values in the order of `columns`, which may be any.
+    ///
+    /// Tuples with a NULL in them are equal to nothing and have no hash: leave them out.
+    public func tupleHash(table: String, columns: [String], values: [Value]) -> UInt64 {
+        tuples(of: table, columns: columns).hash(values)
+    }
+
+    /// A unique index as a whole, where its tuples cannot be hashed: partial ones, those over expressions (whose text
+    /// stands for a column's name) and those with a collation of the program's own.
+    public func indexHash(table: String, columns: [String]) -> UInt64 {
+        var state = start(Kind.index, table)
+        state.names(columns.map(Self.fold).sorted(by: Self.precedes))
+        return state.finish()
+    }
+
+    /// A transaction's identity; its group is `transactionGroup`.
+    public func idHash(_ id: TransactionID) -> UInt64 {
+        var state = seed
+        state.update(Kind.transaction)
+        state.bigEndian(id.high)
+        state.bigEndian(id.low)
+        return state.finish()
+    }
+
+    /// The group of all `idHash`es.
+    public var transactionGroup: UInt64 { single(Kind.transaction) }
+
+    /// The one hash of additive schema entries, and its group.
+    public var schemaHash: UInt64 { single(Kind.schema) }
+
+    /// Prepared for many rows of one table.
+    public func rows(of table: String) -> Tuples {
+        Tuples(state: start(Kind.row, table), order: nil)
+    }
+
+    /// Prepared for many tuples of one index, whose values come in the order of `columns`.
+    public func tuples(of table: String, columns: [String]) -> Tuples {
+        let names = columns.map(Self.fold)
+        let order = names.indices.sorted { Self.precedes(names[$0], names[$1]) }
+        var state = start(Kind.tuple, table)
+        state.names(order.map { names[$0] })
+        return Tuples(state: state, order: order)
+    }
+
+    /// Hashes values of one table and index.
+    public struct Tuples: Sendable {
+        fileprivate let state: SipHash
+        /// Places of the values in the order in which they are hashed; nil where they come in it.
+        fileprivate let order: [Int]?
+
+        public func hash(_ values: [Value]) -> UInt64 {
+            precondition(order == nil || order?.count == values.count, "a tuple has one value for each column")
+            var state = state
+            if let order {
+                for place in order { state.value(values[place]) }
+            } else {
+                for value in values { state.value(value) }
+            }
+            return state.finish()
+        }
+    }
+
+    private func single(_ kind: UInt8) -> UInt64 {
+        var state = seed
+        state.update(kind)
+        return state.finish()
+    }
+
+    private func start(_ kind: UInt8, _ table: String) -> SipHash {
+        var state = seed
+        state.update(kind)
+        state.name(Self.fold(table))
+        return state
+    }
+
+    private static func fold(_ name: String) -> [UInt8] {
+        name.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
+    }
+
+    private static func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        left.lexicographicallyPrecedes(right)
+    }
+}
+
+extension SipHash {
+    fileprivate mutating func varint(_ value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            update(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        update(UInt8(truncatingIfNeeded: rest))
+    }
+
+    fileprivate mutating func bigEndian(_ word: UInt64) {
+        withUnsafeBytes(of: word.bigEndian) { update($0) }
+    }
+
+    fileprivate mutating func name(_ name: [UInt8]) {
+        varint(UInt64(name.count))
+        name.withUnsafeBytes { update($0) }
+    }
+
+    fileprivate mutating func names(_ names: [[UInt8]]) {
+        varint(UInt64(names.count))
+        for name in names { self.name(name) }
+    }
+
+    /// The value as bodies hold it, but for reals that are integers.
+    fileprivate mutating func value(_ value: Value) {
+        switch value {
+        case .null: update(ValueTag.null)
+        case .integer(let integer): self.integer(integer)
+        case .real(let real): self.real(real)
+        case .text(let text): content(text.bytes, short: ValueTag.shortText, upTo: ValueTag.shortTextBytes, long: ValueTag.text)
+        case .blob(let blob): content(blob.bytes, short: ValueTag.shortBlob, upTo: ValueTag.shortBlobBytes, long: ValueTag.blob)
+        }
+    }
+
+    private mutating func integer(_ integer: Int64) {
+        if integer >= ValueTag.smallestSmall, integer <= ValueTag.largestSmall {
+            update(ValueTag.smallInteger + UInt8(truncatingIfNeeded: integer - ValueTag.smallestSmall))
+        } else {
+            update(ValueTag.integer)
+            varint(UInt64(bitPattern: (integer << 1) ^ (integer >> 63)))
+        }
+    }
+
+    private mutating func real(_ real: Double) {
+        if let integer = Int64(exactly: real) {
+            self.integer(integer)
+        } else if real.isNaN {
+            update(ValueTag.null)
+        } else {
+            update(ValueTag.real)
+            withUnsafeBytes(of: real.bitPattern.littleEndian) { update($0) }
+        }
+    }
+
+    private mutating func content(_ bytes: [UInt8], short: UInt8, upTo shortBytes: Int, long: UInt8) {
+        if bytes.count <= shortBytes {
+            update(short + UInt8(truncatingIfNeeded: bytes.count))
+        } else {
+            update(long)
+            varint(UInt64(bytes.count))
+        }
+        bytes.withUnsafeBytes { update($0) }
+    }
+}

@@ -1,0 +1,126 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import Foundation
+import GRDB
+import Testing
+
+/// A small generator whose seed replays a run.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 0x1234_5678_9ABC_DEF1
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// A folder that is gone when the test is over.
+final class TemporaryFolder: Sendable {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.path + "/annals-test-\(ReplicaID.random())"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    func file(_ name: String) -> String { "\(path)/\(name)" }
+}
+
+/// Replicas of one space in one process, over a real log, with a clock that the test moves.
+final class World {
+    let folder: TemporaryFolder
+    let relay: LocalRelay
+    let clock: ManualClock
+    private(set) var stores: [Store] = []
+    let space: SpaceName
+
+    /// The first replica is made from `schema` and `rows`; the others are clones.
+    init(replicas: Int, schema: String) async throws {
+        folder = try TemporaryFolder()
+        space = try #require(SpaceName("shop"))
+        relay = try LocalRelay(folder: folder.file("relay"), space: space)
+        clock = ManualClock(milliseconds: 1_700_000_000_000)
+        let first = folder.file("r0.db")
+        let queue = try DatabaseQueue(path: first)
+        try await queue.write { db in try db.execute(sql: schema) }
+        try queue.close()
+        let store = try Store(path: first, configuration: configuration("r0"))
+        _ = try await store.track(all: true)
+        _ = try await joining("r0").join(store)
+        stores = [store]
+        for number in 1..<max(replicas, 1) { try await addClone("r\(number)") }
+    }
+
+    @discardableResult
+    func addClone(_ name: String) async throws -> Store {
+        let path = folder.file("\(name).db")
+        _ = try await joining(name).clone(to: path)
+        let store = try Store(path: path, configuration: configuration(name))
+        stores.append(store)
+        return store
+    }
+
+    func joining(_ name: String) -> Joining {
+        Joining(
+            transport: relay, address: "http://127.0.0.1:1", space: space, name: name, configuration: configuration(name),
+            environment: environment)
+    }
+
+    var environment: SyncAgent.Environment {
+        let clock = clock
+        return SyncAgent.Environment(pause: { clock.advance($0) }, random: { 0.5 })
+    }
+
+    func configuration(_ name: String) -> Store.Configuration {
+        var configuration = Store.Configuration()
+        let clock = clock
+        configuration.now = { clock.milliseconds }
+        configuration.process = name
+        return configuration
+    }
+
+    @discardableResult
+    func sync(_ index: Int, _ direction: SyncDirection = .both) async throws -> SyncAgent.Summary {
+        try await SyncAgent(store: stores[index], transport: relay, environment: environment).sync(direction)
+    }
+
+    /// Syncs everyone until nobody has anything left to say.
+    func settle() async throws {
+        for _ in 0..<20 {
+            var isQuiet = true
+            for index in stores.indices {
+                let summary = try await sync(index)
+                if summary.pushed.transactions + summary.pulled.transactions > 0 { isQuiet = false }
+            }
+            if isQuiet { return }
+        }
+        Issue.record("the replicas do not settle")
+    }
+
+    /// Writes as another program would: a connection of its own, nothing of Annals loaded.
+    func outside(_ index: Int, _ sql: String) throws {
+        var configuration = GRDB.Configuration()
+        configuration.foreignKeysEnabled = true
+        let queue = try DatabaseQueue(path: stores[index].path, configuration: configuration)
+        defer { try? queue.close() }
+        try queue.write { db in try db.execute(sql: sql) }
+    }
+
+    func rows(_ index: Int, _ sql: String) async throws -> [[DatabaseValue]] {
+        try await stores[index].read { db in try Row.fetchAll(db, sql: sql).map { Array($0.databaseValues) } }
+    }
+}

@@ -1,0 +1,162 @@
+import AnnalsCore
+import AnnalsWire
+import Foundation
+
+/// A file of bytes, the inputs that it was made of, and their meaning as JSON beside it.
+struct Fixture: CustomStringConvertible, Sendable {
+    var name: String
+    var bytes: [UInt8]
+    /// What the file means, as text; from the inputs.
+    var json: String
+    /// False where a library may pack the same content into other bytes tomorrow.
+    var isExact = true
+
+    var description: String { name }
+    var bytesURL: URL { Self.folder.appendingPathComponent(name + ".bin") }
+    var jsonURL: URL { Self.folder.appendingPathComponent(name + ".json") }
+
+    static let testFolder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    static let folder = testFolder.appendingPathComponent("Fixtures")
+
+    /// Set this variable to write the files anew, after a deliberate change of the format.
+    static var isWriting: Bool { ProcessInfo.processInfo.environment["ANNALS_WRITE_FIXTURES"] != nil }
+}
+
+extension Fixture {
+    static func all() throws -> [Fixture] {
+        try [batch(codec: .plain), batch(codec: .zstd), hashed()] + footprints() + [page()] + answers()
+    }
+
+    private static func batch(codec: Codec) throws -> Fixture {
+        let encoded = try Samples.batch(codec: codec)
+        let transactions = [
+            Transaction(
+                info: Samples.firstInfo, tables: [3, 200], sections: Samples.firstChanges, footprint: Samples.footprints[0], base: 0),
+            Transaction(
+                info: Samples.secondInfo, tables: [200], sections: [(200, [MarkedChange(.insert(Samples.everyValue))])],
+                journal: Samples.journal, footprint: Samples.footprints[1], base: 1_000),
+            Transaction(
+                info: Samples.thirdInfo, tables: [], sections: [], schema: Samples.schema, footprint: Samples.footprints[2], base: 2_000),
+        ]
+        let json = JSON.object([
+            "kind": .string("batch"), "codec": .string(codec == .plain ? "plain" : "zstd"), "keyID": .big(0),
+            "lineage": .string(Samples.lineage.description), "replica": .string(Samples.replica.description), "firstCounter": .big(41),
+            "schemaVersion": .big(2), "part": .array([.number(0), .number(1)]),
+            "previousDigest": .string(Digest.sha256([1, 2, 3]).description),
+            "dictionary": .object(["3": JSON.layout(Samples.people), "200": JSON.layout(Samples.seats)]),
+            "transactions": .array(zip(transactions, encoded.digests).map { $0.json(digest: $1) }),
+        ])
+        return Fixture(
+            name: codec == .plain ? "batch-plain" : "batch-zstd", bytes: encoded.bytes, json: json.text(), isExact: codec == .plain)
+    }
+
+    /// A batch whose footprints are those of its changes, which a reader can recompute.
+    private static func hashed() throws -> Fixture {
+        let hash = FootprintHash()
+        let row: [Value] = [.real(7), .text("blue"), .integer(1)]
+        let update = RowChange.update(key: [.text("blue"), .integer(8)], columns: [ColumnChange(column: 2, old: .null, new: .integer(1))])
+        let writes = [
+            hash.rowHash(table: "seats", key: [.text("blue"), .integer(7)]),
+            hash.tupleHash(table: "seats", columns: ["hall", "row"], values: [.text("blue"), .integer(7)]),
+            hash.rowHash(table: "seats", key: [.text("blue"), .integer(8)]),
+        ]
+        let footprint = Footprint(groups: [
+            .init(table: hash.tableHash("Seats"), writes: writes),
+            .init(
+                table: hash.tableHash("people"),
+                reads: [hash.tupleHash(table: "people", columns: ["id"], values: [.integer(1)])]),
+            .init(table: hash.transactionGroup, writes: [hash.idHash(Samples.firstInfo.id)]),
+        ]).normalized()
+        var body = BodyEncoder(info: Samples.firstInfo)
+        body.beginTable(200)
+        body.insert(row)
+        body.change(MarkedChange(update))
+        var encoder = BatchEncoder(
+            lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
+            codec: .plain)
+        encoder.layout(ref: 200, Samples.seats)
+        encoder.append(body: body.finish(), base: Position(17), footprint: footprint)
+        let encoded = try encoder.finish()
+        let transaction = Transaction(
+            info: Samples.firstInfo, tables: [200], sections: [(200, [MarkedChange(.insert(row)), MarkedChange(update)])],
+            footprint: footprint, base: 17)
+        let json = JSON.object([
+            "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(0), "lineage": .string(Samples.lineage.description),
+            "replica": .string(Samples.replica.description), "firstCounter": .big(1), "schemaVersion": .big(1),
+            "part": .array([.number(0), .number(1)]), "previousDigest": .string(Digest.zero.description),
+            "dictionary": .object(["200": JSON.layout(Samples.seats)]),
+            "transactions": .array([transaction.json(digest: encoded.digests[0])]),
+        ])
+        return Fixture(name: "batch-hashed", bytes: encoded.bytes, json: json.text())
+    }
+
+    private static func footprints() -> [Fixture] {
+        let named: [(String, Footprint)] = [
+            ("precise", Samples.footprints[0]), ("whole", Samples.footprints[1]), ("everything", .everything), ("empty", Footprint()),
+            ("other-rules", Footprint(rules: 700, keyID: .max)),
+        ]
+        return named.map { name, footprint in
+            let json = JSON.object(["kind": .string("footprint"), "footprint": JSON.footprint(footprint)])
+            return Fixture(name: "footprint-" + name, bytes: footprint.encode(), json: json.text())
+        }
+    }
+
+    private static func page() -> Fixture {
+        Fixture(name: "page", bytes: Samples.page.encode(), json: JSON.page(Samples.page).text())
+    }
+
+    private static func answers() -> [Fixture] {
+        Samples.answers.map { Fixture(name: "answer-" + $0.name, bytes: $0.answer.encode(), json: JSON.answer($0.answer).text()) }
+    }
+}
+
+/// One transaction's inputs.
+private struct Transaction {
+    var info: TransactionInfo
+    var tables: [Int]
+    var sections: [(ref: Int, changes: [MarkedChange])]
+    var journal: [JournalEntry] = []
+    var schema: SchemaEntry?
+    var footprint: Footprint
+    var base: Int
+
+    func json(digest: Digest) -> JSON {
+        .object([
+            "info": JSON.info(info), "tables": .array(tables.map { .number($0) }), "base": .big(base),
+            "digest": .string(digest.description), "footprint": JSON.footprint(footprint), "journal": .array(journal.map(JSON.journal)),
+            "schema": JSON.optional(schema, JSON.schema),
+            "sections": .array(
+                sections.map { .object(["table": .number($0.ref), "changes": .array($0.changes.map(JSON.change))]) }),
+        ])
+    }
+}
+
+/// Hashes over names and values as a caller gives them; the other language computes them anew.
+enum HashCases {
+    static let url = Fixture.folder.appendingPathComponent("hashes.json")
+
+    static func json() -> String {
+        let keys = [FootprintKey.none, FootprintKey(id: 9, low: 0x0706_0504_0302_0100, high: 0x0f0e_0d0c_0b0a_0908)]
+        var cases: [JSON] = []
+        for key in keys {
+            let hash = FootprintHash(key: key)
+            func add(_ kind: String, _ result: UInt64, table: String = "", columns: [String] = [], values: [Value] = [], id: String = "") {
+                cases.append(
+                    .object([
+                        "kind": .string(kind), "key": .array([.hash(key.low), .hash(key.high)]), "table": .string(table),
+                        "columns": JSON.strings(columns), "values": JSON.values(values), "id": .string(id), "hash": .hash(result),
+                    ]))
+            }
+            for table in ["people", "PEOPLE", "Größe"] { add("table", hash.tableHash(table), table: table) }
+            for value in Samples.everyValue { add("row", hash.rowHash(table: "t", key: [value]), table: "t", values: [value]) }
+            let (columns, values) = (["Row", "hall", "Ärger"], [Value.integer(1), .text("blue"), .real(2.5)])
+            add(
+                "tuple", hash.tupleHash(table: "Seats", columns: columns, values: values), table: "Seats", columns: columns, values: values)
+            add("index", hash.indexHash(table: "Seats", columns: columns), table: "Seats", columns: columns)
+            add("transaction", hash.idHash(Samples.firstInfo.id), id: Samples.firstInfo.id.description)
+            add("transactionGroup", hash.transactionGroup)
+            add("schema", hash.schemaHash)
+        }
+        return JSON.object(["cases": .array(cases)]).text()
+    }
+}

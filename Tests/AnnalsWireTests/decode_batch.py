@@ -1,0 +1,597 @@
+#!/usr/bin/env python3
+"""Reads batches, pages, answers and footprints and prints each as a line of JSON.
+
+Written from Documentation/format.md alone, with the standard library and the `zstd` command line tool, to show that
+the document is enough. Verifies checksums, digests and footprints on the way.
+
+    decode_batch.py FILE...
+"""
+
+import hashlib
+import json
+import os
+import struct
+import subprocess
+import sys
+import uuid
+
+MAXIMUM_PLAIN = 64 << 20
+MAXIMUM_COLUMNS = 32_767
+MASK = (1 << 64) - 1
+
+
+class FormatError(Exception):
+    pass
+
+
+def check(condition, what):
+    if not condition:
+        raise FormatError(what)
+
+
+# --- Numbers, strings and lists -------------------------------------------------------------------------------------
+
+
+class Reader:
+    def __init__(self, data):
+        self.data = data
+        self.at = 0
+
+    def take(self, count):
+        check(count <= len(self.data) - self.at, "truncated")
+        part = self.data[self.at : self.at + count]
+        self.at += count
+        return part
+
+    def u8(self):
+        return self.take(1)[0]
+
+    def u64(self):
+        return int.from_bytes(self.take(8), "little")
+
+    def varint(self):
+        number, shift = 0, 0
+        while True:
+            byte = self.u8()
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                check(byte != 0 or shift == 0, "number not in its shortest form")
+                check(number <= MASK, "number too large")
+                return number
+            shift += 7
+            check(shift < 70, "number too long")
+
+    def zigzag(self):
+        number = self.varint()
+        return (number >> 1) ^ -(number & 1)
+
+    def bytes(self):
+        return self.take(self.varint())
+
+    def string(self):
+        try:
+            return self.bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            raise FormatError("string is not UTF-8")
+
+    def list(self, read, at_most=None):
+        count = self.varint()
+        check(count <= len(self.data) - self.at, "truncated")
+        check(at_most is None or count <= at_most, "list too long")
+        return [read() for _ in range(count)]
+
+    def id(self):
+        return str(uuid.UUID(bytes=self.take(16)))
+
+    def digest(self):
+        return self.take(32)
+
+    def position(self):
+        number = self.varint()
+        check(number <= 1 << 62, "position too large")
+        return number
+
+    def milliseconds(self):
+        number = self.zigzag()
+        check(-(1 << 62) <= number <= 1 << 62, "time too far away")
+        return number
+
+    def time(self):
+        milliseconds, counter = self.milliseconds(), self.varint()
+        check(counter < 1 << 32, "counter of a time")
+        return {"milliseconds": str(milliseconds), "counter": str(counter)}
+
+    def flags(self, allowed):
+        flags = self.u8()
+        check(flags & ~allowed == 0, "flags")
+        return flags
+
+    def bool(self):
+        return self.flags(1) == 1
+
+    def end(self):
+        check(self.at == len(self.data), "bytes left over")
+
+    # --- Values -----------------------------------------------------------------------------------------------------
+
+    def value(self):
+        tag = self.u8()
+        if tag >= 0x80:
+            return {"integer": str(tag - 144)}
+        if tag >= 0x40:
+            return {"text": self.take(tag - 0x40).hex()}
+        if tag >= 0x20:
+            return {"blob": self.take(tag - 0x20).hex()}
+        if tag == 0:
+            return None
+        if tag == 1:
+            integer = self.zigzag()
+            check(not -16 <= integer <= 111, "integer not in its shortest form")
+            return {"integer": str(integer)}
+        if tag == 2:
+            bits = self.u64()
+            is_nan = bits >> 52 & 0x7FF == 0x7FF and bits & ((1 << 52) - 1) != 0
+            check(not is_nan and bits != 1 << 63, "real")
+            return {"real": f"{bits:016x}"}
+        if tag == 3:
+            text = self.bytes()
+            check(len(text) >= 64, "text not in its shortest form")
+            return {"text": text.hex()}
+        check(tag == 4, "value")
+        blob = self.bytes()
+        check(len(blob) >= 32, "blob not in its shortest form")
+        return {"blob": blob.hex()}
+
+    def values(self):
+        return self.list(self.value, MAXIMUM_COLUMNS)
+
+    # --- Footprints -------------------------------------------------------------------------------------------------
+
+    def footprint(self):
+        rules, key_id, everything = self.varint(), self.varint(), self.bool()
+        check(rules <= 0xFFFF, "rules")
+        groups = self.list(self.group)
+        check(ascends([int(group["table"], 16) for group in groups]), "groups in disorder")
+        check(not (everything and groups), "everything and groups")
+        return {"rules": rules, "keyID": str(key_id), "everything": everything, "groups": groups}
+
+    def group(self):
+        table, flags = self.u64(), self.flags(3)
+        writes, reads = self.list(self.u64), self.list(self.u64)
+        check(ascends(writes) and ascends(reads), "hashes in disorder")
+        check(not (flags & 1 and writes) and not (flags & 2 and reads), "hashes beside a whole table")
+        check(flags or writes or reads, "empty group")
+        return {
+            "table": hexadecimal(table),
+            "writesWhole": bool(flags & 1),
+            "readsWhole": bool(flags & 2),
+            "writes": [hexadecimal(hash) for hash in writes],
+            "reads": [hexadecimal(hash) for hash in reads],
+        }
+
+    # --- Transactions -----------------------------------------------------------------------------------------------
+
+    def info(self):
+        id, time, origin, flags = self.id(), self.time(), self.u8(), self.flags(3)
+        check(origin <= 2, "origin")
+        author = self.string() if flags & 1 else None
+        context = self.string() if flags & 2 else None
+        return {"id": id, "time": time, "origin": origin, "author": author, "contextName": context}
+
+    def body_head(self):
+        info, tables = self.info(), self.list(self.varint)
+        check(ascends(tables), "tables in disorder")
+        return info, tables
+
+    def body(self):
+        info, tables = self.body_head()
+        sections, journal, schema = [], [], None
+        tag = self.u8()
+        while tag == 1:
+            table = self.varint()
+            check(table in tables, "table is not listed")
+            changes = []
+            code = self.u8()
+            while code != 0:
+                changes.append(self.change(code))
+                code = self.u8()
+            sections.append({"table": table, "changes": changes})
+            tag = self.u8()
+        if tag == 2:
+            journal = self.list(self.journal_entry)
+            check(journal, "empty journal")
+            tag = self.u8()
+        if tag == 3:
+            schema = self.schema_entry()
+            tag = self.u8()
+        check(tag == 0, "section")
+        self.end()
+        return {"info": info, "tables": tables, "sections": sections, "journal": journal, "schema": schema}
+
+    def change(self, code):
+        if code == 0x01:
+            return {"insert": self.values(), "mark": None}
+        if code == 0x31:
+            position, changed = self.position(), self.column_changes(self.varint())
+            mark = {"revived": str(position), "changed": changed}
+            return {"insert": self.values(), "mark": mark}
+        if code == 0x02:
+            keys, columns = self.varint(), self.varint()
+            check(keys <= MAXIMUM_COLUMNS, "key")
+            key = [self.value() for _ in range(keys)]
+            return {"update": key, "columns": self.column_changes(columns), "mark": None}
+        if code == 0x03:
+            return {"delete": self.values(), "mark": None}
+        if code == 0x13:
+            key = self.values()
+            return {"delete": self.values(), "mark": {"merged": key}}
+        check(code == 0x23, "change")
+        return {"delete": self.values(), "mark": "setAside"}
+
+    def column_changes(self, count):
+        check(count <= MAXIMUM_COLUMNS, "columns")
+        changes = []
+        for _ in range(count):
+            changes.append({"column": self.varint(), "old": self.value(), "new": self.value()})
+        check(ascends([change["column"] for change in changes]), "columns in disorder")
+        return changes
+
+    def journal_entry(self):
+        kind, flags = self.u8(), self.flags(0x7F)
+        check(kind <= 7, "kind of journal entry")
+        table, key, columns, policy = self.string(), self.values(), self.list(self.string), self.string()
+        return {
+            "kind": kind,
+            "table": table,
+            "key": key,
+            "columns": columns,
+            "policy": policy,
+            "base": self.values() if flags & 1 else None,
+            "stored": self.values() if flags & 2 else None,
+            "incoming": self.values() if flags & 4 else None,
+            "replica": self.id() if flags & 8 else None,
+            "time": self.time() if flags & 16 else None,
+            "position": str(self.position()) if flags & 32 else None,
+            "incomingWon": bool(flags & 64),
+        }
+
+    def schema_entry(self):
+        version, breaking = self.varint(), self.bool()
+        check(version < 1 << 63, "schema version")
+        statements, tracked = self.list(self.string), self.list(self.layout)
+        return {"version": str(version), "breaking": breaking, "statements": statements, "tracked": tracked}
+
+    def layout(self):
+        name = self.string()
+        columns = self.list(self.string, MAXIMUM_COLUMNS)
+        key = self.list(self.varint, MAXIMUM_COLUMNS)
+        check(all(place < len(columns) for place in key) and len(set(key)) == len(key), "key")
+        return {"name": name, "columns": columns, "key": key}
+
+
+def ascends(numbers):
+    return all(left < right for left, right in zip(numbers, numbers[1:]))
+
+
+def hexadecimal(number):
+    return f"{number:016x}"
+
+
+def sha256(data):
+    return hashlib.sha256(data).digest()
+
+
+def u64_bytes(number):
+    return number.to_bytes(8, "little")
+
+
+# --- Hashes ---------------------------------------------------------------------------------------------------------
+
+
+def siphash(key, data):
+    """SipHash-2-4 with 64 bits of output; the key as two little-endian halves."""
+    v = [key[0] ^ 0x736F6D6570736575, key[1] ^ 0x646F72616E646F6D, key[0] ^ 0x6C7967656E657261, key[1] ^ 0x7465646279746573]
+
+    def rotate(number, count):
+        return (number << count | number >> (64 - count)) & MASK
+
+    def rounds(count):
+        for _ in range(count):
+            v[0] = (v[0] + v[1]) & MASK
+            v[1] = rotate(v[1], 13) ^ v[0]
+            v[0] = rotate(v[0], 32)
+            v[2] = (v[2] + v[3]) & MASK
+            v[3] = rotate(v[3], 16) ^ v[2]
+            v[0] = (v[0] + v[3]) & MASK
+            v[3] = rotate(v[3], 21) ^ v[0]
+            v[2] = (v[2] + v[1]) & MASK
+            v[1] = rotate(v[1], 17) ^ v[2]
+            v[2] = rotate(v[2], 32)
+
+    padded = data + bytes(-(len(data) + 1) % 8) + bytes([len(data) & 0xFF])
+    for start in range(0, len(padded), 8):
+        word = int.from_bytes(padded[start : start + 8], "little")
+        v[3] ^= word
+        rounds(2)
+        v[0] ^= word
+    v[2] ^= 0xFF
+    rounds(4)
+    return v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+def varint_bytes(number):
+    parts = []
+    while number >= 0x80:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes(parts + [number])
+
+
+def fold(name):
+    return bytes(byte | 0x20 if 0x41 <= byte <= 0x5A else byte for byte in name.encode("utf-8"))
+
+
+def name_bytes(name):
+    return varint_bytes(len(fold(name))) + fold(name)
+
+
+def tuple_bytes(columns, values=()):
+    """A list of column names that ascends, then the values in the same order."""
+    order = sorted(range(len(columns)), key=lambda place: fold(columns[place]))
+    names = b"".join(name_bytes(columns[place]) for place in order)
+    return varint_bytes(len(columns)) + names + b"".join(value_bytes(values[place]) for place in order if values)
+
+
+def value_bytes(value):
+    """A value as it is hashed: affinity and collation are the caller's, whole reals become integers here."""
+    if value is None:
+        return b"\x00"
+    if "real" in value:
+        bits = int(value["real"], 16)
+        real = struct.unpack("<d", u64_bytes(bits))[0]
+        if real not in (float("inf"), float("-inf")) and real == int(real) and -(2**63) <= int(real) < 2**63:
+            return value_bytes({"integer": int(real)})
+        return b"\x02" + u64_bytes(bits)
+    if "integer" in value:
+        integer = int(value["integer"])
+        if -16 <= integer <= 111:
+            return bytes([integer + 144])
+        return b"\x01" + varint_bytes((integer << 1 if integer >= 0 else (-integer << 1) - 1) & MASK)
+    if "text" in value:
+        text = bytes.fromhex(value["text"])
+        return (bytes([0x40 + len(text)]) if len(text) < 64 else b"\x03" + varint_bytes(len(text))) + text
+    blob = bytes.fromhex(value["blob"])
+    return (bytes([0x20 + len(blob)]) if len(blob) < 32 else b"\x04" + varint_bytes(len(blob))) + blob
+
+
+def footprint_hash(kind, key=(0, 0), table="", columns=(), values=(), id=""):
+    if kind == "table":
+        data = b"\x01" + name_bytes(table)
+    elif kind == "row":
+        data = b"\x02" + name_bytes(table) + b"".join(value_bytes(value) for value in values)
+    elif kind == "tuple":
+        data = b"\x03" + name_bytes(table) + tuple_bytes(columns, values)
+    elif kind == "index":
+        data = b"\x04" + name_bytes(table) + tuple_bytes(columns)
+    elif kind == "transaction":
+        data = b"\x05" + uuid.UUID(id).bytes
+    else:
+        data = {"transactionGroup": b"\x05", "schema": b"\x06"}[kind]
+    return hexadecimal(siphash(key, data))
+
+
+def decode_hash_cases(cases):
+    computed = []
+    for case in cases["cases"]:
+        key = tuple(int(half, 16) for half in case["key"])
+        result = footprint_hash(case["kind"], key, case["table"], case["columns"], case["values"], case["id"])
+        computed.append(dict(case, hash=result))
+    return {"cases": computed}
+
+
+def written_hashes(transaction, layouts):
+    """Those hashes with their groups. An update's new key and the tuples of other indexes are not looked at."""
+    found = [(footprint_hash("transactionGroup"), footprint_hash("transaction", id=transaction["info"]["id"]))]
+    for section in transaction["sections"]:
+        layout = layouts[str(section["table"])]
+        group = footprint_hash("table", table=layout["name"])
+        names = [layout["columns"][place] for place in layout["key"]]
+        for change in section["changes"]:
+            row = change.get("insert") or change.get("delete")
+            key = change["update"] if row is None else [row[place] for place in layout["key"]]
+            found.append((group, footprint_hash("row", table=layout["name"], values=key)))
+            if row is not None:
+                found.append((group, footprint_hash("tuple", table=layout["name"], columns=names, values=key)))
+    return found
+
+
+# --- Batches --------------------------------------------------------------------------------------------------------
+
+
+def unpack(stored, plain_length):
+    """One zstd frame, never more than was announced."""
+    process = subprocess.Popen(["zstd", "-d", "-c", "-q", "--memory=8MB"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    plain, _ = process.communicate(stored)
+    check(process.returncode == 0 and len(plain) == plain_length, "compressed bytes")
+    return plain
+
+
+def decode_batch(data, check_footprints):
+    reader = Reader(data)
+    check(reader.take(4) == b"ANNB", "magic")
+    check(reader.u8() == 1, "version")
+    check(len(data) >= 13 and data[-8:] == sha256(data[:-8])[:8], "checksum")
+    reader.data = data[:-8]
+    codec = reader.u8()
+    check(codec <= 1, "codec")
+    key_id, lineage, replica = reader.u64(), reader.id(), reader.id()
+    first_counter, schema_version = reader.position(), reader.varint()
+    part, count = [reader.varint(), reader.varint()], reader.varint()
+    check(first_counter > 0 and 0 < count <= len(data) and schema_version < 1 << 63 and part[0] < part[1], "head")
+    previous = reader.digest()
+    certificates = [(reader.position(), reader.digest(), reader.bytes(), reader.varint()) for _ in range(count)]
+    plain_length, stored = reader.varint(), reader.bytes()
+    reader.end()
+    start = plain_length - sum(certificate[3] for certificate in certificates)
+    check(0 <= start and plain_length <= MAXIMUM_PLAIN, "payload")
+    check(key_id == 0, "sealed")
+    plain = stored if codec == 0 else unpack(stored, plain_length)
+    check(len(plain) == plain_length, "payload")
+    dictionary, entry_digests = read_dictionary(plain[:start])
+
+    transactions, before = [], previous
+    for index, (base, digest, footprint, length) in enumerate(certificates):
+        body, start = plain[start : start + length], start + length
+        _, tables = Reader(body).body_head()
+        check(all(table in entry_digests for table in tables), "table without a layout")
+        covered = before + uuid.UUID(replica).bytes + u64_bytes(first_counter + index) + u64_bytes(base)
+        covered += u64_bytes(schema_version) + u64_bytes(len(footprint)) + footprint
+        covered += u64_bytes(len(tables)) + b"".join(entry_digests[table] for table in tables) + body
+        check(sha256(covered) == digest, "digest")
+        before = digest
+        transaction = Reader(body).body()
+        transaction.update(base=str(base), digest=digest.hex(), footprint=read_whole_footprint(footprint))
+        if check_footprints:
+            check_writes(transaction, dictionary)
+        transactions.append(transaction)
+    return {
+        "kind": "batch",
+        "codec": ["plain", "zstd"][codec],
+        "keyID": str(key_id),
+        "lineage": lineage,
+        "replica": replica,
+        "firstCounter": str(first_counter),
+        "schemaVersion": str(schema_version),
+        "part": part,
+        "previousDigest": previous.hex(),
+        "dictionary": dictionary,
+        "transactions": transactions,
+    }
+
+
+def read_dictionary(data):
+    """The layouts by number, and the digest of each entry."""
+    reader = Reader(data)
+    layouts, digests, last = {}, {}, -1
+    for _ in range(reader.varint()):
+        start = reader.at
+        number = reader.varint()
+        check(number > last, "dictionary in disorder")
+        last = number
+        layouts[str(number)] = reader.layout()
+        digests[number] = sha256(data[start : reader.at])
+    reader.end()
+    return layouts, digests
+
+
+def read_whole_footprint(data):
+    reader = Reader(data)
+    footprint = reader.footprint()
+    reader.end()
+    return footprint
+
+
+def check_writes(transaction, layouts):
+    """The footprint's writes must hold the transaction's id, each row, and each primary key that was taken or given up."""
+    groups = {group["table"]: group["writes"] for group in transaction["footprint"]["groups"]}
+    for group, hash in written_hashes(transaction, layouts):
+        check(hash in groups.get(group, []), "footprint too small")
+
+
+# --- Pages and answers ----------------------------------------------------------------------------------------------
+
+
+def read_page(reader):
+    start = reader.at
+    check(reader.take(4) == b"ANNP", "magic")
+    check(reader.u8() == 1, "version")
+    lineage, head, horizon, after = reader.id(), reader.position(), reader.position(), reader.position()
+    is_last = reader.bool()
+    frames = reader.list(lambda: read_frame(reader))
+    check_sum = sha256(reader.data[start : reader.at])[:8]
+    check(reader.take(8) == check_sum, "checksum")
+    following = after + 1
+    for index, frame in enumerate(frames):
+        first, last = frame["first"], frame["first"] + frame["acceptedCount"] - 1
+        check(first == following or (index == 0 and first <= following <= last), "frames with a gap")
+        check(last <= head, "frame beyond the head")
+        following = last + 1
+        frame["first"] = str(first)
+        frame["batch"] = reader.take(frame["batch"]).hex()
+    return {
+        "kind": "page",
+        "lineage": lineage,
+        "head": str(head),
+        "horizon": str(horizon),
+        "after": str(after),
+        "isLast": is_last,
+        "frames": frames,
+    }
+
+
+def read_frame(reader):
+    first, index, count = reader.position(), reader.varint(), reader.varint()
+    received, length = reader.milliseconds(), reader.varint()
+    check(first >= 1 and count >= 1, "frame")
+    return {"first": first, "firstIndex": index, "acceptedCount": count, "receivedAt": str(received), "batch": length}
+
+
+def read_answer(reader):
+    check(reader.take(4) == b"ANNA", "magic")
+    check(reader.u8() == 1, "version")
+    code = reader.u8()
+    check(code <= 5, "outcome")
+    outcome = {"name": ["accepted", "stale", "identityConflict", "gap", "wentBack", "wait"][code]}
+    if code == 1:
+        at = reader.position()
+        outcome["at"] = str(at) if at > 0 else None
+    if code == 5:
+        outcome["milliseconds"] = reader.varint()
+    lineage, head, received = reader.id(), reader.position(), reader.milliseconds()
+    positions, last = [], 0
+    for step in reader.list(reader.varint):
+        check(step >= 1, "positions in disorder")
+        last += step
+        positions.append(str(last))
+    has_page = reader.bool()
+    check_sum = sha256(reader.data[: reader.at])[:8]
+    check(reader.take(8) == check_sum, "checksum")
+    return {
+        "kind": "answer",
+        "outcome": outcome,
+        "lineage": lineage,
+        "head": str(head),
+        "receivedAt": str(received),
+        "positions": positions,
+        "page": read_page(reader) if has_page else None,
+    }
+
+
+def decode(path):
+    name = os.path.basename(path)
+    with open(path, "rb") as file:
+        data = file.read()
+    if name.endswith(".json"):
+        return decode_hash_cases(json.loads(data))
+    if name.startswith("footprint-"):
+        return {"kind": "footprint", "footprint": read_whole_footprint(data)}
+    if data[:4] == b"ANNB":
+        # Only this fixture's footprints are those of its changes; the others show every form.
+        return decode_batch(data, check_footprints=name.startswith("batch-hashed"))
+    reader = Reader(data)
+    result = read_page(reader) if data[:4] == b"ANNP" else read_answer(reader)
+    reader.end()
+    return result
+
+
+def main():
+    for path in sys.argv[1:]:
+        try:
+            result = decode(path)
+        except FormatError as error:
+            result = {"error": str(error)}
+        print(json.dumps(result, sort_keys=True))
+
+
+if __name__ == "__main__":
+    main()
