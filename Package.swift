@@ -14,7 +14,7 @@ let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummi
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
-let hummingbirdTesting = Target.Dependency.product(name: "HummingbirdTesting", package: "hummingbird")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let settings: [SwiftSetting] = [
@@ -112,8 +112,8 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", httpTypes, hummingbird, hummingbirdTesting, lifecycle,
-                logging,
+                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", httpTypes, hummingbird, lifecycle,
+                logging, nio, nioEmbedded,
             ],
             swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),

@@ -2,7 +2,6 @@ import AnnalsCore
 import AnnalsWire
 import HTTPTypes
 import Hummingbird
-import HummingbirdTesting
 import RelayLog
 import RelayTestSupport
 import Testing
