@@ -21,7 +21,7 @@ enum Main {
             interruption?.watch(task)
             try await task.value
             return .done
-        } catch where RootCommand.exitCode(for: error) == .success {
+        } catch  where RootCommand.exitCode(for: error) == .success {
             // Help, the version and completion scripts come as errors from the parser.
             streams.write(RootCommand.fullMessage(for: error) + "\n")
             return .done

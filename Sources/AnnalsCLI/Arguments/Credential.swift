@@ -40,7 +40,8 @@ enum Credential {
     static func check(_ text: String, from place: String) throws -> String {
         let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw AnnalsError(.configuration, "\(place) does not hold a token", hint: "A token is one word, as annals relay token create prints it")
+            throw AnnalsError(
+                .configuration, "\(place) does not hold a token", hint: "A token is one word, as annals relay token create prints it")
         }
         return token
     }

@@ -31,7 +31,9 @@ struct DemoPlanner {
     private func addCell(_ plan: inout DemoPlan) throws -> Bool {
         for table in tables {
             guard let row = try rowCondition(table) else { continue }
-            let columns = try freeColumns(table).filter { try works(update(table, $0, "shop", row)) && works(update(table, $0, "laptop", row)) }
+            let columns = try freeColumns(table).filter { column in
+                try works(update(table, column, "shop", row)) && works(update(table, column, "laptop", row))
+            }
             guard let first = columns.first else { continue }
             plan.shop.append(update(table, first, "shop", row))
             plan.laptop.append(update(table, first, "laptop", row))
@@ -70,7 +72,9 @@ struct DemoPlanner {
         return table.columns.indices.filter { !taken.contains($0) && table.columns[$0].affinity != .blob }.map { table.columns[$0] }
     }
 
-    private func update(_ table: AnnalsStore.TableDefinition, _ column: AnnalsStore.TableDefinition.Column, _ side: String, _ row: String) -> String {
+    private func update(_ table: AnnalsStore.TableDefinition, _ column: AnnalsStore.TableDefinition.Column, _ side: String, _ row: String)
+        -> String
+    {
         let name = SQL.quote(column.name)
         let value =
             column.affinity == .text

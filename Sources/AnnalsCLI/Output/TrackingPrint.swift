@@ -34,7 +34,8 @@ enum TrackingPrint {
             case .skipped(let reason): return ["\(padded)  \(style(.yellow, "skipped")): \(reason.message)"]
             case .alreadyTracked: return ["\(padded)  tracked already"] + remarks(table).map { lead + $0 }
             case .tracked:
-                return ["\(padded)  \(style(.green, report.isDryRun ? "would be tracked" : "tracked"))"] + remarks(table).map { lead + $0 }
+                let outcome = style(.green, report.isDryRun ? "would be tracked" : "tracked")
+                return ["\(padded)  \(outcome)"] + remarks(table).map { lead + $0 }
             }
         }
     }
@@ -46,7 +47,8 @@ enum TrackingPrint {
             lines.append("\(Count.of(table.rowsWithNullKey.count, "row")) whose key holds NULL will not be sent to other machines")
         }
         for violation in table.foreignKeyViolations {
-            lines.append("\(Count.of(violation.rows.count, "row")) whose parent in \(PrintableText.of(violation.parent)) is missing already")
+            lines.append(
+                "\(Count.of(violation.rows.count, "row")) whose parent in \(PrintableText.of(violation.parent)) is missing already")
         }
         return lines
     }
