@@ -31,8 +31,8 @@ struct DemoPlanner {
     private func addCell(_ plan: inout DemoPlan) throws -> Bool {
         for table in tables {
             guard let row = try rowCondition(table) else { continue }
-            let columns = try freeColumns(table).filter {
-                try works(update(table, $0, "shop", row)) && works(update(table, $0, "laptop", row))
+            let columns = try freeColumns(table).filter { column in
+                try works(update(table, column, "shop", row)) && works(update(table, column, "laptop", row))
             }
             guard let first = columns.first else { continue }
             plan.shop.append(update(table, first, "shop", row))

@@ -72,8 +72,8 @@ struct ErrorReport: Equatable {
     /// `annals: error: WHAT. HINT`, on one line whatever the parts hold.
     static func line(_ message: String, hint: String?) -> String {
         let parts = [message, hint ?? ""].map { part in
-            let words = PrintableText.of(
-                part.split(whereSeparator: \.isNewline).joined(separator: " ").trimmingCharacters(in: .whitespaces))
+            let line = part.split(whereSeparator: \.isNewline).joined(separator: " ")
+            let words = PrintableText.of(line.trimmingCharacters(in: .whitespaces))
             return words.hasSuffix(".") ? String(words.dropLast()) : words
         }
         return "annals: error: " + parts.filter { !$0.isEmpty }.joined(separator: ". ")
