@@ -165,6 +165,19 @@ import Testing
         }
     }
 
+    @Test func `what the log refuses, and what storage fails at, each with its status`() {
+        let expected: [(RelayLogError, Int, String)] = [
+            (.expired(horizon: Position(5)), 410, "expired"), (.diskFull, 507, "storage-full"), (.storage("secret"), 500, "defect"),
+            (.overloaded(retryAfterSeconds: 3), 503, "unavailable"), (.closing, 503, "unavailable"),
+        ]
+        for (error, status, code) in expected {
+            let response = ProblemResponse(error)
+            #expect(response.problem.status == status && response.problem.code == code)
+            #expect(response.headers[.retryAfter] != nil || status != 503)
+            #expect(response.problem.detail?.contains("secret") != true)
+        }
+    }
+
     @Test func `headers that are not identities`() async throws {
         let fixture = try RelayFixture()
         try await fixture.run { client in
