@@ -117,6 +117,29 @@ struct ReplayTests {
         #expect(rows == ["1 a 5", "2 b 5"])
     }
 
+    @Test("A transaction that changed a table's columns midway is one, and is undone as one")
+    func columnsMidway() throws {
+        let store = try store()
+        try store.queue.write { db in
+            _ = try Sealing.managedWrite(db, origin: .migration, store.environment) { db in
+                try db.execute(sql: "UPDATE child SET text = 'x', id = id + 10; ALTER TABLE child ADD COLUMN size INT DEFAULT 5")
+                #expect(try Drift.repairIfNeeded(db).gaps == [])
+                try db.execute(
+                    sql:
+                        "UPDATE child SET size = 6, id = id + 10; DELETE FROM child WHERE id = 21; INSERT INTO child VALUES(30, 1, 'new', 1)"
+                )
+            }
+        }
+        let changes = try store.changes(1).sorted { "\($0.kind)" < "\($1.kind)" }
+        #expect(changes.map(\.kind) == [.delete, .insert, .update])
+        #expect(changes[2].columns.map(\.name) == ["id", "text", "size"])
+        #expect(changes[2].key == [.integer(2)])
+        try store.replay(to: store.token(0))
+        let rows = try read(store.path("replayed.db")) { try String.fetchAll($0, sql: "SELECT id || text || size FROM child ORDER BY id") }
+        #expect(rows == ["1a5", "2b5"])
+        #expect(try store.findings() == [])
+    }
+
     @Test("What other programs wrote and nobody sealed yet is left out")
     func unsealed() throws {
         let store = try store()

@@ -137,4 +137,33 @@ struct VerificationTests {
         }
         #expect(try codes(store) == [])
     }
+
+    // MARK: Law 3
+
+    private func joined() async throws -> (HistoryFile, Store) {
+        let store = try store()
+        let replica = try Store(path: store.file.path)
+        let space = try #require(SpaceName("shop"))
+        let membership = Membership(name: "here", relay: "http://127.0.0.1:1", space: space, lineage: .random())
+        try await replica.startSpace(membership, snapshotAt: store.path("snapshot.db"))
+        try await replica.write { try $0.execute(sql: "INSERT INTO child VALUES(5, 1, 5)") }
+        try await replica.write {
+            try $0.execute(sql: "UPDATE child SET size = 6, id = 7 WHERE id = 5; UPDATE parent SET name = 'x' WHERE id = 2")
+        }
+        _ = try await replica.prepareOutbox()
+        try await replica.write { try $0.execute(sql: "UPDATE child SET size = 9 WHERE id = 7") }
+        return (store, replica)
+    }
+
+    @Test("Law 3: rows without the outbox are a state that the log can have")
+    func log() async throws {
+        let (store, replica) = try await joined()
+        #expect(try await replica.verify() == [])
+        _ = try await replica.prepareOutbox()
+        #expect(try await replica.verify() == [])
+        // The schema and three writes.
+        #expect(try await replica.status().outbox == 4)
+        try store.outside("DELETE FROM annals_outbox WHERE sequence = (SELECT max(sequence) - 1 FROM annals_outbox)")
+        #expect(try await replica.verify().map(\.code) == [.log])
+    }
 }
