@@ -14,7 +14,7 @@ let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummi
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
-let hummingbirdTesting = Target.Dependency.product(name: "HummingbirdTesting", package: "hummingbird")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let settings: [SwiftSetting] = [
@@ -92,9 +92,7 @@ let package = Package(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
 
-        .testTarget(
-            name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", argumentParser], swiftSettings: settings),
-        .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI"], swiftSettings: settings),
+        .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(
             name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["Fixtures", "decode_batch.py"],
@@ -114,10 +112,11 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", httpTypes, hummingbird, hummingbirdTesting, lifecycle,
-                logging,
+                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", httpTypes, hummingbird, lifecycle,
+                logging, nio, nioEmbedded,
             ],
             swiftSettings: settings),
+        .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

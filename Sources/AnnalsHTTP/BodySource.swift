@@ -10,7 +10,7 @@
 final class BodySource {
     private enum Origin {
         case bytes([UInt8])
-        case file(FileHandle, start: Int64)
+        case file(OpenFile, start: Int64)
     }
 
     private let origin: Origin
@@ -27,7 +27,7 @@ final class BodySource {
             origin = .bytes(bytes)
             length = Int64(bytes.count)
         case .file(let path, let range):
-            let file = try FileHandle(opening: path, O_RDONLY, "cannot open the file to send")
+            let file = try OpenFile(opening: path, O_RDONLY, "cannot open the file to send")
             guard let size = try file.size() else { throw HTTPError(.localFile, "what is to be sent is not a regular file") }
             let range = range ?? 0..<size
             guard range.lowerBound >= 0, range.upperBound <= size else {

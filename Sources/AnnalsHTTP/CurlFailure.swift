@@ -3,7 +3,7 @@ import CCurl
 extension HTTPError {
     /// Puts libcurl's result into our terms. Its own messages are used for TLS only: elsewhere they may repeat
     /// a proxy's address with its password, or what a server sent.
-    init(_ code: CURLcode, target: RequestTarget, systemError: Int32, tlsMessage: String, wasSent: Bool) {
+    init(_ code: CURLcode, target: RequestTarget, systemError: Int32, tlsMessage: String) {
         let (kind, text) = Self.meaning(code)
         var message = "\(text) \(target.name)"
         if kind == .tls, !tlsMessage.isEmpty {
@@ -11,7 +11,7 @@ extension HTTPError {
         } else if systemError != 0, kind == .cannotConnect || kind == .sendFailed || kind == .receiveFailed {
             message += ": \(systemMessage(systemError))"
         }
-        self.init(kind, message, wasSent: wasSent)
+        self.init(kind, message)
     }
 
     private static func meaning(_ code: CURLcode) -> (Kind, String) {

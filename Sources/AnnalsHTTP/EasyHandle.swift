@@ -31,21 +31,29 @@ final class EasyHandle {
     /// Sets everything a transfer needs. `context` comes back in every callback.
     func prepare(
         _ request: HTTPRequest, to target: RequestTarget, body: BodySource?, configuration: HTTPClient.Configuration,
-        callbacks: TransferCallbacks, context: UnsafeMutableRawPointer
+        callbacks: TransferCallbacks, context: UnsafeMutableRawPointer, mustConnectAnew: Bool
     ) throws(HTTPError) {
         try setConnection(target, configuration)
         try setCallbacks(callbacks, context)
         try setMethod(request.method, body)
         try setHeaders(request, body)
+        if mustConnectAnew { try set(CURLOPT_FRESH_CONNECT, 1) }
     }
 
-    func systemError() -> Int32 {
+    /// The `errno` of what failed; 0 if that was nothing of the system's.
+    var systemError: Int32 { Int32(truncatingIfNeeded: number(CURLINFO_OS_ERRNO)) }
+
+    /// Whether the transfer used a connection that an earlier one had left.
+    var isConnectionKept: Bool { number(CURLINFO_NUM_CONNECTS) == 0 }
+
+    /// What libcurl and its TLS library say of a failure.
+    var tlsMessage: String { String(cString: message) }
+
+    private func number(_ info: CURLINFO) -> Int {
         var number = 0
-        annals_curl_get_long(pointer, CURLINFO_OS_ERRNO, &number)
-        return Int32(truncatingIfNeeded: number)
+        annals_curl_get_long(pointer, info, &number)
+        return number
     }
-
-    func tlsMessage() -> String { String(cString: message) }
 
     private func setConnection(_ target: RequestTarget, _ configuration: HTTPClient.Configuration) throws(HTTPError) {
         try set(CURLOPT_URL, target.url)
@@ -88,9 +96,9 @@ final class EasyHandle {
         if let bytes = body?.inlineBytes {
             try set(CURLOPT_POST, 1)
             try setOffset(CURLOPT_POSTFIELDSIZE_LARGE, Int64(bytes.count))
-            // An empty array may have no address, but libcurl needs one to know that there is a body.
-            let code = bytes.withUnsafeBytes {
-                annals_curl_set_pointer(pointer, CURLOPT_COPYPOSTFIELDS, $0.baseAddress ?? UnsafeRawPointer(message))
+            let code = bytes.withUnsafeBytes { bytes in
+                // An empty array may have no address, but libcurl needs one to know that there is a body.
+                annals_curl_set_pointer(pointer, CURLOPT_COPYPOSTFIELDS, bytes.baseAddress ?? UnsafeRawPointer(message))
             }
             try require(code)
         } else if let body {

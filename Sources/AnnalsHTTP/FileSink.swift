@@ -16,7 +16,7 @@ final class FileSink: BodySink {
     private let start: Int64
     private let limit: Int64
     private let promise: ResponsePromise
-    private var file: FileHandle?
+    private var file: OpenFile?
     private var offset: Int64 = 0
     private var written: Int64 = 0
     private var refusal = BoundedBytes(limit: HTTPLimits.refusalBody)
@@ -67,10 +67,10 @@ final class FileSink: BodySink {
         promise.fulfil(outcome.map { HTTPResponse(head: $0, body: refusal.bytes, bodyLength: length) })
     }
 
-    private func open() throws(HTTPError) -> FileHandle {
+    private func open() throws(HTTPError) -> OpenFile {
         switch destination {
-        case .descriptor(let descriptor): FileHandle(borrowing: descriptor)
-        case .path(let path): try FileHandle(opening: path, O_WRONLY | O_CREAT, "cannot open the file to download to")
+        case .descriptor(let descriptor): OpenFile(borrowing: descriptor)
+        case .path(let path): try OpenFile(opening: path, O_WRONLY | O_CREAT, "cannot open the file to download to")
         }
     }
 

@@ -52,8 +52,9 @@ public final class HTTPClient: Sendable {
     ///
     /// - Parameters:
     ///   - maximumBody: bytes of the answer's body; beyond them it throws `tooLarge`.
-    ///   - onSent: told how many bytes of the request's body have been sent. Called on the client's thread, so
-    ///     it must return quickly; never called after `send` has returned or thrown.
+    ///   - onSent: told how many bytes of the request's body have been sent, from 0 on, and from 0 again if the
+    ///     request is sent once more. Called on the client's thread, so it must return quickly; never called
+    ///     after `send` has returned or thrown.
     public func send(
         _ request: HTTPRequest, maximumBody: Int = HTTPLimits.bufferedBody, onSent: (@Sendable (Int64) -> Void)? = nil
     ) async throws(HTTPError) -> HTTPResponse {
@@ -101,6 +102,7 @@ public final class HTTPClient: Sendable {
     }
 
     private func perform<Value>(_ transfer: Transfer, _ promise: Promise<Result<Value, HTTPError>>) async throws(HTTPError) -> Value {
+        guard !Task.isCancelled else { throw HTTPError(.cancelled, "the request was cancelled before it began") }
         loop.start(transfer)
         let result = await withTaskCancellationHandler {
             await promise.value

@@ -1,6 +1,6 @@
 /// Why a request came to no answer. An answer with a status such as 404 is no error: it is a response.
 ///
-///     do {
+///     do throws(HTTPError) {
 ///         let response = try await client.send(request)
 ///     } catch where error.kind == .cannotConnect {
 ///         // Nothing was sent, so trying again later is harmless.

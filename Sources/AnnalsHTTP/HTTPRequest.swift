@@ -20,8 +20,9 @@ public struct HTTPRequest: Sendable {
     /// How long the whole exchange may take, from handing it over to the last byte of the answer, including
     /// the time it waits for its turn; nil for as long as it moves.
     public var timeout: Duration?
-    /// How long a standing connection may move no byte; nil for ever. Time in which the reader of a stream does
-    /// not take what has arrived does not count.
+    /// How long a standing connection may move no byte, in either direction; nil for ever. A request that the
+    /// server answers only after a wait needs more than that wait. Time in which the reader of a stream does not
+    /// take what has arrived does not count.
     public var stallTimeout: Duration?
 
     public init(

@@ -9,6 +9,9 @@ struct HeadParser {
 
     init(limit: Int = HTTPLimits.headBytes) { self.limit = limit }
 
+    /// Whether nothing of an answer has come yet.
+    var isUntouched: Bool { size == 0 }
+
     /// Takes one line with its line end; returns the head when this line completed it.
     mutating func accept(_ line: UnsafeRawBufferPointer) throws(HTTPError) -> ResponseHead? {
         size += line.count

@@ -29,10 +29,10 @@ public enum HTTPLimits {
     public static let inlineBody = 64 * 1024
 
     /// Bytes read from a socket at once.
-    public static let receiveBuffer = 128 * 1024
+    public static let receiveBuffer = 64 * 1024
 
     /// Bytes written to a socket at once.
-    public static let sendBuffer = 128 * 1024
+    public static let sendBuffer = 64 * 1024
 
     /// Requests under way at once; each may hold one file descriptor and some hundred KiB. Further ones wait
     /// their turn.

@@ -20,6 +20,8 @@ final class Transfer: @unchecked Sendable {
     private var failure: HTTPError?
     private var reported: Int64 = -1
     private(set) var wasSent = false
+    /// Whether this is the second try, over a connection of its own.
+    private(set) var isSecondTry = false
 
     init(_ request: HTTPRequest, sink: any BodySink, onSent: (@Sendable (Int64) -> Void)? = nil) throws(HTTPError) {
         try request.validate()
@@ -37,10 +39,25 @@ final class Transfer: @unchecked Sendable {
         source = try BodySource(request.body)
         try handle.prepare(
             request, to: target, body: source, configuration: configuration, callbacks: .transfer,
-            context: Unmanaged.passUnretained(self).toOpaque())
+            context: Unmanaged.passUnretained(self).toOpaque(), mustConnectAnew: isSecondTry)
     }
 
-    /// Lets a paused answer go on. False if libcurl could not, and the transfer has to end.
+    /// Whether the connection was a kept one that broke while the body was sent, before anything came back: then
+    /// the server had most likely closed it already. libcurl tries again by itself only when it notices earlier.
+    func mayTryAgain(after code: CURLcode) -> Bool {
+        code == CURLE_SEND_ERROR && failure == nil && !isSecondTry && parser.isUntouched && handle?.isConnectionKept == true
+    }
+
+    /// Goes back to before the start. Gives back the handle.
+    func tryAgain() -> EasyHandle? {
+        defer { (handle, source) = (nil, nil) }
+        isSecondTry = true
+        reported = -1
+        clock.pause()
+        return handle
+    }
+
+    /// Lets a paused answer go on. If libcurl cannot, the transfer has to end with its result.
     func resume(_ now: TransferClock.Instant) -> CURLcode {
         guard let handle else { return CURLE_OK }
         run(now)
@@ -51,10 +68,8 @@ final class Transfer: @unchecked Sendable {
     func finish(_ code: CURLcode) -> EasyHandle? {
         if let failure { return fail(failure) }
         guard code == CURLE_OK else {
-            return fail(
-                HTTPError(
-                    code, target: target, systemError: handle?.systemError() ?? 0, tlsMessage: handle?.tlsMessage() ?? "", wasSent: wasSent)
-            )
+            let (systemError, tlsMessage) = (handle?.systemError ?? 0, handle?.tlsMessage ?? "")
+            return fail(HTTPError(code, target: target, systemError: systemError, tlsMessage: tlsMessage))
         }
         guard let head else { return fail(HTTPError(.protocolError, "no answer came from \(target.name)")) }
         return finish(.success(head))

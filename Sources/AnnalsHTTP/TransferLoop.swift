@@ -22,9 +22,18 @@ final class TransferLoop: @unchecked Sendable {
         var isClosing = false
         var hasEnded = false
         var closers: [CheckedContinuation<Void, Never>] = []
+
+        /// Whether the thread sleeps and nobody has woken it yet.
+        mutating func endPoll() -> Bool {
+            defer { isPolling = false }
+            return isPolling
+        }
     }
 
     private let mailbox = Mutex(Mailbox())
+    /// Whether the multi handle is still there to be woken. A lock of its own, since a thread that was woken
+    /// wants the mailbox's at once.
+    private let canWake = Mutex(true)
     private let multi: UnsafeMutableRawPointer
     private let configuration: HTTPClient.Configuration
 
@@ -45,7 +54,7 @@ final class TransferLoop: @unchecked Sendable {
 
     deinit {
         // Only when the thread could not be started; otherwise it holds the loop until it has ended.
-        if !mailbox.withLock(\.hasEnded) { curl_multi_cleanup(multi) }
+        if canWake.withLock({ $0 }) { curl_multi_cleanup(multi) }
     }
 
     // MARK: From any thread
@@ -78,25 +87,25 @@ final class TransferLoop: @unchecked Sendable {
 
     /// Like `close`, without waiting.
     func requestClose() {
-        mailbox.withLock { box in
+        let mustWake = mailbox.withLock { box in
             box.isClosing = true
-            wake(&box)
+            return box.endPoll()
         }
+        if mustWake { wake() }
     }
 
     private func post(_ command: Command) -> Bool {
-        mailbox.withLock { box in
-            guard !box.isClosing else { return false }
+        let (isTaken, mustWake) = mailbox.withLock { box in
+            guard !box.isClosing else { return (false, false) }
             box.commands.append(command)
-            wake(&box)
-            return true
+            return (true, box.endPoll())
         }
+        if mustWake { wake() }
+        return isTaken
     }
 
-    private func wake(_ box: inout Mailbox) {
-        guard box.isPolling, !box.hasEnded else { return }
-        box.isPolling = false
-        curl_multi_wakeup(multi)
+    private func wake() {
+        canWake.withLock { if $0 { curl_multi_wakeup(multi) } }
     }
 
     // MARK: The client's thread
@@ -176,7 +185,14 @@ final class TransferLoop: @unchecked Sendable {
         var remaining: Int32 = 0
         while let message = curl_multi_info_read(multi, &remaining)?.pointee {
             guard message.msg == CURLMSG_DONE, let transfer = transfer(of: message.easy_handle) else { continue }
-            end(transfer) { $0.finish(message.data.result) }
+            let result = message.data.result
+            if transfer.mayTryAgain(after: result) {
+                take(transfer)
+                recycle(transfer.tryAgain())
+                begin(transfer)
+            } else {
+                end(transfer) { $0.finish(result) }
+            }
         }
         if code != CURLM_OK {
             endAll(HTTPError(.receiveFailed, "libcurl failed: \(String(cString: curl_multi_strerror(code)))"))
@@ -202,17 +218,23 @@ final class TransferLoop: @unchecked Sendable {
         }
     }
 
-    /// Takes a transfer from libcurl, or from those that wait, before it learns how it ended: then no callback
-    /// can follow.
+    /// Ends a transfer, unless it has ended.
     private func end(_ transfer: Transfer, _ finish: (Transfer) -> EasyHandle?) {
+        if take(transfer) { recycle(finish(transfer)) }
+    }
+
+    /// Takes a transfer from libcurl, or from those that wait, before it learns how it ended: then no callback
+    /// can follow. False if it is nowhere, having ended already.
+    @discardableResult
+    private func take(_ transfer: Transfer) -> Bool {
         if active.removeValue(forKey: ObjectIdentifier(transfer)) != nil {
             if let handle = transfer.handle { curl_multi_remove_handle(multi, handle.pointer) }
         } else if let index = waiting.firstIndex(where: { $0 === transfer }) {
             waiting.remove(at: index)
         } else {
-            return
+            return false
         }
-        recycle(finish(transfer))
+        return true
     }
 
     private func recycle(_ handle: EasyHandle?) {
@@ -233,6 +255,7 @@ final class TransferLoop: @unchecked Sendable {
             box.hasEnded = true
             return box.closers
         }
+        canWake.withLock { $0 = false }
         curl_multi_cleanup(multi)
         for closer in closers { closer.resume() }
     }

@@ -1,12 +1,15 @@
 /// Bounds of this module, each with its reason.
 enum Limits {
-    /// Columns a table may have to be tracked. A change row holds each column twice beside its id, time, kind and two
-    /// rowids, and SQLite allows 2,000 columns (SQLITE_MAX_COLUMN).
-    static let trackedColumns = (2000 - 5) / 2
+    /// Columns a table may have to be tracked. A raw change holds each column twice and one bit of it in a mask, beside
+    /// its id, time, kind and two rowids, and SQLite allows 2,000 columns (SQLITE_MAX_COLUMN).
+    static let trackedColumns = 989
 
     /// Raw changes up to which a write is looked at for having changed nothing in the end. More than that always make a
     /// transaction: folding them costs about as much as having written them.
     static let changesFoldedAtCommit = 64
+
+    /// Raw changes of one table that are held in memory to put them in order, once after a program made a trigger.
+    static let changesPutInOrder: Int64 = 200_000
 
     /// Rows named in a tracking report for each thing found; the count goes on.
     static let rowsListed = 100

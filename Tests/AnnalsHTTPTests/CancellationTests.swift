@@ -186,4 +186,36 @@ import Testing
             try await expectUsable(client)
         }
     }
+
+    @Test func `a client that nobody holds any more closes its connections`() async throws {
+        let name = uniqueName()
+        do {
+            let stream = try await HTTPClient().stream(HTTPRequest(url: TestServer.url("/stuck?name=\(name)")))
+            // The stream holds the client.
+            var iterator = stream.body.makeAsyncIterator()
+            #expect(try await iterator.next() != nil)
+        }
+        try await withClient { other in try await other.mark(name + "-gone") }
+    }
+
+    @Test func `those beyond the queue's limit are refused, and those in it can be cancelled`() async throws {
+        try await withClient(HTTPClient.Configuration(activeTransfers: 1)) { client in
+            let stream = try await client.stream(HTTPRequest(url: TestServer.url("/stuck?name=\(uniqueName())")))
+            let hello = HTTPRequest(url: try TestServer.url("/hello"))
+            let excess = 100
+            try await withThrowingTaskGroup(of: HTTPError.self) { group in
+                for _ in 0..<HTTPLimits.waitingTransfers + excess {
+                    group.addTask { try await failure { () async throws(HTTPError) in try await client.send(hello) } }
+                }
+                for _ in 0..<excess {
+                    let error = try await group.next()
+                    #expect(error?.kind == .overloaded)
+                }
+                group.cancelAll()
+                for try await error in group { #expect(error.kind == .cancelled && !error.wasSent) }
+            }
+            stream.cancel()
+            try await expectUsable(client)
+        }
+    }
 }

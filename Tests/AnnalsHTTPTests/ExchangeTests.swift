@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [10, 100_000])
+    @Test(arguments: [10, 100_000, 5_000_000])
     func `a kept connection that the server has closed is replaced`(_ count: Int) async throws {
         try await withClient { client in
             var connections: Set<String?> = []
@@ -136,6 +136,17 @@ import Testing
                 connections.insert(try await client.send(request).headers["Connection-Number"])
             }
             #expect(connections.count == 10)
+        }
+    }
+
+    @Test(arguments: [0, 10, 100_000, 5_000_000])
+    func `a request whose kept connection breaks under it is sent once more`(_ count: Int) async throws {
+        try await withClient { client in
+            let request = HTTPRequest("POST", url: try TestServer.url("/close-under-the-next"), body: .bytes(Pattern.bytes(count)))
+            let first = try await client.send(request)
+            let second = try await client.send(request)
+            #expect(second.status == 200)
+            #expect(first.headers["Connection-Number"] != second.headers["Connection-Number"])
         }
     }
 

@@ -34,9 +34,10 @@ import Testing
         #expect(head.headers["a"] == "b c")
     }
 
-    @Test(arguments: [
-        "HTTP/1.1\r\n", "HTTP/1.1 20 OK\r\n", "HTTP/1.1 abc\r\n", "FTP 200 OK\r\n", "HTTP/1.1 099 OK\r\n", "HTTP/1.1 -20\r\n",
-    ])
+    @Test(
+        arguments: [
+            "HTTP/1.1\r\n", "HTTP/1.1 20 OK\r\n", "HTTP/1.1 abc\r\n", "FTP 200 OK\r\n", "HTTP/1.1 099 OK\r\n", "HTTP/1.1 -20\r\n",
+        ])
     func `a first line without a status is a protocol error`(_ line: String) {
         #expect { try parse([line]) } throws: { ($0 as? HTTPError)?.kind == .protocolError }
     }

@@ -77,9 +77,9 @@ extension HTTPClient {
 }
 
 /// The error a request ends with; a success is a failed test.
-func failure<Value>(_ sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws(HTTPError) -> Value) async throws
-    -> HTTPError
-{
+func failure<Value>(
+    _ sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws(HTTPError) -> Value
+) async throws -> HTTPError {
     do throws(HTTPError) {
         _ = try await body()
     } catch {

@@ -10,6 +10,7 @@ import http.server
 import itertools
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -242,8 +243,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def on_once_per_connection(self):
-        """Answers, says that the connection stays, and closes it."""
+        """Answers as if the connection were to stay, and closes it."""
+        self.read_body()
         self.answer(200, b"once")
+        self.close_connection = True
+
+    def on_close_under_the_next(self):
+        """Answers, and closes the connection the moment the next request begins to arrive on it."""
+        self.read_body()
+        self.answer(200, b"once")
+        select.select([self.connection], [], [], PATIENCE)
         self.close_connection = True
 
     def on_garbage(self):

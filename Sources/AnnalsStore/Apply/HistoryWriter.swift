@@ -8,13 +8,16 @@ final class HistoryWriter {
     var lastID: Int64
 
     private let columnCount: Int
+    private let maskCount: Int
+    /// Places of the key's columns, which an update always writes.
+    private let key: [Int]
     private let insertStatement: PreparedStatement
     private let updateStatement: PreparedStatement
     private let deleteStatement: PreparedStatement
     /// The time of writing as a Julian day, for readers that look at raw changes; the transaction's own time counts.
     private let now: Double
 
-    init(_ db: Database, layoutID: Int64, columnCount: Int) throws {
+    init(_ db: Database, layoutID: Int64, columnCount: Int, key: [Int]) throws {
         let table = StoreSchema.changesTable(layoutID)
         let old = (0..<columnCount).map { "o\($0)" }
         let new = (0..<columnCount).map { "n\($0)" }
@@ -28,10 +31,13 @@ final class HistoryWriter {
                 """)
         }
         self.columnCount = columnCount
+        self.key = key
+        maskCount = StoreSchema.maskCount(columnCount)
+        let masks = (0..<maskCount).map { "m\($0)" }
         lastID = try Int64.fetchOne(db, sql: "SELECT max(id) FROM main.\(table)") ?? 0
         now = try Double.fetchOne(db, sql: "SELECT julianday('now')") ?? 0
         insertStatement = try statement(.insert, new)
-        updateStatement = try statement(.update, old + new)
+        updateStatement = try statement(.update, old + new + masks)
         deleteStatement = try statement(.delete, old)
     }
 
@@ -49,10 +55,26 @@ final class HistoryWriter {
         }
     }
 
+    /// Writes the old row, and of the new one the key and what changed.
     func update(_ old: [Value], to new: [Value]) throws {
+        let changed = old.indices.filter { old[$0] != new[$0] }
         try run(updateStatement) { statement in
-            for (place, value) in old.enumerated() { statement.bind(place + 3, value) }
-            for (place, value) in new.enumerated() { statement.bind(columnCount + place + 3, value) }
+            for (place, value) in old.enumerated() {
+                statement.bind(place + 3, value)
+                statement.bind(columnCount + place + 3, .null)
+            }
+            for place in key + changed { statement.bind(columnCount + place + 3, new[place]) }
+            bindMasks(changed, statement)
+        }
+    }
+
+    private func bindMasks(_ changed: [Int], _ statement: PreparedStatement) {
+        for mask in 0..<maskCount {
+            var bits: Int64 = 0
+            for place in changed where place / StoreSchema.columnsPerMask == mask {
+                bits |= 1 << Int64(place % StoreSchema.columnsPerMask)
+            }
+            statement.bind(2 * columnCount + mask + 3, bits)
         }
     }
 
@@ -77,9 +99,11 @@ final class HistoryWriter {
         try run(updateStatement) { statement in
             for place in 0..<columnCount {
                 statement.bind(place + 3, columnOf: found, place)
-                statement.bind(columnCount + place + 3, columnOf: found, place)
+                statement.bind(columnCount + place + 3, .null)
             }
+            for place in key { statement.bind(columnCount + place + 3, columnOf: found, place) }
             for (index, place) in places.enumerated() { statement.bind(columnCount + place + 3, new[index], in: bytes) }
+            bindMasks(places, statement)
         }
     }
 

@@ -31,7 +31,7 @@ final class RowTable {
         self.definition = definition
         self.rules = rules
         self.references = definition.references
-        self.history = try HistoryWriter(db, layoutID: layoutID, columnCount: definition.columns.count)
+        self.history = try HistoryWriter(db, layoutID: layoutID, columnCount: definition.columns.count, key: definition.primaryKey)
         self.quotedName = SQL.quote(definition.name)
         let quoted = definition.columns.map { SQL.quote($0.name) }
         self.columns = quoted

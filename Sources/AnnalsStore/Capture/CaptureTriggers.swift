@@ -63,61 +63,74 @@ struct CaptureTriggers {
     // MARK: After a change
 
     private var insert: Trigger {
-        trigger("insert", "AFTER INSERT ON \(tableName)", [write(.insert, old: false, new: true)])
+        let values = rowid("n", "NEW") + table.columns.enumerated().map { ("n\($0)", "NEW.\(SQL.quote($1.name))") }
+        return trigger("insert", "AFTER INSERT ON \(tableName)", [write(.insert, values)])
     }
 
     private var delete: Trigger {
-        trigger("delete", "AFTER DELETE ON \(tableName)", [write(.delete, old: true, new: false)])
+        let values = rowid("o", "OLD") + table.columns.enumerated().map { ("o\($0)", "OLD.\(SQL.quote($1.name))") }
+        return trigger("delete", "AFTER DELETE ON \(tableName)", [write(.delete, values)])
     }
 
     private var update: Trigger {
-        trigger(
-            "update", "AFTER UPDATE ON \(tableName)\nWHEN \(SQL.balanced(differences, operator: "OR"))",
-            [write(.update, old: true, new: true)])
+        let differences = table.columns.map(difference)
+        var values: [(String, String)] = []
+        for mask in 0..<StoreSchema.maskCount(differences.count) {
+            let first = mask * StoreSchema.columnsPerMask
+            let bits = differences[first...].prefix(StoreSchema.columnsPerMask).enumerated().map { "(\($1)) << \($0)" }
+            values.append(("m\(mask)", SQL.balanced(bits.map { "(\($0))" }, operator: "|")))
+        }
+        values += rowid("o", "OLD") + rowid("n", "NEW")
+        values += table.columns.enumerated().map { ("o\($0)", "OLD.\(SQL.quote($1.name))") }
+        values += table.columns.enumerated().map { place, column in
+            let new = "NEW.\(SQL.quote(column.name))"
+            return ("n\(place)", table.primaryKey.contains(place) ? new : "CASE WHEN \(differences[place]) THEN \(new) END")
+        }
+        let differs = SQL.balanced(differences.map { "(\($0))" } + rowidDifference, operator: "OR")
+        return trigger("update", "AFTER UPDATE ON \(tableName)\nWHEN \(differs)", [write(.update, values)])
     }
 
-    private func write(_ operation: StoreSchema.Operation, old: Bool, new: Bool) -> String {
-        var columns = ["op", "at"]
-        var values = ["\(operation.rawValue)", "julianday('now')"]
-        func add(_ letter: String, _ row: String) {
-            if let rowid = capturedRowid {
-                columns.append("r\(letter)")
-                values.append("\(row).\(SQL.quote(rowid))")
-            }
-        }
-        if old { add("o", "OLD") }
-        if new { add("n", "NEW") }
-        for (isWanted, letter, row) in [(old, "o", "OLD"), (new, "n", "NEW")] where isWanted {
-            columns += table.columns.indices.map { "\(letter)\($0)" }
-            values += table.columns.map { "\(row).\(SQL.quote($0.name))" }
-        }
-        return """
-            INSERT INTO \(StoreSchema.changesTable(id))(\(columns.joined(separator: ", ")))
-            VALUES(\(values.joined(separator: ", ")));
-            """
+    private func write(_ operation: StoreSchema.Operation, _ values: [(column: String, value: String)]) -> String {
+        """
+        INSERT INTO \(StoreSchema.changesTable(id))(op, at, \(values.map(\.column).joined(separator: ", ")))
+        VALUES(\(operation.rawValue), julianday(), \(values.map(\.value).joined(separator: ", ")));
+        """
     }
 
-    /// One term per column, true when the update changed it.
-    private var differences: [String] {
-        var terms = table.columns.map { column in
-            let name = SQL.quote(column.name)
-            let collate = column.collation.uppercased() == Collation.binary ? "" : " COLLATE BINARY"
-            let differs = "OLD.\(name) IS NOT NEW.\(name)\(collate)"
-            return column.affinity.keepsIntegralReals ? "(\(differs) OR typeof(OLD.\(name)) <> typeof(NEW.\(name)))" : differs
+    private func rowid(_ letter: String, _ row: String) -> [(String, String)] {
+        capturedRowid.map { [("r\(letter)", "\(row).\(SQL.quote($0))")] } ?? []
+    }
+
+    /// True when an update changed the column's storage class or bytes; never NULL.
+    private func difference(_ column: TableDefinition.Column) -> String {
+        let old = "OLD.\(SQL.quote(column.name))"
+        let new = "NEW.\(SQL.quote(column.name))"
+        let collate = column.collation.uppercased() == Collation.binary ? "" : " COLLATE BINARY"
+        let differs = "\(old) IS NOT \(new)\(collate)"
+        switch column.affinity {
+        case .blob, .any:
+            return "\(differs) OR typeof(\(old)) <> typeof(\(new))"
+        case .integer, .numeric:
+            // The one number these can hold both as an integer and as a real.
+            return "\(differs) OR (\(old) = -9223372036854775808 AND typeof(\(old)) <> typeof(\(new)))"
+        case .real, .text:
+            return differs
         }
-        if let rowid = capturedRowid {
-            // The rowid is a row's identity only while its key holds NULL.
+    }
+
+    /// The rowid is a row's identity only while its key holds NULL.
+    private var rowidDifference: [String] {
+        capturedRowid.map { rowid in
             let isNull = SQL.balanced(table.primaryKey.map { "OLD.\(SQL.quote(table.columns[$0].name)) IS NULL" }, operator: "OR")
-            terms.append("(OLD.\(SQL.quote(rowid)) <> NEW.\(SQL.quote(rowid)) AND \(isNull))")
-        }
-        return terms
+            return ["(OLD.\(SQL.quote(rowid)) <> NEW.\(SQL.quote(rowid)) AND \(isNull))"]
+        } ?? []
     }
 
     // MARK: Before a change
 
     private var meetInsert: Trigger {
         let targets = table.conflictTargets
-        let isMet = targets.map { "EXISTS(SELECT 1 FROM \(tableName) WHERE \($0.condition(on: table)))" }
+        let isMet = targets.map { "EXISTS(SELECT 1 FROM \(tableName) AS \(row) WHERE \($0.condition(on: table, as: row)))" }
         return trigger(
             "meet_insert", "BEFORE INSERT ON \(tableName)\nWHEN \(SQL.balanced(isMet, operator: "OR"))",
             targets.map { note($0, besides: nil) })
@@ -132,12 +145,12 @@ struct CaptureTriggers {
             "meet_update", "BEFORE UPDATE OF \(names) ON \(tableName)", table.conflictTargets.map { note($0, besides: itself) })
     }
 
-    /// The row being updated, seen from a row of the table.
+    /// True for the row that is being updated.
     private var isItself: String {
-        if let rowid = table.rowidName { return "\(tableName).\(SQL.quote(rowid)) = OLD.\(SQL.quote(rowid))" }
+        if let rowid = table.rowidName { return "\(row).\(SQL.quote(rowid)) = OLD.\(SQL.quote(rowid))" }
         let parts = zip(table.primaryKey, table.primaryKeyCollations).map { place, collation in
             let name = SQL.quote(table.columns[place].name)
-            return "\(tableName).\(name) = OLD.\(name) COLLATE \(SQL.quote(collation))"
+            return "\(row).\(name) = OLD.\(name) COLLATE \(SQL.quote(collation))"
         }
         return SQL.balanced(parts, operator: "AND")
     }
@@ -145,27 +158,35 @@ struct CaptureTriggers {
     /// Copies the rows that conflict with NEW by one unique index into the notes, each key once.
     private func note(_ target: ConflictTarget, besides itself: String?) -> String {
         let notes = StoreSchema.notesTable(id)
-        let rowid = capturedRowid.map { ["\(tableName).\(SQL.quote($0))"] } ?? []
-        let columns = table.columns.map { "\(tableName).\(SQL.quote($0.name))" }
-        var isNoted = table.primaryKey.map { "\(notes).o\($0) IS \(tableName).\(SQL.quote(table.columns[$0].name)) COLLATE BINARY" }
+        var values: [(column: String, value: String)] = [
+            ("mark", "coalesce((SELECT max(id) FROM \(StoreSchema.changesTable(id))), 0)")
+        ]
+        values += rowid("o", row)
+        values += table.columns.enumerated().map { ("o\($0)", "\(row).\(SQL.quote($1.name))") }
+        var isNoted = table.primaryKey.map { "\(notes).o\($0) IS \(row).\(SQL.quote(table.columns[$0].name)) COLLATE BINARY" }
         if let capturedRowid {
-            let hasKey = table.primaryKey.map { "\(tableName).\(SQL.quote(table.columns[$0].name)) IS NOT NULL" }
-            isNoted.append("(\(notes).ro = \(tableName).\(SQL.quote(capturedRowid)) OR \(SQL.balanced(hasKey, operator: "AND")))")
+            let hasKey = table.primaryKey.map { "\(row).\(SQL.quote(table.columns[$0].name)) IS NOT NULL" }
+            isNoted.append("(\(notes).ro = \(row).\(SQL.quote(capturedRowid)) OR \(SQL.balanced(hasKey, operator: "AND")))")
         }
-        var conditions = [target.condition(on: table)]
-        if let itself { conditions.append("NOT \(itself)") }
-        conditions.append("NOT EXISTS(SELECT 1 FROM \(notes) WHERE \(SQL.balanced(isNoted, operator: "AND")))")
+        var conditions = [target.condition(on: table, as: row)]
+        if let itself { conditions.append("NOT (\(itself))") }
+        conditions.append("NOT EXISTS(SELECT 1 FROM \(notes) WHERE \(isNoted.joined(separator: " AND ")))")
         return """
-            INSERT INTO \(notes)(\((["mark"] + (capturedRowid == nil ? [] : ["ro"]) + table.columns.indices.map { "o\($0)" })
-                .joined(separator: ", ")))
-            SELECT coalesce((SELECT max(id) FROM \(StoreSchema.changesTable(id))), 0), \((rowid + columns).joined(separator: ", "))
-            FROM \(tableName) WHERE \(conditions.joined(separator: " AND "));
+            INSERT INTO \(notes)(\(values.map(\.column).joined(separator: ", ")))
+            SELECT \(values.map(\.value).joined(separator: ", "))
+            FROM \(tableName) AS \(row) WHERE \(conditions.joined(separator: " AND "));
             """
     }
 
     // MARK: Text
 
     private var tableName: String { SQL.quote(table.name) }
+
+    /// What statements call a row of the table: its own name, by which the WHERE clause of a partial index may call it
+    /// too, unless that would hide the NEW and OLD of the trigger.
+    private var row: String {
+        ["new", "old"].contains(table.name.foldedIdentifier) ? "annals_row" : tableName
+    }
 
     /// The name by which the rowid is reached, where it must be captured.
     private var capturedRowid: String? { table.keyMayBeNull ? table.rowidName : nil }
@@ -186,8 +207,8 @@ extension TableDefinition {
 
     /// Everything by which one row can keep another out.
     var conflictTargets: [ConflictTarget] {
-        let key = ConflictTarget.columns(
-            zip(primaryKey, primaryKeyCollations).map { .init(name: columns[$0].name, place: $0, collation: $1) })
+        let key = ConflictTarget(
+            columns: zip(primaryKey, primaryKeyCollations).map { .init(name: columns[$0].name, place: $0, collation: $1) })
         return [key] + uniqueIndexes.map { ConflictTarget($0, of: self) }
     }
 }

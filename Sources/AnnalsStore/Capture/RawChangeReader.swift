@@ -8,6 +8,7 @@ public import GRDB
 public struct RawChangeReader {
     private let statement: Statement
     private let columnCount: Int
+    private let maskCount: Int
     private let isByRowid: Bool
 
     public init(_ db: Database, _ table: TrackedTable) throws {
@@ -21,6 +22,7 @@ public struct RawChangeReader {
 
     private init(_ db: Database, _ table: TrackedTable, prepare: (String) throws -> Statement) throws {
         columnCount = table.columns.count
+        maskCount = StoreSchema.maskCount(columnCount)
         isByRowid = table.key.isByRowid
         let columns = StoreSchema.changesColumns(columnCount, byRowid: isByRowid).filter { $0 != "at" }.joined(separator: ", ")
         statement = try prepare(
@@ -43,12 +45,28 @@ public struct RawChangeReader {
 
     private func current() -> RawChange {
         let operation = StoreSchema.Operation(rawValue: statement.integer(at: 1))
-        let first = isByRowid ? 4 : 2
+        let rowids = 2 + maskCount
+        let first = rowids + (isByRowid ? 2 : 0)
         let old = operation == .insert ? nil : statement.values(at: first..<(first + columnCount))
-        let new = operation == .delete ? nil : statement.values(at: (first + columnCount)..<(first + 2 * columnCount))
+        let new = operation == .delete ? nil : newRow(from: first + columnCount, old: old)
         return RawChange(
             id: statement.integer(at: 0), old: old, new: new,
-            oldRowid: isByRowid && old != nil ? statement.integer(at: 2) : nil,
-            newRowid: isByRowid && new != nil ? statement.integer(at: 3) : nil)
+            oldRowid: isByRowid && old != nil ? statement.integer(at: rowids) : nil,
+            newRowid: isByRowid && new != nil ? statement.integer(at: rowids + 1) : nil,
+            precedes: operation == .delete ? statement.value(at: 2).integer : nil)
+    }
+
+    /// An update holds only what changed of the new row, and the key.
+    private func newRow(from first: Int, old: [Value]?) -> [Value] {
+        guard var row = old else { return statement.values(at: first..<(first + columnCount)) }
+        for mask in 0..<maskCount {
+            var bits = UInt64(bitPattern: statement.integer(at: 2 + mask))
+            while bits != 0 {
+                let place = mask * StoreSchema.columnsPerMask + bits.trailingZeroBitCount
+                row[place] = statement.value(at: first + place)
+                bits &= bits - 1
+            }
+        }
+        return row
     }
 }

@@ -136,17 +136,24 @@ public final class HistoryReader {
     ) throws {
         let wanted = try ids(of: request)
         let columns = Set(request.columnNames.map(\.foldedIdentifier))
-        for section in try changes.sections(of: transaction.number) where wanted?.contains(section.layout) ?? true {
-            let layout = try changes.layout(section.layout).layout
-            try changes.forEachRow(in: section) { row in
-                let change = HistoryChange(row, layout: layout)
-                if !columns.isEmpty {
-                    guard change.kind == .update, change.columns.contains(where: { columns.contains($0.name.foldedIdentifier) }) else {
-                        return
-                    }
-                }
-                try visit(change)
+        func pass(_ row: NetChange, _ layout: TableLayout) throws {
+            let change = HistoryChange(row, layout: layout)
+            let isUpdateOfThem = change.kind == .update && change.columns.contains { columns.contains($0.name.foldedIdentifier) }
+            if columns.isEmpty || isUpdateOfThem { try visit(change) }
+        }
+        let sections = try changes.sections(of: transaction.number).filter { wanted?.contains($0.layout) ?? true }
+        for part in try changes.parts(of: sections) {
+            if part.sections.count > 1 {
+                try changes.forEachRow(in: part) { try pass($0, part.entry.definition.layout) }
+            } else if let section = part.sections.first {
+                // In the columns of its own time, under the names they have now.
+                let layout = try changes.presentLayout(section.layout)
+                try changes.forEachRow(in: section) { try pass($0, layout) }
             }
+        }
+        for section in try sections.filter({ try changes.translation($0.layout) == nil }) {
+            let layout = try changes.layout(section.layout).layout
+            try changes.forEachRow(in: section) { try pass($0, layout) }
         }
     }
 

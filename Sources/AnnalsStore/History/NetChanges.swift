@@ -20,14 +20,23 @@ final class NetChanges {
         var last: Int64
     }
 
-    private let db: Database
-    private let tables: TrackedTables
+    /// What one transaction did to one tracked table.
+    ///
+    /// More than one section means that the table got another column list in the middle of the transaction.
+    struct Part {
+        var entry: TrackedTables.Entry
+        /// By the age of their column lists.
+        var sections: [Section]
+    }
+
+    let db: Database
+    let tables: TrackedTables
     private let layouts: [Int64: TrackedTable]
     private let foldedAtOnce: Int
     private let foldedInMemory: Int
     private var sources: [Int64: RawChangeScan] = [:]
     private var translations: [Int64: LayoutTranslation] = [:]
-    private lazy var spans = Result {
+    lazy var spans = Result {
         try PreparedStatement(db, "SELECT first, last FROM main.annals_spans WHERE table_id = ?1 AND number = ?2")
     }
 
@@ -50,75 +59,52 @@ final class NetChanges {
     /// Left out are tables that are not tracked any more, and rows whose key holds NULL, which stay local: such a row that
     /// gets a key counts as new, and one that loses it as gone.
     func forEach(in transaction: Int64, _ visit: (TrackedTables.Entry, _ old: [Value]?, _ new: [Value]?) throws -> Void) throws {
-        for section in try sections(of: transaction) {
-            guard let translation = try translation(section.layout) else { continue }
-            let key = translation.entry.definition.primaryKey
-            try forEachRow(in: section) { row in
-                var old = row.old.map(translation.translate)
-                var new = row.new.map(translation.translate)
+        for part in try parts(of: transaction) {
+            let key = part.entry.definition.primaryKey
+            try forEachRow(in: part) { row in
+                var (old, new) = (row.old, row.new)
                 if let values = old, key.contains(where: { values[$0].isNull }) { old = nil }
                 if let values = new, key.contains(where: { values[$0].isNull }) { new = nil }
-                guard old != nil || new != nil, old != new else { return }
-                try visit(translation.entry, old, new)
+                guard old != nil || new != nil else { return }
+                try visit(part.entry, old, new)
             }
         }
     }
 
-    /// The same for a single transaction.
-    static func forEach(
-        _ db: Database, transaction: Int64, tables: TrackedTables,
-        _ visit: (TrackedTables.Entry, _ old: [Value]?, _ new: [Value]?) throws -> Void
-    ) throws {
-        try NetChanges(db, tables: tables).forEach(in: transaction, visit)
-    }
-
-    // MARK: Sections
-
-    /// The parts of a transaction, parents' tables first.
-    func sections(of transaction: Int64) throws -> [Section] {
-        let tables = try String.fetchOne(
-            db.cachedStatement(sql: "SELECT tables FROM main.annals_transactions WHERE number = ?"), arguments: [transaction])
-        guard let tables else { return [] }
-        return try sections(of: transaction, layouts: tables.split(separator: " ").compactMap { Int64($0) })
-    }
-
-    func sections(of transaction: Int64, layouts ids: [Int64]) throws -> [Section] {
-        let statement = try spans.get()
-        var sections: [Section] = []
-        for id in ids {
-            statement.bind(1, id)
-            statement.bind(2, transaction)
-            defer { statement.reset() }
-            if try statement.step() {
-                sections.append(Section(layout: id, first: statement.integer(0), last: statement.integer(1)))
+    /// Visits the net changes of one part, in the columns that the table has now and in no particular order. The two rows
+    /// are never equal.
+    func forEachRow(in part: Part, _ visit: (NetChange) throws -> Void) throws {
+        if part.sections.count == 1, let section = part.sections.first {
+            guard let translation = try translation(section.layout) else { return }
+            return try forEachRow(in: section) { row in
+                let translated = row.translated(by: translation)
+                if translated.old != translated.new { try visit(translated) }
             }
         }
-        return inOrder(sections)
-    }
-
-    /// What the triggers wrote after the newest transaction: other programs' writes that are not sealed yet.
-    func unsealedSections() throws -> [Section] {
-        let rows = try GRDB.Row.fetchAll(
-            db,
-            sql: """
-                SELECT id, ifnull((SELECT last FROM main.annals_spans WHERE table_id = t.id ORDER BY number DESC LIMIT 1), 0) AS sealed
-                FROM main.annals_tables AS t WHERE state = 'tracked'
-                """)
-        return inOrder(
-            try rows.compactMap { row in
-                let id: Int64 = row["id"]
-                let sealed: Int64 = row["sealed"]
-                let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM main.\(StoreSchema.changesTable(id))") ?? 0
-                return last > sealed ? Section(layout: id, first: sealed + 1, last: last) : nil
-            })
-    }
-
-    private func inOrder(_ sections: [Section]) -> [Section] {
-        guard sections.count > 1 else { return sections }
-        func place(_ section: Section) -> Int {
-            layouts[section.layout].flatMap { tables.table(named: $0.name) }.flatMap { tables.order[$0.definition.name] } ?? .max
+        var folder = NetChangeFolder(IdentityRule(part.entry.definition))
+        var count: Int64 = 0
+        for section in part.sections {
+            guard let translation = try translation(section.layout) else { continue }
+            try source(section.layout).forEach(section) { change in
+                // Each column list counts its own raw changes; here they need one order.
+                count += 1
+                folder.add(change.translated(by: translation, id: count))
+            }
         }
-        return sections.map { (place($0), $0) }.sorted { ($0.0, $0.1.layout) < ($1.0, $1.1.layout) }.map(\.1)
+        try finish(&folder, visit)
+    }
+
+    // MARK: Column lists
+
+    /// The layout of a section's rows, with the names that its table and columns have now.
+    func presentLayout(_ id: Int64) throws -> TableLayout {
+        var layout = try layout(id).layout
+        guard let translation = try translation(id) else { return layout }
+        layout.name = translation.entry.definition.name
+        for place in layout.columns.indices {
+            if let now = translation.place(place) { layout.columns[place] = translation.entry.definition.columns[now].name }
+        }
+        return layout
     }
 
     /// The table and column list that a section is about.
@@ -139,13 +125,13 @@ final class NetChanges {
 
     // MARK: Rows
 
-    /// Visits the net changes of one section, in the columns of its layout and in no particular order. Both rows are never
-    /// equal.
+    /// Visits the net changes of one section, in the columns of its layout and in no particular order. The two rows are
+    /// never equal.
     func forEachRow(in section: Section, _ visit: (NetChange) throws -> Void) throws {
         let source = try source(section.layout)
         let count = section.last - section.first + 1
         if count == 1 {
-            try source.forEach(section) { try pass($0, visit) }
+            try source.forEach(section) { try pass($0, source.rule, visit) }
         } else if count <= foldedAtOnce {
             var folder = NetChangeFolder(source.rule)
             try source.forEach(section) { folder.add($0) }
@@ -157,23 +143,26 @@ final class NetChanges {
 
     private func forEachRowOfMany(_ source: RawChangeScan, _ section: Section, _ visit: (NetChange) throws -> Void) throws {
         let repeated = try RepeatedRows(source, section)
-        let parts = max(1, (repeated.changes + foldedInMemory - 1) / foldedInMemory)
+        let parts = max(0, repeated.changes - 1) / foldedInMemory + 1
         for part in 0..<parts {
             var folder = NetChangeFolder(source.rule)
             let isWanted: (RowHashes) -> Bool = { row in
                 repeated.contains(row) ? repeated.part(of: row, parts) == part : part == 0
             }
             try source.forEach(section, where: isWanted) { change, row in
-                if repeated.contains(row) { folder.add(change) } else { try pass(change, visit) }
+                if repeated.contains(row) { folder.add(change) } else { try pass(change, source.rule, visit) }
             }
             try finish(&folder, visit)
         }
     }
 
     /// A row's only change is its net change.
-    private func pass(_ change: RawChange, _ visit: (NetChange) throws -> Void) throws {
+    private func pass(_ change: RawChange, _ rule: IdentityRule, _ visit: (NetChange) throws -> Void) throws {
         guard change.old != change.new else { return }
-        try visit(NetChange(old: change.old, new: change.new, oldRowid: change.oldRowid, newRowid: change.newRowid))
+        try visit(
+            NetChange(
+                old: change.old, new: change.new, oldRowid: change.old.flatMap { rule.isKeyless($0) ? change.oldRowid : nil },
+                newRowid: change.new.flatMap { rule.isKeyless($0) ? change.newRowid : nil }))
     }
 
     private func finish(_ folder: inout NetChangeFolder, _ visit: (NetChange) throws -> Void) throws {
@@ -185,5 +174,12 @@ final class NetChanges {
         let source = try RawChangeScan(db, self.layout(layout))
         sources[layout] = source
         return source
+    }
+}
+
+extension IdentityRule {
+    /// Whether the key holds NULL, so that only the rowid tells the row.
+    func isKeyless(_ row: [Value]) -> Bool {
+        key.contains { row[$0].isNull }
     }
 }

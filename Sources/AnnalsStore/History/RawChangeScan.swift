@@ -16,6 +16,8 @@ final class RawChangeScan {
     let layout: TableLayout
     let rule: IdentityRule
     private let isByRowid: Bool
+    private let maskCount: Int
+    private let firstMask: Int
     private let firstOld: Int
     private let firstNew: Int
     private let rows: PreparedStatement
@@ -33,7 +35,10 @@ final class RawChangeScan {
         layout = table.layout
         rule = table.identityRule
         isByRowid = table.key.isByRowid
-        let head = ["id", "op"] + (isByRowid ? ["ro", "rn"] : [])
+        maskCount = StoreSchema.maskCount(table.columns.count)
+        let identity = ["id", "op"] + (isByRowid ? ["ro", "rn"] : [])
+        firstMask = identity.count
+        let head = identity + (0..<maskCount).map { "m\($0)" }
         firstOld = head.count
         firstNew = head.count + layout.columns.count
         func select(_ places: some Sequence<Int>) throws -> PreparedStatement {
@@ -91,17 +96,24 @@ final class RawChangeScan {
             if isByRowid { change.oldRowid = rows.integer(Head.oldRowid) }
         }
         if operation != .delete {
-            // Most columns of an update are as they were; they share one copy.
-            if let old = change.old {
-                change.new = (0..<count).map {
-                    rows.column(firstNew + $0, equalsColumn: firstOld + $0) ? old[$0] : rows.value(firstNew + $0)
-                }
-            } else {
-                change.new = rows.values(firstNew..<firstNew + count)
-            }
+            change.new = change.old.map(updated) ?? rows.values(firstNew..<firstNew + count)
             if isByRowid { change.newRowid = rows.integer(Head.newRowid) }
         }
         return change
+    }
+
+    /// An update holds only what changed of the new row: the masks say which columns did.
+    private func updated(_ old: [Value]) -> [Value] {
+        var row = old
+        for mask in 0..<maskCount {
+            var bits = UInt64(bitPattern: rows.integer(firstMask + mask))
+            while bits != 0 {
+                let place = mask * StoreSchema.columnsPerMask + bits.trailingZeroBitCount
+                if row.indices.contains(place) { row[place] = rows.value(firstNew + place) }
+                bits &= bits - 1
+            }
+        }
+        return row
     }
 
     /// `oldKey` and `newKey` say in which column a part of the key stands.

@@ -7,8 +7,8 @@ extension Store {
     /// fresh clone at the same position prints (law 3). Nothing is changed.
     public func digestOfLog() async throws -> Digest {
         try await merging("verify", commits: false) { db, step in
-            let tables = try TrackedTables.load(db)
             try step.seal()
+            let tables = try step.tables()
             try OutboxFiller(db: db, tables: tables).fill()
             let session = MergeSession(db, registry: tables)
             var rows: [Outbox.Row] = []

@@ -25,10 +25,13 @@ struct OutboxFiller {
                 """, arguments: [done])
         var last = done
         var count = 0
+        var changes: NetChanges?
         while let row = try cursor.next() {
             last = row["number"]
             guard let origin = TransactionOrigin(rawValue: row["origin"]), own.contains(origin) else { continue }
-            if let entry = try encode(row, origin) {
+            let reader = try changes ?? NetChanges(db, tables: tables)
+            changes = reader
+            if let entry = try encode(row, origin, reader) {
                 try Outbox.append(db, entry)
                 count += 1
             }
@@ -37,7 +40,7 @@ struct OutboxFiller {
         return count
     }
 
-    private func encode(_ row: GRDB.Row, _ origin: TransactionOrigin) throws -> Outbox.Row? {
+    private func encode(_ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges) throws -> Outbox.Row? {
         let id: Data = row["id"]
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
         let info = TransactionInfo(
@@ -45,7 +48,7 @@ struct OutboxFiller {
             contextName: row["context"], origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
         var builder = BodyBuilder(info)
         var highest: [String: Int64] = [:]
-        try NetChanges.forEach(db, transaction: row["number"], tables: tables) { table, old, new in
+        try changes.forEach(in: row["number"]) { table, old, new in
             var change: RowChange?
             switch (old, new) {
             case (nil, let new?):

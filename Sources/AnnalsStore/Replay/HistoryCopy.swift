@@ -34,16 +34,21 @@ final class HistoryCopy {
 
     /// Undoes, or does again, what one transaction did. Returns the number of rows.
     @discardableResult
-    func move(_ direction: Direction, through sections: [NetChanges.Section]) throws -> Int {
-        let count = sections.reduce(0) { $0 + Int($1.last - $1.first + 1) }
+    func move(_ direction: Direction, through transaction: Int64) throws -> Int {
+        try move(direction, through: changes.parts(of: transaction))
+    }
+
+    @discardableResult
+    func move(_ direction: Direction, through parts: [NetChanges.Part]) throws -> Int {
+        let count = parts.reduce(0) { $0 + $1.sections.reduce(0) { $0 + Int($1.last - $1.first + 1) } }
         guard count > HistoryLimits.foldedAtOnce else {
             var steps: [Step] = []
-            try forEachStep(direction, sections) { steps.append($0) }
+            try forEachStep(direction, parts) { steps.append($0) }
             return try take(steps)
         }
-        try forEachStep(direction, sections) { try $0.table.takeOut($0.from, $0.to, mismatch) }
+        try forEachStep(direction, parts) { try $0.table.takeOut($0.from, $0.to, mismatch) }
         var rows = 0
-        try forEachStep(direction, sections) {
+        try forEachStep(direction, parts) {
             try $0.table.put($0.from, $0.to, mismatch)
             rows += 1
         }
@@ -64,15 +69,12 @@ final class HistoryCopy {
         return steps.count
     }
 
-    private func forEachStep(_ direction: Direction, _ sections: [NetChanges.Section], _ visit: (Step) throws -> Void) throws {
-        for section in sections {
-            guard let translation = try changes.translation(section.layout) else { continue }
-            let table = table(translation.entry.definition)
-            try changes.forEachRow(in: section) { row in
-                let old = row.old.map(translation.translate)
-                let new = row.new.map(translation.translate)
-                guard old != new else { return }
-                try visit(direction == .back ? Step(table: table, from: new, to: old) : Step(table: table, from: old, to: new))
+    private func forEachStep(_ direction: Direction, _ parts: [NetChanges.Part], _ visit: (Step) throws -> Void) throws {
+        for part in parts {
+            let table = table(part.entry.definition)
+            try changes.forEachRow(in: part) { row in
+                try visit(
+                    direction == .back ? Step(table: table, from: row.new, to: row.old) : Step(table: table, from: row.old, to: row.new))
             }
         }
     }

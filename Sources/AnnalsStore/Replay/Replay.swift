@@ -90,10 +90,10 @@ public enum Replay {
             try schema.makeTables()
             let changes = try NetChanges(db, tables: tables)
             let copy = HistoryCopy(db, schema: SchemaCopy.target, changes: changes) { throw $0 }
-            outcome.rows += try copy.move(.back, through: changes.unsealedSections())
+            outcome.rows += try copy.move(.back, through: changes.unsealedParts())
             let all = bounds.latest.number - token.number
             for number in stride(from: bounds.latest.number, to: token.number, by: -1) {
-                outcome.rows += try copy.move(.back, through: changes.sections(of: number))
+                outcome.rows += try copy.move(.back, through: number)
                 outcome.transactions += 1
                 try progress(bounds.latest.number - number + 1, all)
             }

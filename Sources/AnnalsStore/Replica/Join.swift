@@ -59,14 +59,14 @@ extension Store {
     ///
     /// Other writers wait while the rows are copied, since nothing may come between them and the outbox's beginning.
     public func startSpace(_ membership: Membership, snapshotAt path: String) async throws {
-        let configuration = configuration
+        let (configuration, schema) = (configuration, schema)
         try await translated("join") {
             try await database.writeWithoutTransaction { db in
                 let tables = try TrackedTables.load(db)
                 guard !tables.entries.isEmpty else { throw Self.nothingTracked }
                 let statements = try SchemaCopy(db: db, tables: []).statements()
                 _ = try SnapshotFile.write(db, to: path, tables: tables.entries.map(\.definition), kind: .immediate) {
-                    let step = ManagedStep(db, configuration)
+                    let step = ManagedStep(db, configuration, schema)
                     try step.seal()
                     var state = membership.state(at: .zero)
                     if let earlier = try ReplicaState.load(db) {

@@ -5,9 +5,11 @@ import GRDB
 struct ManagedStep {
     let db: Database
     let environment: CaptureEnvironment
+    private let schema: SchemaCache
 
-    init(_ db: Database, _ configuration: Store.Configuration) {
+    init(_ db: Database, _ configuration: Store.Configuration, _ schema: SchemaCache = SchemaCache()) {
         self.db = db
+        self.schema = schema
         environment = CaptureEnvironment(
             now: configuration.now, makeTransactionID: { .random() }, makeStoreID: { .random() }, processName: configuration.process)
     }
@@ -16,6 +18,11 @@ struct ManagedStep {
     @discardableResult
     func seal() throws -> Int64? {
         try Sealing.seal(db, environment)
+    }
+
+    /// The tracked tables as they are declared now.
+    func tables() throws -> TrackedTables {
+        try schema.tables(db)
     }
 
     /// The store's clock, past everything written and seen so far.

@@ -15,7 +15,7 @@ extension Store {
         try await managed("sync") { db, step in
             let exchange = try ReplicaExchange(db)
             try step.seal()
-            try OutboxFiller(db: db, tables: TrackedTables.load(db)).fill()
+            try OutboxFiller(db: db, tables: step.tables()).fill()
             return try exchange.status()
         }
     }
@@ -39,8 +39,8 @@ extension Store {
             var exchange = try ReplicaExchange(db)
             guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
             guard try Push.load(db) == nil else { throw PullError.pushUnderWay }
-            let tables = try TrackedTables.load(db)
             try step.seal()
+            let tables = try step.tables()
             try OutboxFiller(db: db, tables: tables).fill()
             var pull = Pull(
                 db: db, session: MergeSession(db, registry: tables), state: exchange.state,
@@ -56,12 +56,12 @@ extension Store {
 
     /// A managed step: one write transaction in which strangers' writes can be sealed first.
     func managed<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (Database, ManagedStep) throws -> T) async throws -> T {
-        let configuration = configuration
+        let (configuration, schema) = (configuration, schema)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
                 var result: T?
                 try db.inTransaction(.immediate) {
-                    result = try body(db, ManagedStep(db, configuration))
+                    result = try body(db, ManagedStep(db, configuration, schema))
                     return .commit
                 }
                 guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }
@@ -75,15 +75,15 @@ extension Store {
     func merging<T: Sendable>(
         _ operation: String, commits: Bool = true, _ body: @escaping @Sendable (Database, ManagedStep) throws -> T
     ) async throws -> T {
-        let configuration = configuration
+        let (configuration, schema) = (configuration, schema)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
-                let tracked = try Set(TrackedTables.load(db).entries.map(\.definition.name))
+                let tracked = try Set(schema.tables(db).entries.map(\.definition.name))
                 let triggers = try UserTriggers.plan(db, tracked: tracked)
                 return try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
                     var result: T?
                     try db.inTransaction(.immediate) {
-                        result = try body(db, ManagedStep(db, configuration))
+                        result = try body(db, ManagedStep(db, configuration, schema))
                         return commits ? .commit : .rollback
                     }
                     guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }

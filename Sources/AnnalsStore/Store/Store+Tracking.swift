@@ -9,10 +9,10 @@ extension Store {
     ///
     /// - Throws: `AnnalsError`; nothing is changed then. A table that cannot be tracked is in the report with the reason.
     public func track(_ selection: Tracking.Selection, options: Tracking.Options = .init()) async throws -> TrackingReport {
-        let configuration = configuration
+        let (configuration, schema) = (configuration, schema)
         return try await translated("track") {
             try await database.writeWithoutTransaction { db in
-                try Tracking.track(db, selection, options: options, ManagedStep(db, configuration).environment)
+                try Tracking.track(db, selection, options: options, ManagedStep(db, configuration, schema).environment)
             }
         }
     }

@@ -28,6 +28,7 @@ public final class Store: Sendable {
     public let path: String
     public let configuration: Configuration
     let database: any DatabaseWriter
+    let schema = SchemaCache()
 
     /// Opens a database that exists. The journal mode stays as it is found.
     ///
@@ -81,6 +82,7 @@ public final class Store: Sendable {
         do {
             return try await body()
         } catch {
+            schema.forget()
             throw StoreError.translate(error, operation: operation, path: path)
         }
     }

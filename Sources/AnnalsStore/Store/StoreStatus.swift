@@ -10,6 +10,9 @@ public struct StoreStatus: Sendable {
     /// nil when the database has no history.
     public var oldestToken: HistoryToken?
     public var latestToken: HistoryToken?
+    /// Names of tracked tables whose capture triggers are not in place, so that changes may go unseen. They return at the
+    /// next seal, and older tokens expire then.
+    public var drift: [String] = []
     /// The place in a space; nil when the store is not joined.
     public var replica: ReplicaState?
     /// Local transactions that the space has not ordered yet.
@@ -26,6 +29,7 @@ public struct StoreStatus: Sendable {
         oldestToken = bounds.oldest
         latestToken = bounds.latest
         transactions = bounds.latest.number - bounds.oldest.number
+        drift = try TriggerChecks(db: db).run().compactMap(\.table).sorted()
         guard let state = try ReplicaState.load(db) else { return }
         replica = state
         outbox = try Outbox.count(db)

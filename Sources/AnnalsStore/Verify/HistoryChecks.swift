@@ -5,8 +5,21 @@ import GRDB
 struct HistoryChecks {
     let db: Database
 
+    /// Tables and facts without which nothing else can be looked at.
+    func missingTables() throws -> [Finding] {
+        let common = ["annals_meta", "annals_tables", "annals_transactions", "annals_spans"]
+        let lost = try common.filter { try !db.tableExists($0) }
+        guard lost.isEmpty else { return [Finding(.history, "tables of history are gone: \(lost.joined(separator: ", "))")] }
+        guard try StoreSchema.text(.storeID, db) != nil else { return [Finding(.history, "the store's identity is gone from annals_meta")] }
+        return try TrackedTable.fetchTracked(db).compactMap { table in
+            let own = [StoreSchema.changesTable(table.id), StoreSchema.notesTable(table.id)]
+            if try own.allSatisfy({ try db.tableExists($0) }) { return nil }
+            return Finding(.history, "the table of raw changes is gone", table: table.name)
+        }
+    }
+
     func run() throws -> [Finding] {
-        try numbers() + spansWithoutTransaction() + TrackedTable.fetchAll(db).flatMap { try spans($0) }
+        try numbers() + spansWithoutTransaction() + transactionsWithoutSpan() + TrackedTable.fetchAll(db).flatMap { try spans($0) }
     }
 
     private func numbers() throws -> [Finding] {
@@ -28,6 +41,26 @@ struct HistoryChecks {
         return count == 0 ? [] : [Finding(.history, "\(count) spans of raw changes belong to no transaction")]
     }
 
+    /// A transaction names the tables it changed, and has a span in each that is still known.
+    private func transactionsWithoutSpan() throws -> [Finding] {
+        let known = Set(try TrackedTable.fetchAll(db).map(\.id))
+        let span = try PreparedStatement(db, "SELECT 1 FROM main.annals_spans WHERE table_id = ?1 AND number = ?2")
+        // The newest transaction stays when it is purged, without its raw changes.
+        let rows = try GRDB.Row.fetchCursor(
+            db, sql: "SELECT number, tables FROM main.annals_transactions WHERE number > ?", arguments: [HistoryBounds(db).oldest.number])
+        var count = 0
+        while let row = try rows.next() {
+            let tables: String = row["tables"]
+            for id in tables.split(separator: " ").compactMap({ Int64($0) }) where known.contains(id) {
+                span.bind(1, id)
+                span.bind(2, row["number"] as Int64)
+                if try !span.step() { count += 1 }
+                span.reset()
+            }
+        }
+        return count == 0 ? [] : [Finding(.history, "\(count) spans of raw changes are missing")]
+    }
+
     private func spans(_ table: TrackedTable) throws -> [Finding] {
         var first: Int64?
         var last: Int64 = 0
@@ -45,6 +78,7 @@ struct HistoryChecks {
             first = first ?? begins
             last = row["last"]
         }
+        // A list that is not in use any more may be without one.
         guard try db.tableExists(StoreSchema.changesTable(table.id)) else {
             return first == nil ? [] : findings + [Finding(.history, "the table of raw changes is gone", table: table.name)]
         }

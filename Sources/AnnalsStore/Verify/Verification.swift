@@ -20,11 +20,21 @@ public enum Verification {
     ) throws -> [Finding] {
         do {
             var findings: [Finding] = []
+            var hasHistory = false
             try db.inTransaction(.deferred) {
-                findings = try FileChecks(db: db).run() + TriggerChecks(db: db).run()
+                findings = try FileChecks(db: db).run()
+                hasHistory =
+                    try String.fetchOne(
+                        db, sql: "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name LIKE 'annals\\_%' ESCAPE '\\'") != nil
+                if hasHistory {
+                    let missing = try HistoryChecks(db: db).missingTables()
+                    findings += missing
+                    hasHistory = missing.isEmpty
+                }
+                if hasHistory { findings += try TriggerChecks(db: db).run() }
                 return .rollback
             }
-            guard try StoreSchema.exists(db) else { return findings }
+            guard hasHistory else { return findings }
             try Replay.withConnection(db, attaching: "") {
                 let check = {
                     findings += try HistoryChecks(db: db).run()

@@ -1,7 +1,10 @@
+import AnnalsCore
 import Foundation
 import GRDB
+import GRDBSQLite
+public import Testing
 
-@testable import AnnalsStore
+@testable public import AnnalsStore
 
 /// GRDB has a type of that name too.
 typealias TableDefinition = AnnalsStore.TableDefinition
@@ -18,11 +21,6 @@ final class TemporaryFile {
 
     deinit {
         try? FileManager.default.removeItem(at: folder)
-    }
-
-    /// A connection with GRDB's settings, as the product opens one.
-    func queue() throws -> DatabaseQueue {
-        try DatabaseQueue(path: path)
     }
 
     /// Runs statements as another program does: the sqlite3 shell in a process of its own. Returns what it prints.
@@ -47,11 +45,170 @@ final class TemporaryFile {
         let printed = output.fileHandleForReading.readDataToEndOfFile()
         let complaint = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
-        guard process.terminationStatus == 0 || !stopsAtError else { throw ShellError(complaint: complaint) }
+        guard process.terminationStatus == 0 || !stopsAtError else { throw Complaint(text: complaint) }
         return String(decoding: printed, as: UTF8.self)
     }
 }
 
-struct ShellError: Error {
-    var complaint: String
+struct Complaint: Error {
+    var text: String
+}
+
+/// A connection as any program opens one: through the C interface, with default pragmas.
+final class BareConnection {
+    private var handle: OpaquePointer?
+
+    init(_ path: String) throws {
+        guard sqlite3_open(path, &handle) == SQLITE_OK else { throw Complaint(text: "cannot open") }
+        sqlite3_busy_timeout(handle, 5000)
+    }
+
+    deinit {
+        sqlite3_close_v2(handle)
+    }
+
+    func run(_ sql: String) throws {
+        var message: UnsafeMutablePointer<CChar>?
+        guard sqlite3_exec(handle, sql, nil, nil, &message) == SQLITE_OK else {
+            let text = message.map { String(cString: $0) } ?? ""
+            sqlite3_free(message)
+            throw Complaint(text: text)
+        }
+    }
+}
+
+/// Rows of one table with how often each occurs.
+typealias Rows = [[Value]: Int]
+
+/// A store whose tables other programs write.
+final class Fixture {
+    let file: TemporaryFile
+    let queue: DatabaseQueue
+
+    /// Creates the schema through the shell. `queue` has GRDB's settings, as the product opens a file.
+    init(_ schema: String = "") throws {
+        file = try TemporaryFile()
+        try file.shell("PRAGMA journal_mode;" + schema)
+        queue = try DatabaseQueue(path: file.path)
+    }
+
+    convenience init(tracking schema: String) throws {
+        try self.init(schema)
+        try track()
+    }
+
+    /// Tracks all tables, and takes it as a fault when one is refused.
+    func track(_ environment: CaptureEnvironment = .system) throws {
+        let report = try queue.writeWithoutTransaction { db in try Tracking.track(db, .all, environment) }
+        for table in report.tables where !table.isTracked { throw Complaint(text: "\(table)") }
+    }
+
+    func tracked() throws -> [TrackedTable] {
+        try queue.read { db in try TrackedTable.fetchTracked(db) }
+    }
+
+    /// What the tracked tables hold.
+    func rows() throws -> [String: Rows] {
+        try queue.read { db in try Self.rows(db) }
+    }
+
+    static func rows(_ db: Database) throws -> [String: Rows] {
+        var found: [String: Rows] = [:]
+        for table in try TrackedTable.fetchTracked(db) {
+            let columns = table.columns.map(SQL.quote).joined(separator: ", ")
+            let statement = try db.makeStatement(sql: "SELECT \(columns) FROM \(SQL.quote(table.name))")
+            var rows: Rows = [:]
+            while try statement.step() { rows[statement.values(at: 0..<table.columns.count), default: 0] += 1 }
+            found[table.name] = rows
+        }
+        return found
+    }
+
+    @discardableResult
+    func seal(_ environment: CaptureEnvironment = .system) throws -> Int64? {
+        try queue.write { db in try Sealing.seal(db, environment) }
+    }
+
+    /// Every transaction's net changes by table name, for transactions after `number`.
+    func changes(after number: Int64 = 0) throws -> [(number: Int64, changes: [String: [NetChange]])] {
+        try queue.read { db in
+            try Int64.fetchAll(db, sql: "SELECT number FROM annals_transactions WHERE number > ? ORDER BY number", arguments: [number])
+                .map { ($0, try Self.changes(db, of: $0)) }
+        }
+    }
+
+    static func changes(_ db: Database, of number: Int64) throws -> [String: [NetChange]] {
+        var found: [String: [NetChange]] = [:]
+        for span in try Row.fetchAll(db, sql: "SELECT * FROM annals_spans WHERE number = ?", arguments: [number]) {
+            let table = try #require(try TrackedTable.fetch(db, id: span["table_id"]))
+            var folder = NetChangeFolder(table.identityRule)
+            try RawChangeReader(db, table).read((span["first"] as Int64)...(span["last"] as Int64)) { folder.add($0) }
+            found[table.name, default: []] += folder.finish()
+        }
+        return found
+    }
+
+    /// Runs `write`, seals, and checks that the changes sealed account exactly for what became of the rows. Returns the
+    /// changes by table.
+    @discardableResult
+    func account(_ note: Comment? = nil, at location: SourceLocation = #_sourceLocation, _ write: () throws -> Void) throws
+        -> [String: [NetChange]]
+    {
+        let newest = try newestNumber()
+        let before = try rows()
+        try write()
+        let after = try rows()
+        try seal()
+        var found: [String: [NetChange]] = [:]
+        for (_, changes) in try changes(after: newest) {
+            for (table, changes) in changes { found[table, default: []] += changes }
+        }
+        #expect(try rows() == after, note, sourceLocation: location)
+        #expect(after == before.applying(found), note, sourceLocation: location)
+        try expectNothingOpen(note, location)
+        return found
+    }
+
+    private func newestNumber() throws -> Int64 {
+        try queue.read { db in try Int64.fetchOne(db, sql: "SELECT max(number) FROM annals_transactions") ?? 0 }
+    }
+
+    private func expectNothingOpen(_ note: Comment?, _ location: SourceLocation) throws {
+        let open = try queue.read { db in try OpenTable.fetchAll(db).map(\.id) }
+        #expect(open.isEmpty, note, sourceLocation: location)
+    }
+}
+
+extension [String: Rows] {
+    /// The rows after the changes; a row that a change takes away and that is not there counts less than zero.
+    func applying(_ changes: [String: [NetChange]]) -> [String: Rows] {
+        var result = self
+        for (table, changes) in changes {
+            for change in changes {
+                if let old = change.old { result[table, default: [:]][old, default: 0] -= 1 }
+                if let new = change.new { result[table, default: [:]][new, default: 0] += 1 }
+            }
+            result[table] = result[table]?.filter { $0.value != 0 }
+        }
+        return result
+    }
+}
+
+extension NetChange: CustomTestStringConvertible {
+    public var testDescription: String {
+        func text(_ row: [Value]?) -> String { row.map { "(" + $0.map(\.brief).joined(separator: ", ") + ")" } ?? "∅" }
+        return "\(text(old)) → \(text(new))"
+    }
+}
+
+extension Value {
+    var brief: String {
+        switch self {
+        case .null: "NULL"
+        case .integer(let integer): "\(integer)"
+        case .real(let real): "\(real)"
+        case .text(let text): "'\(text.string ?? Hexadecimal.encode(text.bytes))'"
+        case .blob(let blob): "x'\(Hexadecimal.encode(blob.bytes))'"
+        }
+    }
 }

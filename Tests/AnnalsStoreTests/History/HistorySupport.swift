@@ -13,7 +13,7 @@ final class HistoryFile {
 
     init(_ schema: String = "") throws {
         file = try TemporaryFile()
-        queue = try DatabaseQueue(path: file.path)
+        queue = try Self.open(file.path)
         try outside(schema)
     }
 
@@ -21,7 +21,13 @@ final class HistoryFile {
     init(copyOf path: String) throws {
         file = try TemporaryFile()
         try FileManager.default.copyItem(atPath: path, toPath: file.path)
-        queue = try DatabaseQueue(path: file.path)
+        queue = try Self.open(file.path)
+    }
+
+    private static func open(_ path: String) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.busyMode = .timeout(20)
+        return try DatabaseQueue(path: path, configuration: configuration)
     }
 
     var environment: CaptureEnvironment {
@@ -87,6 +93,13 @@ final class HistoryFile {
         try queue.writeWithoutTransaction { db in
             try Replay.write(db, to: token, output: path(name), force: force, environment: environment)
         }
+    }
+
+    /// The name of the capture trigger of a table that has this word in it.
+    func triggerName(_ suffix: String, of table: String) throws -> String {
+        let tables = try queue.read { try TrackedTable.fetchTracked($0) }
+        let table = try #require(tables.first { $0.name == table })
+        return try #require(CaptureTriggers.names(id: table.id).first { $0.contains(suffix) })
     }
 
     func digest() throws -> Digest { try queue.read { try StoreDigest.rows($0) } }

@@ -12,7 +12,7 @@ func systemMessage(_ number: Int32) -> String {
 }
 
 /// An owned file descriptor, closed with its last reference.
-final class FileHandle: Sendable {
+final class OpenFile: Sendable {
     let descriptor: Int32
     private let isOwned: Bool
 

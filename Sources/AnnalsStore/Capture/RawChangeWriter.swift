@@ -1,0 +1,64 @@
+internal import AnnalsCore
+public import GRDB
+
+/// Writes raw changes as the triggers do, for whoever changes rows with the triggers off.
+///
+///     let writer = try RawChangeWriter(db, table)
+///     try writer.write(RawChange(id: last + 1, old: nil, new: row), at: nil)
+public struct RawChangeWriter {
+    private let statement: Statement
+    private let table: TrackedTable
+
+    public init(_ db: Database, _ table: TrackedTable) throws {
+        self.table = table
+        let columns = StoreSchema.changesColumns(table.columns.count, byRowid: table.key.isByRowid)
+        statement = try db.makeStatement(
+            sql: """
+                INSERT INTO main.\(StoreSchema.changesTable(table.id))(\(columns.joined(separator: ", ")))
+                VALUES(\(columns.map { _ in "?" }.joined(separator: ", ")))
+                """)
+    }
+
+    /// Writes one change under its id. `day` is the time as a Julian day number, nil when the transaction tells it.
+    public func write(_ change: RawChange, at day: Double?) throws {
+        let count = table.columns.count
+        var parameter = 0
+        func bind(_ value: Value) throws {
+            parameter += 1
+            try statement.bind(value, at: parameter)
+        }
+        defer { statement.rewind() }
+        try bind(.integer(change.id))
+        try bind(day.map(Value.real) ?? .null)
+        try bind(.integer(operation(of: change).rawValue))
+        for mask in masks(of: change) { try bind(mask) }
+        if table.key.isByRowid {
+            try bind(change.oldRowid.map(Value.integer) ?? .null)
+            try bind(change.newRowid.map(Value.integer) ?? .null)
+        }
+        for place in 0..<count { try bind(change.old?[place] ?? .null) }
+        for place in 0..<count {
+            let isKept = change.old?[place] != change.new?[place] || table.key.places.contains(place)
+            try bind(isKept ? change.new?[place] ?? .null : .null)
+        }
+        _ = try statement.step()
+    }
+
+    private func operation(of change: RawChange) -> StoreSchema.Operation {
+        precondition(change.old != nil || change.new != nil, "a change has an old row, a new one or both")
+        if change.old == nil { return .insert }
+        return change.new == nil ? .delete : .update
+    }
+
+    private func masks(of change: RawChange) -> [Value] {
+        var masks = [Int64](repeating: 0, count: StoreSchema.maskCount(table.columns.count))
+        guard let old = change.old, let new = change.new else {
+            // A delete has no use for its mask, and says there what it precedes.
+            return masks.indices.map { $0 == 0 ? change.precedes.map(Value.integer) ?? .null : .null }
+        }
+        for place in old.indices where old[place] != new[place] {
+            masks[place / StoreSchema.columnsPerMask] |= 1 << Int64(place % StoreSchema.columnsPerMask)
+        }
+        return masks.map(Value.integer)
+    }
+}

@@ -1,0 +1,58 @@
+import GRDB
+
+extension NetChanges {
+    /// The parts of a transaction in the tables that are tracked now, parents' tables first.
+    func parts(of transaction: Int64) throws -> [Part] {
+        try parts(of: sections(of: transaction))
+    }
+
+    /// What the triggers wrote after the newest transaction: other programs' writes that are not sealed yet.
+    func unsealedParts() throws -> [Part] {
+        try parts(
+            of: OpenTable.fetchAll(db).compactMap { table in
+                table.newest > table.sealed ? Section(layout: table.id, first: table.sealed + 1, last: table.newest) : nil
+            })
+    }
+
+    /// The sections of a transaction in the order of their column lists.
+    func sections(of transaction: Int64) throws -> [Section] {
+        let tables = try String.fetchOne(
+            db.cachedStatement(sql: "SELECT tables FROM main.annals_transactions WHERE number = ?"), arguments: [transaction])
+        let statement = try spans.get()
+        return try (tables ?? "").split(separator: " ").compactMap { Int64($0) }.compactMap { id in
+            statement.bind(1, id)
+            statement.bind(2, transaction)
+            defer { statement.reset() }
+            return try statement.step() ? Section(layout: id, first: statement.integer(0), last: statement.integer(1)) : nil
+        }
+    }
+
+    func parts(of sections: [Section]) throws -> [Part] {
+        var parts: [Part] = []
+        for section in sections {
+            guard let entry = try translation(section.layout)?.entry else { continue }
+            if let index = parts.firstIndex(where: { $0.entry.id == entry.id }) {
+                parts[index].sections.append(section)
+            } else {
+                parts.append(Part(entry: entry, sections: [section]))
+            }
+        }
+        guard parts.count > 1 else { return parts }
+        func place(_ part: Part) -> Int { tables.order[part.entry.definition.name] ?? .max }
+        return parts.enumerated().sorted { (place($0.element), $0.offset) < (place($1.element), $1.offset) }.map(\.element)
+    }
+}
+
+extension NetChange {
+    func translated(by translation: LayoutTranslation) -> NetChange {
+        NetChange(
+            old: old.map(translation.translate), new: new.map(translation.translate), oldRowid: oldRowid, newRowid: newRowid)
+    }
+}
+
+extension RawChange {
+    func translated(by translation: LayoutTranslation, id: Int64) -> RawChange {
+        RawChange(
+            id: id, old: old.map(translation.translate), new: new.map(translation.translate), oldRowid: oldRowid, newRowid: newRowid)
+    }
+}

@@ -1,0 +1,28 @@
+import GRDB
+import Synchronization
+
+/// The tracked tables as last read, for as long as the schema stays the same: every step of an exchange needs them, and
+/// reading them takes several statements a table.
+///
+/// SQLite's `schema_version` changes with every change of the schema, tracking included, whoever makes it.
+final class SchemaCache: Sendable {
+    private struct Known {
+        var version: Int64
+        var tables: TrackedTables
+    }
+
+    private let known = Mutex<Known?>(nil)
+
+    func tables(_ db: Database) throws -> TrackedTables {
+        let version = try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") ?? 0
+        if let known = known.withLock({ $0 }), known.version == version { return known.tables }
+        let tables = try TrackedTables.load(db)
+        known.withLock { $0 = Known(version: version, tables: tables) }
+        return tables
+    }
+
+    /// After a transaction was rolled back: its version number will be given again, perhaps to another schema.
+    func forget() {
+        known.withLock { $0 = nil }
+    }
+}
