@@ -42,6 +42,8 @@ private final class CrashScene {
     private let relay: RelayProcess
     private var random: SeededGenerator
     private var number = 0
+    /// How long a sync that is left alone takes on this machine now; kills fall into this time.
+    private var typicalMicroseconds = 60_000
 
     init(seed: UInt64) throws {
         random = SeededGenerator(seed: seed)
@@ -86,9 +88,10 @@ private final class CrashScene {
 
     /// Lets both sides sync and kills one of the three in the middle.
     func crash() throws {
+        let start = DispatchTime.now()
         let agents = try (0..<2).map { try Programs.start(["sync", store($0)]) }
         let victim = Int.random(in: 0..<5, using: &random)
-        wait(microseconds: Int.random(in: 5_000...120_000, using: &random))
+        wait(microseconds: typicalMicroseconds * Int.random(in: 30...105, using: &random) / 100)
         if victim == 4 {
             let wasWorking = agents.contains(where: \.isRunning)
             if relay.kill() { count(inWork: wasWorking, isRelay: true) }
@@ -98,6 +101,8 @@ private final class CrashScene {
             let index = victim % 2
             if Programs.kill(agents[index]) { count(inWork: try isInWork(index), isRelay: false) }
             agents[1 - index].waitUntilExit()
+            let taken = Int((DispatchTime.now().uptimeNanoseconds - start.uptimeNanoseconds) / 1000)
+            typicalMicroseconds = min(max((3 * typicalMicroseconds + taken) / 4, 10_000), 2_000_000)
         }
     }
 
