@@ -92,6 +92,10 @@ let package = Package(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
 
+        .testTarget(
+            name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", argumentParser, grdb],
+            swiftSettings: settings),
+        .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI"], swiftSettings: settings),
         .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(

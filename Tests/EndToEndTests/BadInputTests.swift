@@ -45,7 +45,7 @@ struct BadInputTests {
             try await shop.makeShop()
             try await shop.makeShop("tracked.db")
             try await shop.succeed("track", "tracked.db", "--all")
-            for command in [["track", "shop.db", "--all"], ["join", "tracked.db", "--relay", "http://127.0.0.1:1", "--space", "s"]] {
+            for command in [["track", "shop.db", "--all"], ["untrack", "tracked.db"]] {
                 let bytes = try shop.bytes(command[1])
                 let outcome = try await OtherUser.run(command, in: shop)
                 shop.expectFailure(outcome, 77, "cannot be written")
@@ -99,8 +99,8 @@ struct BadInputTests {
             try await shop.makeShop()
             try await shop.fail(65, "the table nobody cannot be tracked: there is no such table", "track", "shop.db", "nobody")
             try await shop.fail(65, "the table invoice cannot be tracked: its foreign key leads to customer", "track", "shop.db", "invoice")
-            try await shop.fail(64, "", "track", "shop.db")
-            try await shop.fail(64, "", "track", "shop.db", "invoice", "--all")
+            try await shop.fail(64, "give --all", "track", "shop.db")
+            try await shop.fail(64, "not both", "track", "shop.db", "invoice", "--all")
         }
     }
 
@@ -156,7 +156,7 @@ struct BadInputTests {
             for address in ["127.0.0.1:8640", "ftp://127.0.0.1", "http://", "http://user:secret@127.0.0.1", "nonsense"] {
                 try await shop.fail(64, "is not the address of a relay", "clone", address, "shop", "laptop.db")
             }
-            try await shop.fail(64, "", "clone", "http://127.0.0.1:1", "a/b", "laptop.db")
+            try await shop.fail(64, "'a/b' is invalid", "clone", "http://127.0.0.1:1", "a/b", "laptop.db")
             #expect(try shop.names() == ["shop.db"])
         }
     }
@@ -165,7 +165,7 @@ struct BadInputTests {
     func noSpace() async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay()
-            try await shop.fail(66, "", "clone", url, "nowhere", "laptop.db")
+            try await shop.fail(66, "no such space", "clone", url, "nowhere", "laptop.db")
             #expect(try shop.names() == ["relay-data"])
         }
     }
@@ -178,7 +178,7 @@ struct BadInputTests {
             try await shop.fail(73, "laptop.db exists already", "clone", url, "shop", "laptop.db")
             try await shop.fail(73, "laptop.db exists already", "replay", "shop.db", "--to", "start", "--output", "laptop.db")
             #expect(try shop.bytes("laptop.db") == bytes)
-            try await shop.fail(73, "", "clone", url, "shop", "no/such/folder/laptop.db")
+            try await shop.fail(73, "no file can be made in", "clone", url, "shop", "no/such/folder/laptop.db")
         }
     }
 
@@ -256,7 +256,7 @@ struct BadInputTests {
             let foreign = try #require(try await shop.succeed("status", "other.db", "--json").object()["latestToken"] as? String)
             try await shop.fail(65, "is of another store", "history", "shop.db", "--after", foreign)
             try await shop.fail(64, "is no token", "replay", "shop.db", "--to", "yesterday", "--output", "old.db")
-            try await shop.fail(65, "", "replay", "shop.db", "--to", "99", "--output", "old.db")
+            try await shop.fail(65, "is ahead of this store", "replay", "shop.db", "--to", "99", "--output", "old.db")
             try await shop.fail(65, "holds no transaction 99", "show", "shop.db", "99")
             #expect(!shop.exists("old.db"))
         }

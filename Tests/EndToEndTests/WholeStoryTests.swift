@@ -61,7 +61,7 @@ struct WholeStoryTests {
     func leavingNoTrace() async throws {
         try await Workshop.with { shop in
             _ = try await shop.makeReplicas()
-            let dump = try await shop.shell("laptop.db", "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'annals%';")
+            let dump = try await shop.shell("laptop.db", "SELECT name, sql FROM sqlite_master WHERE tbl_name NOT LIKE 'annals%';")
             try await shop.succeed("leave", "laptop.db")
             try await shop.succeed("untrack", "laptop.db")
             #expect(try await shop.shell("laptop.db", "SELECT name, sql FROM sqlite_master;") == dump)
@@ -89,7 +89,7 @@ struct WholeStoryTests {
             try await shop.makeShop()
             try await shop.succeed("track", "shop.db", "--all")
             let url = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:0", []).url
-            try await shop.fail(77, "", "join", "shop.db", "--relay", url, "--space", "shop")
+            try await shop.fail(77, "--credential-file", "join", "shop.db", "--relay", url, "--space", "shop")
             let token = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop").lines[0]
             try Data((token + "\n").utf8).write(to: URL(fileURLWithPath: shop.file("token")))
             try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--credential-file", "token")
@@ -97,8 +97,8 @@ struct WholeStoryTests {
             let clone = try await shop.annals("clone", url, "shop", "laptop.db", environment: ["ANNALS_CREDENTIAL": token])
             #expect(clone.status == 0)
             #expect(try await shop.annals("sync", "laptop.db", environment: ["ANNALS_CREDENTIAL": token]).status == 0)
-            try await shop.fail(77, "", "sync", "laptop.db", environment: ["ANNALS_CREDENTIAL": "ann_wrong"])
-            try await shop.fail(77, "", "clone", url, "other", "other.db", environment: ["ANNALS_CREDENTIAL": token])
+            try await shop.fail(77, "--credential-file", "sync", "laptop.db", environment: ["ANNALS_CREDENTIAL": "ann_wrong"])
+            try await shop.fail(77, "--credential-file", "clone", url, "other", "other.db", environment: ["ANNALS_CREDENTIAL": token])
             for name in try shop.names() where name.hasSuffix(".db") {
                 #expect(try shop.bytes(name).range(of: Data(token.utf8)) == nil, "the token is in \(name)")
             }
