@@ -73,7 +73,10 @@ struct DemoTests {
         let sink = MemorySink()
         try await DemoStory(console: Console(sink: sink), source: .file(path)).run()
         #expect(FileManager.default.contents(atPath: path) == before)
-        for text in ["Both sides are equal", "team.motto, changed on both sides", "team: the same next number", "person: the rows that belong to them"] {
+        for text in [
+            "Both sides are equal", "team.motto, changed on both sides", "team: the same next number",
+            "person: the rows that belong to them",
+        ] {
             #expect(sink.output.contains(text), "\(text) in \(sink.output)")
         }
     }

@@ -24,7 +24,8 @@ struct WholeStoryTests {
             let history = try await shop.succeed("history", "shop.db", "--values")
             #expect(history.output.contains("city 'Lyon' → 'Nice'"))
             try await shop.succeed("replay", "shop.db", "--to", try #require(before), "--output", "yesterday.db")
-            #expect(try await shop.shell("yesterday.db", "SELECT city FROM customer WHERE id = 1; SELECT count(*) FROM customer;") == "Lyon\n2")
+            #expect(
+                try await shop.shell("yesterday.db", "SELECT city FROM customer WHERE id = 1; SELECT count(*) FROM customer;") == "Lyon\n2")
             #expect(try await shop.shell("yesterday.db", "SELECT count(*) FROM sqlite_master WHERE name LIKE 'annals%';") == "0")
             for file in ["shop.db", "laptop.db"] { try await shop.succeed("verify", file) }
         }
