@@ -35,12 +35,15 @@ struct ExitStatusTests {
 
     @Test("the argument parser's errors have the same form and status 64")
     func parserErrors() {
-        for arguments in [["frobnicate"], ["track"], ["sync"], ["history", "a.db", "--limit", "x"], ["join", "a.db", "--relay", "u", "--space", "/"]] {
+        for arguments in [
+            ["frobnicate"], ["track"], ["sync"], ["history", "a.db", "--limit", "x"], ["join", "a.db", "--relay", "u", "--space", "/"],
+        ] {
             #expect {
                 _ = try RootCommand.parseAsRoot(arguments)
             } throws: { error in
                 let report = ErrorReport(error, root: RootCommand.self)
-                return report.status == .usage && report.line?.hasPrefix("annals: error: ") == true && report.line?.contains("See annals ") == true
+                return report.status == .usage && report.line?.hasPrefix("annals: error: ") == true
+                    && report.line?.contains("See annals ") == true
                     && report.line?.contains("\n") == false
             }
         }
@@ -67,7 +70,9 @@ struct ExitStatusTests {
         check(RootCommand.self)
     }
 
-    @Test("lengths of time", arguments: [("45s", 45_000), ("90m", 5_400_000), ("12h", 43_200_000), ("30d", 2_592_000_000)] as [(String, Int64)])
+    @Test(
+        "lengths of time",
+        arguments: [("45s", 45_000), ("90m", 5_400_000), ("12h", 43_200_000), ("30d", 2_592_000_000)] as [(String, Int64)])
     func lifetimes(_ text: String, _ milliseconds: Int64) {
         #expect(Lifetime(argument: text)?.milliseconds == milliseconds)
     }

@@ -3,7 +3,8 @@ import Testing
 
 @Suite("Bad input gives one clear line, the right status, and nothing half done", .timeLimit(.minutes(5)))
 struct BadInputTests {
-    @Test("a file that is no database", arguments: ["track --all", "status", "history", "verify", "digest", "sync", "untrack", "conflicts"])
+    @Test(
+        "a file that is no database", arguments: ["track --all", "status", "history", "verify", "digest", "sync", "untrack", "conflicts"])
     func notADatabase(_ command: String) async throws {
         try await Workshop.with { shop in
             let text = Data("hello, this is a text and no database at all; it is long enough to have a header of a hundred bytes".utf8)
@@ -76,7 +77,8 @@ struct BadInputTests {
             try await shop.makeShop()
             try await shop.shell("shop.db", "CREATE TABLE note (text TEXT);")
             let all = try await shop.succeed("track", "shop.db", "--all")
-            #expect(all.lines.contains { $0.hasPrefix("note") && $0.contains("skipped: it has no primary key") && $0.contains("PRIMARY KEY") })
+            #expect(
+                all.lines.contains { $0.hasPrefix("note") && $0.contains("skipped: it has no primary key") && $0.contains("PRIMARY KEY") })
             try await shop.fail(65, "the table note cannot be tracked: it has no primary key", "track", "shop.db", "note")
         }
     }
@@ -282,7 +284,8 @@ struct BadInputTests {
             let url = try await shop.relay()
             let port = try #require(url.split(separator: ":").last)
             try await shop.fail(78, "cannot listen", "relay", "serve", "--data", "d", "--listen", "127.0.0.1:\(port)", "--no-auth")
-            try await shop.fail(75, "another relay serves", "relay", "serve", "--data", "relay-data", "--listen", "127.0.0.1:0", "--no-auth")
+            try await shop.fail(
+                75, "another relay serves", "relay", "serve", "--data", "relay-data", "--listen", "127.0.0.1:0", "--no-auth")
             try await shop.fail(66, "is not a relay's folder", "relay", "spaces", "--data", "nothing")
         }
     }

@@ -5,12 +5,14 @@ import Testing
 enum Chinook {
     static let folder: String? = {
         let named = ProcessInfo.processInfo.environment["ANNALS_TEST_DATA"]
-        let beside = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../../shared/data").standardized.path
+        let beside = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../../shared/data").standardized
+            .path
         return [named, beside].compactMap { $0 }.first { FileManager.default.fileExists(atPath: $0 + "/chinook.sqlite") }
     }()
 }
 
-@Suite("The Chinook shop on two machines (skipped where its files are absent)", .enabled(if: Chinook.folder != nil), .timeLimit(.minutes(5)))
+@Suite(
+    "The Chinook shop on two machines (skipped where its files are absent)", .enabled(if: Chinook.folder != nil), .timeLimit(.minutes(5)))
 struct ChinookTests {
     @Test("edits on both sides by another program end in equal files", arguments: ["chinook.sqlite", "chinook-autoincrement.sqlite"])
     func bothSides(_ name: String) async throws {
@@ -70,7 +72,8 @@ struct ChinookTests {
         #expect(works == "Laptop artist|Laptop album|Laptop track\nShop artist|Shop album|Shop track")
         let sales = try await shop.shell(
             file,
-            "SELECT i.CustomerId, l.TrackId, l.Quantity FROM Invoice i JOIN InvoiceLine l USING (InvoiceId) WHERE InvoiceId > 412 ORDER BY 1;")
+            "SELECT i.CustomerId, l.TrackId, l.Quantity FROM Invoice i JOIN InvoiceLine l USING (InvoiceId) WHERE InvoiceId > 412 ORDER BY 1;"
+        )
         #expect(sales == "5|1|2\n6|2|2")
         #expect(try await shop.shell(file, "SELECT Name FROM Genre WHERE GenreId IN (24, 25) ORDER BY 1;") == "Laptop genre\nShop genre")
         #expect(

@@ -106,7 +106,9 @@ struct InterruptionTests {
                 """)
             let script = "set -o pipefail; '\(Workshop.annals)' history shop.db --values | head -1; echo ${PIPESTATUS[0]}"
             let outcome = try await Program.run("bash", ["-c", script], in: shop.path)
-            #expect(outcome.lines.count == 2 && outcome.lines.last == "0" && outcome.errors == "", "\(outcome.lines.last ?? "") \(outcome.errors)")
+            #expect(
+                outcome.lines.count == 2 && outcome.lines.last == "0" && outcome.errors == "",
+                "\(outcome.lines.last ?? "") \(outcome.errors)")
         }
     }
 }

@@ -8,7 +8,8 @@ struct JSONShapeTests {
         try await Workshop.with { shop in
             _ = try await shop.makeReplicas()
             try await shop.shell("shop.db", "UPDATE customer SET city = 'Rome' WHERE id = 1; INSERT INTO invoice (customer_id) VALUES (1);")
-            try await shop.shell("laptop.db", "UPDATE customer SET city = 'Oslo' WHERE id = 1; INSERT INTO invoice (customer_id) VALUES (2);")
+            try await shop.shell(
+                "laptop.db", "UPDATE customer SET city = 'Oslo' WHERE id = 1; INSERT INTO invoice (customer_id) VALUES (2);")
             let synced = try await shop.succeed("sync", "shop.db", "laptop.db", "--json").objects()
             #expect(synced.map { $0["store"] as? String } == ["shop.db", "laptop.db"])
             for line in synced {
@@ -30,7 +31,8 @@ struct JSONShapeTests {
             #expect(conflicts.count == 2)
             for conflict in conflicts {
                 let expected: Set = [
-                    "id", "kind", "table", "key", "columns", "policy", "base", "stored", "incoming", "winner", "loser", "authors", "replicas",
+                    "id", "kind", "table", "key", "columns", "policy", "base", "stored", "incoming", "winner", "loser", "authors",
+                    "replicas",
                     "positions", "times", "resolved",
                 ]
                 #expect(expected.isSubset(of: conflict.keys))
@@ -42,7 +44,8 @@ struct JSONShapeTests {
             #expect(update["incoming"] as? [String: String] == ["city": "Oslo"])
             #expect(update["winner"] as? String == "incoming" && update["loser"] as? String == "stored")
             #expect(update["resolved"] as? Bool == false)
-            #expect(try await shop.succeed("conflicts", "laptop.db", "--json").output == shop.succeed("conflicts", "shop.db", "--json").output)
+            #expect(
+                try await shop.succeed("conflicts", "laptop.db", "--json").output == shop.succeed("conflicts", "shop.db", "--json").output)
         }
     }
 
@@ -60,7 +63,9 @@ struct JSONShapeTests {
                 """)
             let outcome = try await shop.succeed("history", "a.db", "--json", "--values")
             let line = try #require(try outcome.objects().first)
-            for key in ["number", "token", "time", "author", "context", "origin", "replica", "position", "changes"] { #expect(line[key] != nil, "\(key)") }
+            for key in ["number", "token", "time", "author", "context", "origin", "replica", "position", "changes"] {
+                #expect(line[key] != nil, "\(key)")
+            }
             #expect(line["origin"] as? String == "external")
             #expect((line["time"] as? String)?.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil)
             for text in [

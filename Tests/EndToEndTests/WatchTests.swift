@@ -8,7 +8,9 @@ struct WatchTests {
         try await Workshop.with { shop in
             _ = try await shop.makeReplicas()
             for file in ["shop.db", "laptop.db"] { try await shop.shell(file, "PRAGMA journal_mode = \(mode);") }
-            let watches = try ["shop.db", "laptop.db"].map { try Program(Workshop.annals, ["sync", $0, "--watch", "--json"], in: shop.path) }
+            let watches = try ["shop.db", "laptop.db"].map {
+                try Program(Workshop.annals, ["sync", $0, "--watch", "--json"], in: shop.path)
+            }
             for watch in watches { _ = try await watch.prints("\n") }
             try await shop.shell("shop.db", ".timeout 20000\nUPDATE customer SET city = 'Rome' WHERE id = 1;")
             try await eventually("the laptop has it") { try await Self.city(shop, "laptop.db", 1) == "Rome" }
