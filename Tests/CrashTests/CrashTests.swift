@@ -10,17 +10,21 @@ import Testing
     private static let rounds = 600
 
     @Test("Killed at random moments, agents and relay lose nothing and do nothing twice", .timeLimit(.minutes(10)))
-    func kills() throws {
+    func kills() async throws {
+        try await onThreadOfItsOwn { try Self.run() }
+    }
+
+    private static func run() throws {
         let seed = ProcessInfo.processInfo.environment["ANNALS_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0..<1_000_000)
         print("CrashTests: ANNALS_SEED=\(seed) replays these choices")
         let scene = try CrashScene(seed: seed)
-        for _ in 0..<Self.rounds where scene.killed < Self.kills || scene.killedInWork < Self.killsInWork {
+        for _ in 0..<rounds where scene.killed < kills || scene.killedInWork < killsInWork {
             try scene.write()
             try scene.crash()
         }
         print(
             "CrashTests: \(scene.killed) kills, \(scene.killedInWork) of them during a push or an apply, \(scene.killedRelays) of a relay")
-        #expect(scene.killed >= Self.kills && scene.killedInWork >= Self.killsInWork)
+        #expect(scene.killed >= kills && scene.killedInWork >= killsInWork)
         try scene.settle()
         for index in 0..<2 {
             #expect(try scene.names(index) == scene.written.sorted(), "seed \(seed): store \(index) lost a row or has one twice")
@@ -28,6 +32,13 @@ import Testing
             #expect(try Programs.run("verify", scene.store(index)) == 0, "seed \(seed): verify of store \(index) fails")
         }
         #expect(try scene.rows(0) == scene.rows(1), "seed \(seed): the stores differ")
+    }
+}
+
+/// Runs work that waits for processes, without keeping other tests from their threads.
+private func onThreadOfItsOwn(_ work: @escaping @Sendable () throws -> Void) async throws {
+    try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
+        DispatchQueue(label: "crash").async { done.resume(with: Result { try work() }) }
     }
 }
 

@@ -24,9 +24,9 @@ extension Evictions.Account {
     func evictions(_ order: RawChangeOrder) -> [Evictions.Eviction] {
         let arrivals = slot.edges.count { $0.from == nil }
         let departures = slot.edges.count { $0.to == nil }
-        let count = arrivals - departures + (began ? 1 : 0) - (present == nil ? 0 : 1)
+        let count = arrivals - departures + (began(order) ? 1 : 0) - (present == nil ? 0 : 1)
         guard count > 0 else { return [] }
-        return order == .asHappened ? inOrder(count) : byBalance(count)
+        return (order == .asHappened ? inOrder(count) : nil) ?? byBalance(count)
     }
 
     /// The row as it was noted, if that was before anything else happened to it.
@@ -36,23 +36,29 @@ extension Evictions.Account {
     }
 
     /// Whether a row was there before the first raw change.
-    private var began: Bool {
+    private func began(_ order: RawChangeOrder) -> Bool {
         if notedStart != nil { return true }
-        guard let first = slot.edges.first?.from else { return false }
-        // An update may stand before the insert of the row it changed, when a program's trigger ran before ours. But a row
-        // that was noted before that insert was there.
-        guard let insert = slot.edges.first(where: { $0.from == nil && $0.to == first }) else { return true }
-        return noted.map { $0.mark < insert.id } ?? false
+        guard let first = slot.edges.first, let from = first.from else { return false }
+        if order == .asHappened && first.to == nil { return true }
+        // An update may stand before the arrival of the row it changed, when a trigger or a foreign key's action ran
+        // before ours. But a row that was noted before that arrival was there.
+        guard let arrival = slot.edges.first(where: { $0.from == nil && $0.to == from }) else { return true }
+        return noted.map { $0.mark < arrival.id } ?? false
     }
 
-    /// Where a row arrives while another is still there, that one was removed.
-    private func inOrder(_ count: Int) -> [Evictions.Eviction] {
+    /// Where a row arrives while another is still there, that one was removed. nil when the changes do not follow one
+    /// another: a foreign key's action on the very row being changed, for one, is written down before that change.
+    private func inOrder(_ count: Int) -> [Evictions.Eviction]? {
         var evictions: [Evictions.Eviction] = []
         var here = notedStart ?? slot.edges.first?.from
+        var left: Set<RowState> = []
         for edge in slot.edges {
             if edge.from == nil, let state = here, evictions.count < count {
                 evictions.append(Evictions.Eviction(state: state, precedes: edge.id))
+            } else if edge.from != here {
+                guard let from = edge.from, left.contains(from) else { return nil }
             }
+            if let from = edge.from { left.insert(from) }
             here = edge.to
         }
         if let state = here, present == nil, evictions.count < count {
@@ -66,11 +72,14 @@ extension Evictions.Account {
         var balance = slot.balance()
         if let present { balance[present, default: 0] -= 1 }
         if let notedStart { balance[notedStart, default: 0] += 1 }
+        var candidates = slot.edges.reversed().compactMap { edge in edge.to.map { (state: $0, after: edge.id) } }
+        if let notedStart { candidates.append((notedStart, 0)) }
         var evictions: [Evictions.Eviction] = []
-        for case let state? in slot.edges.reversed().map(\.to) + [notedStart] {
-            guard evictions.count < count, let surplus = balance[state], surplus > 0 else { continue }
-            balance[state] = surplus - 1
-            evictions.append(Evictions.Eviction(state: state, precedes: nil))
+        for candidate in candidates where evictions.count < count {
+            guard let surplus = balance[candidate.state], surplus > 0 else { continue }
+            balance[candidate.state] = surplus - 1
+            let next = slot.edges.first { $0.from == nil && $0.id > candidate.after }
+            evictions.append(Evictions.Eviction(state: candidate.state, precedes: next?.id))
         }
         return evictions
     }

@@ -1,4 +1,4 @@
-public import AnnalsCore
+import AnnalsCore
 import Foundation
 public import GRDB
 
