@@ -67,7 +67,7 @@ let package = Package(
         .target(name: "AnnalsHTTP", dependencies: ["CCurl"], swiftSettings: settings),
         .target(
             name: "AnnalsSync", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", logging], swiftSettings: settings),
-        .target(name: "Annals", dependencies: ["AnnalsCore", "AnnalsStore", "AnnalsSync"], swiftSettings: settings),
+        .target(name: "Annals", dependencies: ["AnnalsCore", "AnnalsStore", "AnnalsHTTP", "AnnalsSync"], swiftSettings: settings),
 
         // The relay.
         .target(
@@ -95,7 +95,7 @@ let package = Package(
         .testTarget(
             name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", argumentParser, grdb],
             swiftSettings: settings),
-        .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI"], swiftSettings: settings),
+        .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", grdb], swiftSettings: settings),
         .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(
