@@ -1,5 +1,3 @@
-public import AnnalsCore
-
 /// What of a table's declared constraints a footprint must know. Made from a schema, free of SQLite.
 public struct FootprintRules: Sendable {
     /// How a column's values are compared and stored, as far as equal tuples must hash alike.
