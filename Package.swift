@@ -14,7 +14,7 @@ let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummi
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
-let hummingbirdTesting = Target.Dependency.product(name: "HummingbirdTesting", package: "hummingbird")
+let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let settings: [SwiftSetting] = [
@@ -67,7 +67,7 @@ let package = Package(
         .target(name: "AnnalsHTTP", dependencies: ["CCurl"], swiftSettings: settings),
         .target(
             name: "AnnalsSync", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", logging], swiftSettings: settings),
-        .target(name: "Annals", dependencies: ["AnnalsCore", "AnnalsStore", "AnnalsSync"], swiftSettings: settings),
+        .target(name: "Annals", dependencies: ["AnnalsCore", "AnnalsStore", "AnnalsHTTP", "AnnalsSync"], swiftSettings: settings),
 
         // The relay.
         .target(
@@ -92,6 +92,11 @@ let package = Package(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
 
+        .testTarget(
+            name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", argumentParser, grdb],
+            swiftSettings: settings),
+        .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", grdb], swiftSettings: settings),
+        .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(
             name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["Fixtures", "decode_batch.py"],
@@ -111,8 +116,8 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", httpTypes, hummingbird, hummingbirdTesting, lifecycle,
-                logging,
+                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", httpTypes, hummingbird, lifecycle,
+                logging, nio, nioEmbedded,
             ],
             swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),

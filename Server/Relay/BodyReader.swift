@@ -12,6 +12,7 @@ struct BodyFailure: Error {
 /// Reads bodies whole, and never holds more of them at once than its budget.
 final class BodyReader: Sendable {
     private let budget: Int
+    private static let capacityAtFirst = 64 << 10
     private let used = Mutex(0)
 
     init(budget: Int) {
@@ -27,14 +28,14 @@ final class BodyReader: Sendable {
         let announced = try request.announcedLength(limit: Int64(limit)).map { Int($0) } ?? 0
         var reserved = 0
         defer { release(reserved) }
-        try reserve(announced, into: &reserved)
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(announced)
+        bytes.reserveCapacity(min(announced, Self.capacityAtFirst))
         var chunks = request.body.makeAsyncIterator()
         while let chunk = try await Self.next(&chunks) {
             let size = bytes.count + chunk.readableBytes
             guard size <= limit else { throw ProblemResponse(.tooLarge, detail: "Bodies may have \(limit) bytes here") }
-            if size > reserved { try reserve(size - reserved, into: &reserved) }
+            // Only what has come counts: an announcement alone takes nothing from others.
+            try reserve(chunk.readableBytes, into: &reserved)
             bytes.append(contentsOf: chunk.readableBytesView)
         }
         return try await use(bytes)

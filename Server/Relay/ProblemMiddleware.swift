@@ -55,8 +55,9 @@ struct ProblemMiddleware: RouterMiddleware {
             case .clientError: .info
             default: .debug
             }
+        guard context.logger.logLevel <= level else { return }
         var metadata: Logger.Metadata = [
-            "method": "\(request.method)", "status": "\(response.status.code)", "milliseconds": "\(took / .milliseconds(1))",
+            "method": "\(request.method)", "status": "\(response.status.code)", "microseconds": "\(Int(took / .microseconds(1)))",
         ]
         metadata["route"] = context.endpointPath.map { "\($0)" }
         metadata["space"] = context.parameters.get("space").map { "\($0)" }

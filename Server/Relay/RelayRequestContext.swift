@@ -99,8 +99,10 @@ extension Request {
 
     /// Refuses a body of another type.
     func requireContentType(_ expected: String) throws {
-        let type = headers[.contentType]?.prefix { $0 != ";" }
-        guard let type, String(type).lowercased().filter({ $0 != " " }) == expected else {
+        guard let type = headers[.contentType] else { throw ProblemResponse.unsupportedMediaType(expected: expected) }
+        if type == expected { return }
+        // Parameters and case make no difference.
+        guard type.prefix(while: { $0 != ";" }).lowercased().filter({ $0 != " " }) == expected else {
             throw ProblemResponse.unsupportedMediaType(expected: expected)
         }
     }

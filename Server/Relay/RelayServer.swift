@@ -85,7 +85,7 @@ public struct RelayServer: Service {
 
     private func application(
         _ log: RelayLog, onListening noteListening: @escaping @Sendable () -> Void
-    ) -> Application<RouterResponder<RelayRequestContext>> {
+    ) -> Application<RelayResponder> {
         let limits = configuration.limits
         let address = configuration.address
         return Application(

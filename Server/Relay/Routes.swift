@@ -7,7 +7,7 @@ internal import RelayLog
 enum Routes {
     typealias Handler = @Sendable (Request, RelayRequestContext) async throws -> Response
 
-    static func responder(log: RelayLog, configuration: RelayConfiguration) -> RouterResponder<RelayRequestContext> {
+    static func responder(log: RelayLog, configuration: RelayConfiguration) -> RelayResponder {
         let limits = configuration.limits
         let authorizer = Authorizer(tokens: log.tokens, isOpen: configuration.noAuthorization)
         let spaces = SpaceRoutes(log: log)
@@ -39,6 +39,6 @@ enum Routes {
         for (path, handlers) in routes {
             for (method, handler) in handlers { router.on(RouterPath(path), method: method, use: handler) }
         }
-        return router.buildResponder()
+        return RelayResponder(router: router.buildResponder())
     }
 }

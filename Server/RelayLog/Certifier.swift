@@ -38,7 +38,8 @@ struct Certifier: Sendable {
         var position: Position
     }
 
-    /// `loadedFrom`: the entries after this position will be recalled; older bases are stale.
+    /// `loadedFrom`: the entries after this position will be recalled; older bases are stale. It never lies before the
+    /// floor that an earlier certifier of the space had.
     init(lineage: Lineage, head: Position, loadedFrom: Position, limits: RelayLogLimits) {
         self.lineage = lineage
         self.head = head
@@ -50,6 +51,9 @@ struct Certifier: Sendable {
     mutating func recall(_ footprint: Footprint, replica: ReplicaID, position: Position) {
         index.record(footprint, replica: replica, position: position)
     }
+
+    /// Bases before this position are stale, and stay so: a transaction refused for it may be rewritten already.
+    var floor: Position { index.floor }
 
     /// What is known of a replica's last accepted transaction; nil when it has not been asked from the log yet.
     func last(of replica: ReplicaID) -> LastAccepted? {

@@ -34,13 +34,21 @@ enum DurableFiles {
         var current = (path as NSString).standardizingPath
         while !current.isEmpty, current != "/", !FileManager.default.fileExists(atPath: current) {
             missing.append(current)
-            current = (current as NSString).deletingLastPathComponent
+            current = parent(of: current)
         }
         for directory in missing.reversed() {
             guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw SystemCallError("mkdir") }
-            let parent = (directory as NSString).deletingLastPathComponent
+            let parent = parent(of: directory)
             try synchronizeDirectory(parent.isEmpty ? "." : parent)
         }
+    }
+
+    /// The part before the last slash: empty for a name alone, `/` for what lies in the root.
+    ///
+    /// By hand, because Foundation's own traps on Linux where the path is one character.
+    private static func parent(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "" }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     /// Creates an empty file that only its owner may read; false where there is one.

@@ -24,12 +24,11 @@ final class HeadWatch: Sendable {
     }
 
     private let state = Mutex(State())
-    private let limit: Int
+    private let limits: RelayLogLimits
     private let queue = DispatchQueue(label: "annals.relay.waits")
-    private static let tick = DispatchTimeInterval.milliseconds(100)
 
-    init(limit: Int) {
-        self.limit = limit
+    init(limits: RelayLogLimits) {
+        self.limits = limits
     }
 
     /// How many wait now.
@@ -94,7 +93,7 @@ final class HeadWatch: Sendable {
             let head = max(known, state.heads[space] ?? .zero)
             state.heads[space] = head
             if head > waiter.after || waiter.deadline <= .now() { return (.done(head), false) }
-            guard state.count < limit else { return (.refused(RelayLogError.overloaded(retryAfterSeconds: 5)), false) }
+            guard state.count < limits.waiters else { return (.refused(RelayLogError.overloaded(retryAfterSeconds: 5)), false) }
             state.waiters[space, default: [:]][id] = waiter
             state.count += 1
             let startsTicking = !state.isTicking
@@ -106,7 +105,7 @@ final class HeadWatch: Sendable {
     }
 
     private func scheduleTick() {
-        queue.asyncAfter(deadline: .now() + Self.tick) { [weak self] in self?.expire() }
+        queue.asyncAfter(deadline: .now() + .milliseconds(limits.waitTickMilliseconds)) { [weak self] in self?.expire() }
     }
 
     private func expire() {

@@ -34,6 +34,17 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var snapshotBytes: Int64 = 64 << 30
     /// Snapshot uploads under way at once.
     package var snapshotUploads = 16
+    /// How often a snapshot's file is looked for anew when a newer one took its place between the look and the opening.
+    package var snapshotOpenings = 5
+    /// How long after its deadline a wait may end.
+    package var waitTickMilliseconds = 100
+    /// For how long a verified token is believed without asking the database: one that another process revokes is
+    /// refused after at most so long.
+    package var tokenMilliseconds: Int64 = 1000
+    /// Verified tokens that are believed at once.
+    package var tokensRemembered = 4096
+    /// Characters of a token; anything longer is none of ours and is not even hashed.
+    package var tokenCharacters = 256
 
     package init() {}
 }

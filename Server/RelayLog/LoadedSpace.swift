@@ -11,7 +11,13 @@ struct LoadedSpace: Sendable {
     /// When it was used last, as a number that counts the uses of all.
     var lastUse = 0
 
+    /// The certifier's floor as the database has it.
+    var savedFloor: Position
+
     /// Reads the space and, from its log's end back, as many footprints as the limit allows; nil when there is none.
+    ///
+    /// Footprints that were dropped once are not brought back: a transaction that was stale for want of them may have
+    /// been rewritten, and a late copy of it must stay stale (rule 16).
     ///
     /// `damaged` is called with the position of a run that cannot be read; what lies before it counts as forgotten.
     static func load(
@@ -22,23 +28,26 @@ struct LoadedSpace: Sendable {
         var hashes = 0
         var loadedFrom = space.head
         try LogStorage.visitNewestRuns(of: space.id, in: db) { run in
+            guard run.lastPosition > space.floor else { return false }
             guard let header = try? run.header() else {
                 damaged(run.firstPosition)
                 return false
             }
             for offset in (0..<run.count).reversed() {
+                let position = run.firstPosition.advanced(by: offset)
+                guard position > space.floor else { break }
                 let footprint = header.certificates[run.firstIndex + offset].footprint
-                entries.append((footprint, header.replica, run.firstPosition.advanced(by: offset)))
+                entries.append((footprint, header.replica, position))
                 hashes += footprint.hashCount + 1
             }
-            loadedFrom = run.firstPosition.advanced(by: -1)
+            loadedFrom = max(space.floor, run.firstPosition.advanced(by: -1))
             return hashes < limits.hashesPerSpace
         }
         var certifier = Certifier(lineage: space.lineage, head: space.head, loadedFrom: loadedFrom, limits: limits)
         for entry in entries.reversed() {
             certifier.recall(entry.footprint, replica: entry.replica, position: entry.position)
         }
-        return LoadedSpace(id: space.id, certifier: certifier)
+        return LoadedSpace(id: space.id, certifier: certifier, savedFloor: space.floor)
     }
 }
 

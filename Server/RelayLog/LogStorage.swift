@@ -10,12 +10,14 @@ internal import GRDB
 /// costs one row, and a retry, the only reader of old digests, parses one header.
 enum LogStorage {
     static let schema = """
+        -- floor: footprints up to it were dropped once; what was stale for that must stay so, whatever is loaded later.
         CREATE TABLE annals_spaces(
             id INTEGER PRIMARY KEY,
             name TEXT NOT NULL UNIQUE,
             lineage BLOB NOT NULL,
             head INTEGER NOT NULL DEFAULT 0,
             horizon INTEGER NOT NULL DEFAULT 0,
+            floor INTEGER NOT NULL DEFAULT 0,
             created INTEGER NOT NULL
         ) STRICT;
 
@@ -62,6 +64,8 @@ enum LogStorage {
         var head: Position
         /// The log begins after this position.
         var horizon: Position
+        /// Bases before this position cannot be certified any more.
+        var floor: Position
     }
 
     struct Replica: Sendable, Hashable {
@@ -84,10 +88,12 @@ enum LogStorage {
     // MARK: Spaces
 
     static func space(_ name: SpaceName, in db: Database) throws -> Space? {
-        let statement = try db.cachedStatement(sql: "SELECT id, lineage, head, horizon FROM annals_spaces WHERE name = ?")
+        let statement = try db.cachedStatement(sql: "SELECT id, lineage, head, horizon, floor FROM annals_spaces WHERE name = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name.description]) else { return nil }
         guard let lineage = Lineage(bytes: row["lineage"] as Data) else { throw RelayLogError.storage("a space's lineage is damaged") }
-        return Space(id: row["id"], lineage: lineage, head: Position(row["head"]), horizon: Position(row["horizon"]))
+        return Space(
+            id: row["id"], lineage: lineage, head: Position(row["head"]), horizon: Position(row["horizon"]),
+            floor: Position(row["floor"]))
     }
 
     static func createSpace(_ name: SpaceName, lineage: Lineage, at now: Int64, in db: Database) throws {
@@ -101,8 +107,9 @@ enum LogStorage {
             .compactMap { SpaceName($0) }
     }
 
-    static func setHead(_ head: Position, of space: Int64, in db: Database) throws {
-        try db.cachedStatement(sql: "UPDATE annals_spaces SET head = ? WHERE id = ?").execute(arguments: [head.rawValue, space])
+    static func setHead(_ head: Position, floor: Position, of space: Int64, in db: Database) throws {
+        try db.cachedStatement(sql: "UPDATE annals_spaces SET head = ?, floor = max(floor, ?) WHERE id = ?")
+            .execute(arguments: [head.rawValue, floor.rawValue, space])
     }
 
     // MARK: Replicas

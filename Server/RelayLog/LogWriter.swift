@@ -161,18 +161,22 @@ final class LogWriter: Sendable {
     ) throws -> [Result<Committed, RelayLogError>] {
         var outcomes: [Result<Committed, RelayLogError>] = []
         try db.inTransaction(.immediate) {
-            var grown: [SpaceName: (id: Int64, head: Position)] = [:]
+            var changed: [SpaceName: (id: Int64, head: Position, floor: Position)] = [:]
             for push in pushes {
                 guard var space = try spaces.take(push.space, loadedFrom: db, limits: limits, logger: logger) else {
                     outcomes.append(.failure(.spaceNotFound))
                     continue
                 }
                 let committed = try write(push, to: &space, db)
-                if committed.verdict.accepted > 0 { grown[push.space] = (space.id, committed.head) }
+                // A floor that rose is saved with the commit that carries the first answer given because of it.
+                if committed.verdict.accepted > 0 || space.certifier.floor > space.savedFloor {
+                    space.savedFloor = space.certifier.floor
+                    changed[push.space] = (space.id, committed.head, space.certifier.floor)
+                }
                 spaces.putBack(space, as: push.space, limit: limits.residentSpaces)
                 outcomes.append(.success(committed))
             }
-            for space in grown.values { try LogStorage.setHead(space.head, of: space.id, in: db) }
+            for space in changed.values { try LogStorage.setHead(space.head, floor: space.floor, of: space.id, in: db) }
             return .commit
         }
         return outcomes

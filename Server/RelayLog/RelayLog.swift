@@ -34,9 +34,9 @@ package final class RelayLog: Sendable {
     ) throws {
         database = try RelayDatabase(directory: directory, readers: limits.readers)
         lock = try Self.lock(directory)
-        watch = HeadWatch(limit: limits.waiters)
+        watch = HeadWatch(limits: limits)
         writer = LogWriter(database: database, watch: watch, limits: limits, clock: clock, logger: logger)
-        tokens = TokenStore(database: database, clock: clock)
+        tokens = TokenStore(database: database, limits: limits, clock: clock)
         snapshots = try SnapshotStore(database: database, limits: limits, clock: clock, logger: logger)
         sightings = Mutex(Sightings(now: clock.monotonic()))
         self.limits = limits

@@ -66,7 +66,7 @@ package final class SnapshotStore: Sendable {
     /// Throws `.spaceNotFound`, `.noSnapshot` or `.storage`.
     package func open(_ space: SpaceName) async throws -> SnapshotFile {
         try await RelayLogError.wrapped {
-            for _ in 0..<Self.openingAttempts {
+            for _ in 0..<limits.snapshotOpenings {
                 let record = try await database.pool.read { db in
                     guard let space = try LogStorage.space(space, in: db) else { throw RelayLogError.spaceNotFound }
                     return try LogStorage.snapshot(of: space.id, in: db)
@@ -78,8 +78,6 @@ package final class SnapshotStore: Sendable {
             throw RelayLogError.storage("the snapshot's file is missing")
         }
     }
-
-    static let openingAttempts = 5
 
     /// Refuses uploads from now on.
     func close() async {

@@ -56,6 +56,7 @@ package struct TokenRecord: Sendable, Hashable {
 /// would only slow the relay. The look-up goes by the hash, and the hashes are then compared in constant time.
 package final class TokenStore: Sendable {
     private let database: RelayDatabase
+    private let limits: RelayLogLimits
     private let clock: RelayClock
     private let cache = Mutex<[Digest: Cached]>([:])
 
@@ -70,14 +71,8 @@ package final class TokenStore: Sendable {
         case unknown
     }
 
-    /// For how long a verified token is believed without asking the database: a token that another process revokes is
-    /// refused after at most so long.
-    static let cacheMilliseconds: Int64 = 1000
-    static let cachedTokens = 4096
     static let prefix = "ann_"
     static let secretByteCount = 32
-    /// Anything longer than this is no token of ours; it is not even hashed.
-    static let maximumLength = 256
 
     static let schema = """
         CREATE TABLE annals_tokens(
@@ -92,8 +87,9 @@ package final class TokenStore: Sendable {
         ) STRICT;
         """
 
-    package init(database: RelayDatabase, clock: RelayClock = .system) {
+    package init(database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system) {
         self.database = database
+        self.limits = limits
         self.clock = clock
     }
 
@@ -122,15 +118,15 @@ package final class TokenStore: Sendable {
 
     /// What the presented secret allows now.
     package func verify(_ secret: String) async throws -> Outcome {
-        guard secret.utf8.count <= Self.maximumLength, secret.hasPrefix(Self.prefix) else { return .unknown }
+        guard secret.utf8.count <= limits.tokenCharacters, secret.hasPrefix(Self.prefix) else { return .unknown }
         let hash = Self.hash(secret)
         let now = clock.monotonic()
         if let cached = cache.withLock({ $0[hash] }), cached.until > now { return aged(cached.outcome) }
         let outcome = try await lookUp(hash)
         if case .granted = outcome {
             cache.withLock { cache in
-                if cache.count >= Self.cachedTokens { cache.removeAll(keepingCapacity: true) }
-                cache[hash] = Cached(outcome: outcome, until: now + Self.cacheMilliseconds)
+                if cache.count >= limits.tokensRemembered { cache.removeAll(keepingCapacity: true) }
+                cache[hash] = Cached(outcome: outcome, until: now + limits.tokenMilliseconds)
             }
         }
         return aged(outcome)
@@ -142,7 +138,7 @@ package final class TokenStore: Sendable {
         }
     }
 
-    /// Ends a token at once in this process, within `cacheMilliseconds` in others. False when there is none with this
+    /// Ends a token at once in this process, within the limit `tokenMilliseconds` in others. False when there is none with this
     /// number that was not revoked before.
     package func revoke(_ id: Int64) async throws -> Bool {
         let now = clock.wall()

@@ -8,8 +8,8 @@ struct RootCommand: AsyncParsableCommand {
         discussion: """
             Try `annals demo` first: it shows the whole story on sample data in a temporary folder.
 
-            Exit status: 0 done, 1 a check failed, 64 usage, 65 the data is not what it must be, 66 no such file or space,
-            69 relay unreachable, 70 a defect of annals, 73 cannot create or write the output, 75 try again,
+            Exit status: 0 done, 1 a check failed, 64 usage, 65 the data is not what it must be, 66 no such file or space, \
+            69 relay unreachable, 70 a defect of annals, 73 cannot create or write the output, 75 try again, \
             77 not permitted, 78 configuration, 130 and 143 interrupted before the work was done.
             """,
         version: Version.text,

@@ -8,6 +8,9 @@ enum Limits {
     /// transaction: folding them costs about as much as having written them.
     static let changesFoldedAtCommit = 64
 
+    /// Raw changes of one table that are held in memory to put them in order, once after a program made a trigger.
+    static let changesPutInOrder: Int64 = 200_000
+
     /// Rows named in a tracking report for each thing found; the count goes on.
     static let rowsListed = 100
 

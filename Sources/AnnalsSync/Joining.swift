@@ -57,6 +57,10 @@ public struct Joining: Sendable {
         if try await store.replicaState() != nil, try await !store.isCreatingSpace() {
             throw AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
         }
+        // Before anything is asked of the relay, so that no space is left without rows.
+        if try await store.status().tracked.isEmpty {
+            throw AnnalsError(.notTracked, operation: "join", "no table is tracked", hint: "Run annals track first")
+        }
         do {
             let description = try await transport.describe()
             if try await store.isCreatingSpace() { return try await create(store, lineage: description.lineage) }

@@ -67,7 +67,7 @@ public struct BatchEncoder: Sendable {
         bodies.bytes(body)
     }
 
-    /// The batch's bytes.
+    /// The batch's bytes. The encoder is used up afterwards.
     ///
     /// Throws `tooLarge` when a limit is passed, and `badValue` when there is no transaction, a body is none or names a
     /// table whose layout was not given.
@@ -78,6 +78,8 @@ public struct BatchEncoder: Sendable {
         let dictionary = BatchDictionary.write(layouts, into: &plain)
         var start = plain.count
         plain.bytes(bodies.bytes)
+        // A large transaction is not held twice while it is packed; the encoder is done.
+        bodies = ByteWriter()
         guard plain.count <= WireLimits.maximumPlainBytes else { throw .tooLarge("payload") }
 
         let digester = BatchDigest(replica: replica, firstCounter: firstCounter, schemaVersion: schemaVersion)

@@ -168,7 +168,7 @@ import Testing
     }
 
     func writer(_ database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits()) async throws -> (LogWriter, HeadWatch) {
-        let watch = HeadWatch(limit: 10)
+        let watch = HeadWatch(limits: limits)
         return (LogWriter(database: database, watch: watch, limits: limits, clock: .system, logger: .silent), watch)
     }
 

@@ -164,6 +164,28 @@ import Testing
         }
     }
 
+    @Test func `before the horizon the log is gone: a pull says so, and a stale answer comes without it`() async throws {
+        let log = try open()
+        let lineage = try await log.createSpace(.shop).lineage
+        var (one, two) = (TestReplica(1), TestReplica(2))
+        for _ in 0..<3 {
+            let batch = one.batch(lineage, base: .zero, .writing(1))
+            _ = try await log.push(batch)
+            one.accept(batch)
+        }
+        let database = try RelayDatabase(directory: directory.path)
+        try await database.pool.write { db in
+            try db.execute(sql: "UPDATE annals_spaces SET horizon = 2")
+            try db.execute(sql: "DELETE FROM annals_runs WHERE position <= 2")
+        }
+        await #expect { try await log.pull(from: .shop, after: Position(1)) } throws: {
+            if case RelayLogError.expired(horizon: Position(2)) = $0 { true } else { false }
+        }
+        #expect(try await log.pull(from: .shop, after: Position(2)).frames.count == 1)
+        let answer = try await log.push(two.batch(lineage, base: Position(1), .writing(1)))
+        #expect(answer.outcome == .stale(at: Position(3)) && answer.page == nil)
+    }
+
     @Test func `a waiting pull is woken by a commit`() async throws {
         let log = try open()
         let lineage = try await log.createSpace(.shop).lineage

@@ -76,7 +76,7 @@ import Testing
         #expect(try await grant(secret) != nil)
         #expect(try await tokens.revoke(record.id))
         #expect(try await tokens.verify(secret) == .unknown)
-        clock.advance(milliseconds: TokenStore.cacheMilliseconds)
+        clock.advance(milliseconds: RelayLogLimits().tokenMilliseconds)
         #expect(try await elsewhere.verify(secret) == .unknown)
         #expect(try await tokens.revoke(record.id) == false)
         #expect(try await tokens.revoke(12345) == false)

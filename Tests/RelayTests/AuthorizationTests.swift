@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsWire
 import HTTPTypes
 import Hummingbird
-import HummingbirdTesting
+import Logging
 import RelayLog
 import RelayTestSupport
 import Testing
@@ -88,5 +88,36 @@ import Testing
             let refused = try await client.with(token: token + "x").send(.get, "/v1/spaces/shop")
             #expect(!String(decoding: refused.bytes, as: UTF8.self).contains(token))
         }
+    }
+
+    @Test func `the log names requests, spaces and codes, and never a token, a query or a payload`() async throws {
+        let fixture = try RelayFixture(noAuthorization: false)
+        let lineage = try await fixture.log.createSpace(.shop).lineage
+        let (token, _) = try await fixture.log.tokens.create(scope: .read)
+        let lines = LogCollector.Lines()
+        try await fixture.run { client in
+            var client = client.with(token: token)
+            client.logger = Logger(label: "test") { _ in LogCollector(lines: lines) }
+            var replica = TestReplica(1)
+            let batch = replica.batch(lineage, base: .zero, .writing(1), payload: Array("the payload".utf8)).bytes
+            try await client.push(batch).expectProblem(403, "not-permitted")
+            _ = try await client.send(.get, "/v1/spaces/shop/entries?after=0&secret=hidden")
+            try await client.with(token: token + "x").send(.get, "/v1/spaces/shop").expectProblem(401, "not-authenticated")
+        }
+        #expect(lines.all.contains("not-permitted") && lines.all.contains("shop") && lines.all.contains("not-authenticated"))
+        for hidden in [token, String(token.dropFirst(4)), "hidden", "payload"] { #expect(!lines.all.contains(hidden)) }
+    }
+
+    @Test func `a stream ends at the heartbeat after its token was revoked`() async throws {
+        let fixture = try RelayFixture()
+        let space = try await fixture.log.createSpace(.shop)
+        let stream = HeadStream(
+            log: fixture.log, space: .shop, lineage: space.lineage, head: .zero, seen: nil, heartbeat: .milliseconds(1)
+        ) { false }
+        let collector = BodyCollector()
+        var writer: any ResponseBodyWriter = collector
+        try await stream.write(to: &writer)
+        #expect(String(decoding: collector.bytes, as: UTF8.self).hasPrefix("event: head\nid: 0\n"))
+        #expect(fixture.log.waiterCount == 0)
     }
 }

@@ -2,7 +2,6 @@ import AnnalsCore
 import AnnalsWire
 import HTTPTypes
 import Hummingbird
-import HummingbirdTesting
 import RelayLog
 import RelayTestSupport
 import Testing
@@ -163,6 +162,19 @@ import Testing
             for path in ["/entries?after=0", "/events", "/snapshot"] {
                 try await client.send(.get, "/v1/spaces/shop" + path, headers: other).expectProblem(409, "went-back")
             }
+        }
+    }
+
+    @Test func `what the log refuses, and what storage fails at, each with its status`() {
+        let expected: [(RelayLogError, Int, String)] = [
+            (.expired(horizon: Position(5)), 410, "expired"), (.diskFull, 507, "storage-full"), (.storage("secret"), 500, "defect"),
+            (.overloaded(retryAfterSeconds: 3), 503, "unavailable"), (.closing, 503, "unavailable"),
+        ]
+        for (error, status, code) in expected {
+            let response = ProblemResponse(error)
+            #expect(response.problem.status == status && response.problem.code == code)
+            #expect(response.headers[.retryAfter] != nil || status != 503)
+            #expect(response.problem.detail?.contains("secret") != true)
         }
     }
 

@@ -3,7 +3,6 @@ import AnnalsWire
 import Foundation
 import HTTPTypes
 import Hummingbird
-import HummingbirdTesting
 import NIOCore
 import RelayLog
 import RelayTestSupport

@@ -3,10 +3,12 @@ import AnnalsWire
 import Foundation
 import HTTPTypes
 import Hummingbird
-import HummingbirdTesting
 import Logging
+import NIOCore
+import NIOEmbedded
 import RelayLog
 import RelayTestSupport
+import Synchronization
 import Testing
 
 @testable import Relay
@@ -23,16 +25,40 @@ struct RelayFixture {
         configuration = RelayConfiguration(dataDirectory: directory.path, noAuthorization: noAuthorization, limits: limits)
     }
 
-    func run(_ body: @escaping @Sendable (RelayClient) async throws -> Void) async throws {
-        let application = Application(responder: Routes.responder(log: log, configuration: configuration), logger: .silent)
-        try await application.test(.router) { client in try await body(RelayClient(client: client)) }
+    func run(_ body: (RelayClient) async throws -> Void) async throws {
+        try await body(RelayClient(responder: Routes.responder(log: log, configuration: configuration)))
     }
+}
+
+/// An answer, whole.
+struct TestResponse: Sendable {
+    var status: HTTPResponse.Status
+    var headers: HTTPFields
+    var bytes: [UInt8]
+}
+
+/// Keeps what a response writes.
+final class BodyCollector: ResponseBodyWriter, Sendable {
+    private let buffer = Mutex(ByteBuffer())
+
+    func write(_ part: ByteBuffer) {
+        buffer.withLock { _ = $0.writeImmutableBuffer(part) }
+    }
+
+    func finish(_ trailingHeaders: HTTPFields?) {}
+
+    var bytes: [UInt8] { buffer.withLock { Array($0.readableBytesView) } }
 }
 
 /// Requests as an agent sends them.
 struct RelayClient: Sendable {
-    let client: any TestClientProtocol
+    let responder: RelayResponder
     var token: String?
+    var logger = Logger.silent
+
+    init(responder: RelayResponder) {
+        self.responder = responder
+    }
 
     func with(token: String?) -> RelayClient {
         var copy = self
@@ -45,7 +71,16 @@ struct RelayClient: Sendable {
     ) async throws -> TestResponse {
         var headers = headers
         if let token { headers[.authorization] = "Bearer \(token)" }
-        return try await client.execute(uri: path, method: method, headers: headers, body: body.map { ByteBuffer(bytes: $0) })
+        if let body { headers[.contentLength] = String(body.count) }
+        let request = Request(
+            head: HTTPRequest(method: method, scheme: "http", authority: "localhost", path: path, headerFields: headers),
+            body: RequestBody(buffer: ByteBuffer(bytes: body ?? [])))
+        let context = RelayRequestContext(
+            source: ApplicationRequestContextSource(channel: NIOAsyncTestingChannel(), logger: logger))
+        let response = try await responder.respond(to: request, context: context)
+        let collector = BodyCollector()
+        try await response.body.write(collector)
+        return TestResponse(status: response.status, headers: response.headers, bytes: collector.bytes)
     }
 
     func create(_ space: SpaceName = .shop) async throws -> SpaceDescription {
@@ -70,8 +105,6 @@ struct RelayClient: Sendable {
 }
 
 extension TestResponse {
-    var bytes: [UInt8] { Array(body.readableBytesView) }
-
     func json<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
         try JSONDecoder().decode(type, from: Data(bytes))
     }
@@ -87,5 +120,31 @@ extension TestResponse {
         #expect(problem.status == status, sourceLocation: sourceLocation)
         #expect(!problem.title.isEmpty && problem.type == "urn:annals:problem:\(code)", sourceLocation: sourceLocation)
         return problem
+    }
+}
+
+/// Keeps every line that is logged, with all that goes along with it.
+struct LogCollector: LogHandler {
+    let lines: Lines
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.trace
+
+    final class Lines: Sendable {
+        private let text = Mutex("")
+
+        var all: String { text.withLock { $0 } }
+
+        func add(_ line: String) {
+            text.withLock { $0 += line + "\n" }
+        }
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        lines.add("\(event.level) \(event.message) \(metadata) \(event.metadata ?? [:])")
     }
 }

@@ -3,7 +3,6 @@ import AnnalsWire
 import Foundation
 import HTTPTypes
 import Hummingbird
-import HummingbirdTesting
 import Logging
 import RelayLog
 import RelayTestSupport
@@ -50,10 +49,6 @@ import Testing
             await group.triggerGracefulShutdown()
             try await tasks.waitForAll()
         }
-    }
-
-    static func withClient(_ port: Int, _ body: @escaping @Sendable (TestClient) async throws -> Void) async throws {
-        try await TestClient.withClient(host: "127.0.0.1", port: port) { try await body($0) }
     }
 
     static func create(_ port: Int) async throws -> Lineage {

@@ -9,7 +9,7 @@ struct CloneCommand: AsyncParsableCommand {
         commandName: "clone",
         abstract: "Make a new replica from a space.",
         discussion: """
-            The new file has the space's rows and its whole schema: indexes, views, triggers, user_version. Tables that the
+            The new file has the space's rows and its whole schema: indexes, views, triggers, user_version. Tables that the \
             space does not track come empty. The file appears when it is whole.
 
             Example:

@@ -7,7 +7,7 @@ struct ConflictsCommand: AsyncParsableCommand {
         commandName: "conflicts",
         abstract: "List the conflicts that were settled, and what lost.",
         discussion: """
-            The journal is the same on every replica at the same position. "stored" is what the space held, "incoming" what
+            The journal is the same on every replica at the same position. "stored" is what the space held, "incoming" what \
             the replica wanted whose work came second, "base" what that replica had seen.
 
             Examples:

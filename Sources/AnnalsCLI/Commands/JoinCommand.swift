@@ -9,8 +9,8 @@ struct JoinCommand: AsyncParsableCommand {
         commandName: "join",
         abstract: "Make a tracked store a replica of a space on a relay.",
         discussion: """
-            A space that is new is made from the store's rows. Where the space exists, the store must hold its rows: a copy
-            of another machine's file is recognised, and nothing is doubled. Where rows differ, join prints how many per
+            A space that is new is made from the store's rows. Where the space exists, the store must hold its rows: a copy \
+            of another machine's file is recognised, and nothing is doubled. Where rows differ, join prints how many per \
             table and changes nothing (exit status 65).
 
             Example:

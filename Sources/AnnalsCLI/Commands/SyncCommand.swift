@@ -10,7 +10,7 @@ struct SyncCommand: AsyncParsableCommand {
         commandName: "sync",
         abstract: "Exchange with the relay once, or stay in touch.",
         discussion: """
-            Of several stores of one space, each has what the others sent when the command ends. With --watch the command
+            Of several stores of one space, each has what the others sent when the command ends. With --watch the command \
             goes on until it is stopped: it wakes when any program commits to a store, and when the relay has news.
 
             Examples:

@@ -29,10 +29,11 @@ struct DemoPlanner {
     // MARK: One cell on both sides, and another column of the same row
 
     private func addCell(_ plan: inout DemoPlan) throws -> Bool {
-        for table in tables {
+        // A table with two free columns shows more than one with one.
+        for table in tables.sorted(by: { min(freeColumns($0).count, 2) > min(freeColumns($1).count, 2) }) {
             guard let row = try rowCondition(table) else { continue }
-            let columns = try freeColumns(table).filter {
-                try works(update(table, $0, "shop", row)) && works(update(table, $0, "laptop", row))
+            let columns = try freeColumns(table).filter { column in
+                try works(update(table, column, "shop", row)) && works(update(table, column, "laptop", row))
             }
             guard let first = columns.first else { continue }
             plan.shop.append(update(table, first, "shop", row))
@@ -85,7 +86,9 @@ struct DemoPlanner {
     // MARK: The same next integer key on both sides
 
     private func addInsert(_ plan: inout DemoPlan) throws {
-        for table in tables where table.rowidAlias != nil {
+        let keyed = tables.filter { $0.rowidAlias != nil }
+        // Children that follow a renumbered parent show more than a row alone.
+        for table in keyed.filter({ !children(of: $0).isEmpty }) + keyed {
             for child in [children(of: table).first, nil] {
                 let shop = insert(table, child, "shop")
                 let laptop = insert(table, child, "laptop")
@@ -144,11 +147,14 @@ struct DemoPlanner {
     }
 
     private func copy(_ table: AnnalsStore.TableDefinition, _ side: String, replacing: [Int: String]) -> String {
+        // What must be unique becomes so, and one column more tells the two sides' rows apart.
         let unique = Set(table.uniqueIndexes.flatMap { $0.columns.compactMap(\.place) })
+        let free = freeColumns(table).first { $0.affinity == .text }?.name
         let values = table.columns.indices.map { place -> String in
             let name = SQL.quote(table.columns[place].name)
             if let value = replacing[place] { return value }
-            return unique.contains(place) && table.columns[place].affinity == .text ? "\(name) || ' (\(side))'" : name
+            let isMarked = unique.contains(place) || (unique.isEmpty && table.columns[place].name == free)
+            return isMarked && table.columns[place].affinity == .text ? "\(name) || ' (\(side))'" : name
         }
         let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
         let name = SQL.quote(table.name)

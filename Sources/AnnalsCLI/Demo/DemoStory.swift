@@ -41,8 +41,8 @@ struct DemoStory: Sendable {
             console.print(console.style(.red, "The two sides differ. That must not happen: please report it."))
             throw CheckFailed()
         }
-        console.print(
-            "\(console.style(.green, "Both sides are equal.")) It took \(seconds) s, and the folder with the files is gone again.")
+        let verdict = console.style(.green, "Both sides are equal.")
+        console.print("\(verdict) It took \(seconds) s, and the folder with the files is gone again.")
     }
 
     private func tell(_ folder: TemporaryFolder, _ url: String) async throws -> Bool {

@@ -30,6 +30,7 @@ enum ConflictReport {
         let entry = line.conflict.entry
         let columns = disputed(line)
         let key = RowText.key(entry.key, line.layout)
+        if entry.kind == .renumber { return [renumbered(line, key, style)] }
         let place = entry.columns.isEmpty ? "the row" : entry.columns.joined(separator: ", ")
         var lines = [
             style(.bold, "#\(line.conflict.id) \(PrintableText.of(entry.table)) \(key)")
@@ -47,6 +48,13 @@ enum ConflictReport {
             lines.append((isWinner ? style(.green, text) : text) + time)
         }
         return lines
+    }
+
+    private static func renumbered(_ line: NamedConflict, _ key: String, _ style: Style) -> String {
+        let now = line.conflict.entry.incoming.map { RowText.row($0, line.conflict.entry.columns) } ?? "another number"
+        return style(.bold, "#\(line.conflict.id) \(PrintableText.of(line.conflict.entry.table)) \(key)")
+            + "  renumber: taken on both sides, the incoming row became \(now)"
+            + style(.dim, "  \(Timestamp.text(line.conflict.time))")
     }
 
     private static func pad(_ name: String) -> String {

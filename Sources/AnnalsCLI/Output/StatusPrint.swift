@@ -38,7 +38,7 @@ enum StatusPrint {
             facts.append(("space", "\(replica.space) on \(replica.relay), as \(PrintableText.of(replica.name))"))
             facts.append(("position", "\(replica.position)\(behind)"))
             facts.append(("outbox", status.outbox == 0 ? "empty" : "\(Count.of(status.outbox, "transaction")) to be sent"))
-            let waiting = status.unresolvedConflicts > 0 ? ", \(status.unresolvedConflicts) not looked at" : ""
+            let waiting = status.unresolvedConflicts > 0 ? " (\(status.unresolvedConflicts) unresolved)" : ""
             facts.append(("conflicts", status.conflicts == 0 ? "none" : "\(status.conflicts)\(waiting)"))
         } else {
             facts.append(("space", "not joined"))

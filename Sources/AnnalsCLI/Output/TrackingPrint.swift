@@ -34,7 +34,8 @@ enum TrackingPrint {
             case .skipped(let reason): return ["\(padded)  \(style(.yellow, "skipped")): \(reason.message)"]
             case .alreadyTracked: return ["\(padded)  tracked already"] + remarks(table).map { lead + $0 }
             case .tracked:
-                return ["\(padded)  \(style(.green, report.isDryRun ? "would be tracked" : "tracked"))"] + remarks(table).map { lead + $0 }
+                let outcome = style(.green, report.isDryRun ? "would be tracked" : "tracked")
+                return ["\(padded)  \(outcome)"] + remarks(table).map { lead + $0 }
             }
         }
     }

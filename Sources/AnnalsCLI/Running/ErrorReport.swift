@@ -39,7 +39,16 @@ struct ErrorReport: Equatable {
             self.init(status: .interrupted, line: nil)
             return
         }
-        self.init(status: ExitStatus(error.code), line: Self.line(error.message, hint: error.hint))
+        self.init(status: ExitStatus(error.code), line: Self.line(error.message, hint: Self.hint(for: error)))
+    }
+
+    /// What to do, in words of the command line where a relay's own are meant for who writes a client.
+    private static func hint(for error: AnnalsError) -> String? {
+        switch (error.code, error.operation) {
+        case (.spaceNotFound, "sync"): "Check its name; annals join makes a new one"
+        case (.notPermitted, "sync"): "Give a token with --credential-file or ANNALS_CREDENTIAL; annals relay token create makes one"
+        default: error.hint
+        }
     }
 
     /// What the argument parser found, without its usage block: the hint says where to read it.
@@ -72,8 +81,8 @@ struct ErrorReport: Equatable {
     /// `annals: error: WHAT. HINT`, on one line whatever the parts hold.
     static func line(_ message: String, hint: String?) -> String {
         let parts = [message, hint ?? ""].map { part in
-            let words = PrintableText.of(
-                part.split(whereSeparator: \.isNewline).joined(separator: " ").trimmingCharacters(in: .whitespaces))
+            let line = part.split(whereSeparator: \.isNewline).joined(separator: " ")
+            let words = PrintableText.of(line.trimmingCharacters(in: .whitespaces))
             return words.hasSuffix(".") ? String(words.dropLast()) : words
         }
         return "annals: error: " + parts.filter { !$0.isEmpty }.joined(separator: ". ")

@@ -59,6 +59,7 @@ struct EntryApplier {
         let table: RowTable
         let old: [Value]
         let new: [Value]
+        let rowid: Int64?
         let mark: RowMark?
     }
 
@@ -110,8 +111,8 @@ struct EntryApplier {
             var new = old
             let target = direction == .forward ? change.new : change.old
             for (place, value) in zip(places, target) { new[place] = bytes.value(value) }
-            try table.remove(table.key(of: old))
-            return Displaced(table: table, old: old, new: new, mark: change.mark)
+            let rowid = try table.remove(table.key(of: old))
+            return Displaced(table: table, old: old, new: new, rowid: rowid, mark: change.mark)
         default:
             return nil
         }
@@ -161,7 +162,7 @@ struct EntryApplier {
 
     private func putBack(_ row: Displaced) throws {
         do {
-            try row.table.restore(row.old, as: row.new)
+            try row.table.restore(row.old, as: row.new, rowid: row.rowid)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
             throw taken(row.table, row.table.key(of: row.new), error)
         }

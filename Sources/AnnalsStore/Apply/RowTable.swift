@@ -23,6 +23,11 @@ final class RowTable {
     private let history: HistoryWriter
     private let quotedName: String
     private let columns: [String]
+    /// A table's own ON CONFLICT clause would swallow rows silently; only such a table's statements say OR ABORT, since
+    /// that also overrides what a trigger of the user's says.
+    private let abort: String
+    /// Kept when a row is taken out and put back: an index outside the table may know the row by it.
+    private let hiddenRowid: String?
     private let keyCondition: String
 
     init(_ db: Database, layoutID: Int64, definition: TableDefinition, rules: FootprintRules) throws {
@@ -35,6 +40,10 @@ final class RowTable {
         self.quotedName = SQL.quote(definition.name)
         let quoted = definition.columns.map { SQL.quote($0.name) }
         self.columns = quoted
+        let sql = try String.fetchOne(
+            db, sql: "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", arguments: [definition.name])
+        self.abort = sql?.uppercased().contains("CONFLICT") == true ? "OR ABORT " : ""
+        self.hiddenRowid = definition.rowidAlias == nil ? definition.rowidName.map(SQL.quote) : nil
         self.keyCondition = definition.primaryKey.enumerated().map { "\(quoted[$1]) = ?\($0 + 1)" }.joined(separator: " AND ")
         var unique = Set(definition.primaryKey)
         for index in rules.uniques { unique.formUnion(index.isCoarse ? index.coarseColumns ?? Array(columns.indices) : index.places) }
@@ -59,7 +68,18 @@ final class RowTable {
     private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(quotedName) WHERE \(keyCondition)") }
     private lazy var insertStatement = Result {
         let places = (1...columns.count).map { "?\($0)" }.joined(separator: ", ")
-        return try PreparedStatement(db, "INSERT INTO \(quotedName) (\(columns.joined(separator: ", "))) VALUES (\(places))")
+        return try PreparedStatement(db, "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", "))) VALUES (\(places))")
+    }
+    /// The hidden rowid of a row by its key, where the table has one under a name of its own.
+    private lazy var rowidStatement: Result<PreparedStatement, any Error>? = hiddenRowid.map { rowid in
+        Result { try PreparedStatement(db, "SELECT \(rowid) FROM \(quotedName) WHERE \(keyCondition)") }
+    }
+    private lazy var restoreStatement: Result<PreparedStatement, any Error>? = hiddenRowid.map { rowid in
+        Result {
+            let places = (1...columns.count + 1).map { "?\($0)" }.joined(separator: ", ")
+            return try PreparedStatement(
+                db, "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", ")), \(rowid)) VALUES (\(places))")
+        }
     }
     private var updateStatements: [[Int]: PreparedStatement] = [:]
 
@@ -68,7 +88,7 @@ final class RowTable {
         if let statement = updateStatements[places] { return statement }
         let keyCount = definition.primaryKey.count
         let sets = places.enumerated().map { "\(columns[$1]) = ?\(keyCount + $0 + 1)" }.joined(separator: ", ")
-        let statement = try PreparedStatement(db, "UPDATE \(quotedName) SET \(sets) WHERE \(keyCondition)")
+        let statement = try PreparedStatement(db, "UPDATE \(abort)\(quotedName) SET \(sets) WHERE \(keyCondition)")
         if updateStatements.count >= ApplyLimits.updateStatementsPerTable { updateStatements.removeAll() }
         updateStatements[places] = statement
         return statement
@@ -93,7 +113,7 @@ final class RowTable {
     }
 
     func delete(_ row: [Value]) throws {
-        try remove(key(of: row))
+        _ = try remove(key(of: row))
         try history.delete(row)
     }
 
@@ -109,20 +129,34 @@ final class RowTable {
     }
 
     /// Takes a row out without a trace, for `restore` to put back under another key or with other unique values.
-    func remove(_ key: [Value]) throws {
+    ///
+    /// Returns its hidden rowid, which `restore` wants back.
+    func remove(_ key: [Value]) throws -> Int64? {
+        var rowid: Int64?
+        if let statement = try rowidStatement?.get() {
+            for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
+            if try statement.step() { rowid = statement.integer(0) }
+            statement.reset()
+        }
         let statement = try deleteStatement.get()
         for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
         try statement.run()
+        return rowid
     }
 
     /// Puts back a row that `remove` took out, as an update of it.
-    func restore(_ old: [Value], as new: [Value]) throws {
-        try put(new)
+    func restore(_ old: [Value], as new: [Value], rowid: Int64?) throws {
+        try put(new, rowid: rowid)
         guard old != new else { return }
         try history.update(old, to: new)
     }
 
-    private func put(_ row: [Value]) throws {
+    private func put(_ row: [Value], rowid: Int64? = nil) throws {
+        if let rowid, let statement = try restoreStatement?.get() {
+            for (index, value) in row.enumerated() { statement.bind(index + 1, value) }
+            statement.bind(row.count + 1, rowid)
+            return try statement.run()
+        }
         let statement = try insertStatement.get()
         for (index, value) in row.enumerated() { statement.bind(index + 1, value) }
         try statement.run()

@@ -207,8 +207,8 @@ extension TableDefinition {
 
     /// Everything by which one row can keep another out.
     var conflictTargets: [ConflictTarget] {
-        let key = ConflictTarget.columns(
-            zip(primaryKey, primaryKeyCollations).map { .init(name: columns[$0].name, place: $0, collation: $1) })
+        let key = ConflictTarget(
+            columns: zip(primaryKey, primaryKeyCollations).map { .init(name: columns[$0].name, place: $0, collation: $1) })
         return [key] + uniqueIndexes.map { ConflictTarget($0, of: self) }
     }
 }

@@ -19,10 +19,14 @@ public enum Drift {
         public var findings: [Finding] = []
         /// Column lists whose rows may have changed unseen.
         public var gaps: [Int64] = []
+        /// Column lists on which a program's newer triggers ran before ours, so that the open raw changes may not stand in
+        /// the order in which they happened.
+        public var disordered: [Int64] = []
 
-        public init(findings: [Finding] = [], gaps: [Int64] = []) {
+        public init(findings: [Finding] = [], gaps: [Int64] = [], disordered: [Int64] = []) {
             self.findings = findings
             self.gaps = gaps
+            self.disordered = disordered
         }
     }
 
@@ -52,7 +56,8 @@ public enum Drift {
     /// Brings triggers and column lists in order, without recording anything. A migration that this process runs calls it
     /// after each statement that changes a tracked table's columns, so that what it then writes is captured.
     ///
-    /// The caller seals or records next, in the same SQLite transaction, and passes `gaps` to `expire`.
+    /// The caller seals or records next, in the same SQLite transaction, and passes `disordered` to `openSpans` and `gaps`
+    /// to `expire`.
     public static func repairIfNeeded(_ db: Database) throws -> Report {
         guard try isSuspected(db) else { return Report() }
         var report = Report()

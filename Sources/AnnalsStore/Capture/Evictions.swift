@@ -7,7 +7,7 @@ internal import GRDB
 /// from three things: the note (it was there, and looked so), the raw changes of its key, and the table as it is now.
 /// A row that comes to be more often than it ceases, counting what was there before and what is there now, was removed
 /// unseen. That holds for UPSERT, OR IGNORE and recursive_triggers as well, where nothing is missing, and whatever a
-/// program's own triggers did in between and in which order.
+/// program's own triggers did in between.
 struct Evictions {
     private let db: Database
     private let table: TrackedTable
@@ -29,7 +29,7 @@ struct Evictions {
     }
 
     /// Writes down what is missing, forgets the notes, and returns the id of the newest raw change.
-    func conclude() throws -> Int64 {
+    func conclude(_ order: RawChangeOrder) throws -> Int64 {
         var newest = open.newest
         let reader = try RawChangeReader(cachedIn: db, table)
         let presentRow = try PresentRow(db, table, present)
@@ -40,10 +40,12 @@ struct Evictions {
             let changes = try changes.compactMap { try reader.change($0) }
             for (identity, slot) in slots(of: note, changes) {
                 let isNoted = identity == exactIdentity(note.row, note.rowid)
-                let missing = Self.missing(in: slot, noted: isNoted ? note : nil, present: try presentRow.row(of: identity))
-                for state in missing {
+                let account = Account(slot: slot, noted: isNoted ? note : nil, present: try presentRow.row(of: identity))
+                for eviction in account.evictions(order) {
                     newest += 1
-                    try writer.write(RawChange(id: newest, old: state.row, new: nil, oldRowid: state.rowid), at: day)
+                    let change = RawChange(
+                        id: newest, old: eviction.state.row, new: nil, oldRowid: eviction.state.rowid, precedes: eviction.precedes)
+                    try writer.write(change, at: day)
                 }
             }
         }
@@ -56,8 +58,6 @@ struct Evictions {
         try db.execute(sql: "DELETE FROM main.\(StoreSchema.notesTable(id))")
     }
 
-    // MARK: The conclusion
-
     struct Note {
         var row: [Value]
         var rowid: Int64?
@@ -65,52 +65,20 @@ struct Evictions {
         var mark: Int64
     }
 
-    /// The states of one key whose removal no raw change tells.
-    ///
-    /// `slot` has the raw changes of the key in their order, `noted` how the row was once seen, `present` how it is.
-    static func missing(in slot: RowSlot, noted: Note?, present: RowState?) -> [RowState] {
-        let arrivals = slot.edges.count { $0.from == nil }
-        let departures = slot.edges.count { $0.to == nil }
-        var balance = slot.balance()
-        if let present { balance[present, default: 0] -= 1 }
-        var began = false
-        if let noted, slot.edges.first.map({ $0.id > noted.mark }) ?? true {
-            began = true
-            balance[RowState(noted.row, rowid: noted.rowid), default: 0] += 1
-        } else {
-            began = self.began(slot, balance)
-        }
-        let count = arrivals - departures + (began ? 1 : 0) - (present == nil ? 0 : 1)
-        guard count > 0 else { return [] }
-        var missing: [RowState] = []
-        var candidates = slot.edges.compactMap(\.to).reversed() + (noted.map { [RowState($0.row, rowid: $0.rowid)] } ?? [])
-        candidates = candidates.filter { balance[$0, default: 0] > 0 }
-        for state in candidates where missing.count < count && balance[state, default: 0] > 0 {
-            balance[state, default: 0] -= 1
-            missing.append(state)
-        }
-        return missing
-    }
-
-    /// Whether a row was there before the first raw change of its key.
-    private static func began(_ slot: RowSlot, _ balance: [RowState: Int]) -> Bool {
-        guard let first = slot.edges.first?.from else { return false }
-        // An update may stand before the insert of the row it changed, when a program's trigger ran before ours.
-        let arrived = slot.edges.contains { $0.from == nil && $0.to == first }
-        return !arrived || balance[first, default: 0] < 0
-    }
-
     // MARK: Reading
 
-    /// Raw changes by exact key: under NOCASE 'a' and 'A' share a note but are different rows.
+    /// Raw changes by exact key, of all keys that share the note: 1 and 1.0 do, and are different rows.
     private func slots(of note: Note, _ changes: [RawChange]) -> [(RowIdentity, RowSlot)] {
         let noted = exactIdentity(note.row, note.rowid)
+        let shared = IdentityRule(key: table.key.places, collations: table.key.places.map { _ in Collation.binary })
+        let kin = shared.identity(of: note.row, rowid: note.rowid)
         var slots: [(RowIdentity, RowSlot)] = [(noted, RowSlot())]
         func append(_ edge: RowEdge, at identity: RowIdentity) {
             if let index = slots.firstIndex(where: { $0.0 == identity }) {
-                slots[index].1.edges.append(edge)
+                slots[index].1.append(edge)
             } else {
-                slots.append((identity, RowSlot(edges: [edge])))
+                slots.append((identity, RowSlot()))
+                slots[slots.count - 1].1.append(edge)
             }
         }
         for change in changes {
@@ -120,9 +88,13 @@ struct Evictions {
             let new = change.new.map { RowState($0, of: to) }
             if let from, from == to {
                 append(RowEdge(id: change.id, from: old, to: new), at: from)
-            } else {
-                if let from { append(RowEdge(id: change.id, from: old, to: nil), at: from) }
-                if let to { append(RowEdge(id: change.id, from: nil, to: new), at: to) }
+                continue
+            }
+            if let from, let row = change.old, shared.identity(of: row, rowid: change.oldRowid) == kin {
+                append(RowEdge(id: change.id, from: old, to: nil), at: from)
+            }
+            if let to, let row = change.new, shared.identity(of: row, rowid: change.newRowid) == kin {
+                append(RowEdge(id: change.id, from: nil, to: new), at: to)
             }
         }
         return slots

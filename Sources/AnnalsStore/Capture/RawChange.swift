@@ -16,11 +16,17 @@ public struct RawChange: Hashable, Sendable {
     /// The rowid after, where the table's key may hold NULL.
     public var newRowid: Int64?
 
-    public init(id: Int64, old: [Value]?, new: [Value]?, oldRowid: Int64? = nil, newRowid: Int64? = nil) {
+    /// For a row that a REPLACE removed, the change just before which that happened: it was written down last.
+    public var precedes: Int64?
+
+    public init(
+        id: Int64, old: [Value]?, new: [Value]?, oldRowid: Int64? = nil, newRowid: Int64? = nil, precedes: Int64? = nil
+    ) {
         self.id = id
         self.old = old
         self.new = new
         self.oldRowid = oldRowid
         self.newRowid = newRowid
+        self.precedes = precedes
     }
 }

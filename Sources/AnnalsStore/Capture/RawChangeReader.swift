@@ -52,7 +52,8 @@ public struct RawChangeReader {
         return RawChange(
             id: statement.integer(at: 0), old: old, new: new,
             oldRowid: isByRowid && old != nil ? statement.integer(at: rowids) : nil,
-            newRowid: isByRowid && new != nil ? statement.integer(at: rowids + 1) : nil)
+            newRowid: isByRowid && new != nil ? statement.integer(at: rowids + 1) : nil,
+            precedes: operation == .delete ? statement.value(at: 2).integer : nil)
     }
 
     /// An update holds only what changed of the new row, and the key.

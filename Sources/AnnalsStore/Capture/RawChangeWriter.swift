@@ -52,7 +52,10 @@ public struct RawChangeWriter {
 
     private func masks(of change: RawChange) -> [Value] {
         var masks = [Int64](repeating: 0, count: StoreSchema.maskCount(table.columns.count))
-        guard let old = change.old, let new = change.new else { return masks.map { _ in .null } }
+        guard let old = change.old, let new = change.new else {
+            // A delete has no use for its mask, and says there what it precedes.
+            return masks.indices.map { $0 == 0 ? change.precedes.map(Value.integer) ?? .null : .null }
+        }
         for place in old.indices where old[place] != new[place] {
             masks[place / StoreSchema.columnsPerMask] |= 1 << Int64(place % StoreSchema.columnsPerMask)
         }

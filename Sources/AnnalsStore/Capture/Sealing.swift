@@ -95,23 +95,45 @@ public enum Sealing {
     /// What lies beyond each table's newest span, with evictions concluded: those of the caller's own writes, when it
     /// has sealed before them.
     ///
-    /// For whoever records its own transactions with `record`. The notes are empty afterwards.
-    public static func openSpans(_ db: Database) throws -> [Span] {
+    /// For whoever records its own transactions with `record`. The notes are empty afterwards. `disordered` is what
+    /// `Drift` reported.
+    public static func openSpans(_ db: Database, disordered: [Int64] = []) throws -> [Span] {
         var spans: [Span] = []
-        for table in try OpenTable.fetchAll(db) {
-            var last = table.newest
-            if table.hasNotes { last = try concludeEvictions(db, table) }
-            if last > table.sealed { spans.append(Span(table: table.id, ids: (table.sealed + 1)...last)) }
+        for open in try OpenTable.fetchAll(db) {
+            let order: RawChangeOrder = disordered.contains(open.id) ? .unknown : .asHappened
+            var last = open.newest
+            if open.hasNotes { last = try concludeEvictions(db, open, order) }
+            if order == .unknown { last = try putInOrder(db, open.id, sealed: open.sealed, newest: last) }
+            if last > open.sealed { spans.append(Span(table: open.id, ids: (open.sealed + 1)...last)) }
         }
         return spans
     }
 
-    private static func concludeEvictions(_ db: Database, _ open: OpenTable) throws -> Int64 {
+    private static func concludeEvictions(_ db: Database, _ open: OpenTable, _ order: RawChangeOrder) throws -> Int64 {
         guard let table = try TrackedTable.fetch(db, id: open.id), table.state == .tracked else {
             try Evictions.forget(db, open.id)
             return open.newest
         }
-        return try Evictions(db, table: table, open: open).conclude()
+        return try Evictions(db, table: table, open: open).conclude(order)
+    }
+
+    /// Replaces open raw changes whose order cannot be trusted by what they come to. Returns the newest one's id.
+    private static func putInOrder(_ db: Database, _ id: Int64, sealed: Int64, newest: Int64) throws -> Int64 {
+        guard newest - sealed > 1, newest - sealed <= Limits.changesPutInOrder, let table = try TrackedTable.fetch(db, id: id) else {
+            return newest
+        }
+        let day = try Double.fetchOne(db, sql: "SELECT at FROM main.\(StoreSchema.changesTable(id)) WHERE id = ?", arguments: [newest])
+        var folder = NetChangeFolder(table.identityRule, order: .unknown)
+        try RawChangeReader(cachedIn: db, table).read((sealed + 1)...newest) { folder.add($0) }
+        try discard([Span(table: id, ids: (sealed + 1)...newest)], db)
+        let writer = try RawChangeWriter(db, table)
+        var last = sealed
+        for change in folder.finish() {
+            last += 1
+            try writer.write(
+                RawChange(id: last, old: change.old, new: change.new, oldRowid: change.oldRowid, newRowid: change.newRowid), at: day)
+        }
+        return last
     }
 
     /// Brings the triggers in order where the schema changed, and records what is open; nil when that is nothing.
@@ -119,7 +141,7 @@ public enum Sealing {
         _ db: Database, _ environment: CaptureEnvironment, _ makeInfo: ([Span]) throws -> TransactionInfo
     ) throws -> (number: Int64?, drift: Drift.Report) {
         let drift = try Drift.repairIfNeeded(db)
-        var spans = try openSpans(db)
+        var spans = try openSpans(db, disordered: drift.disordered)
         if drift.gaps.isEmpty, try changedNothing(spans, db) {
             try discard(spans, db)
             spans = []

@@ -29,6 +29,7 @@ struct TableRepair {
             report.findings.append(.tableRenamed(id: table.id, from: table.name, to: definition.name))
         }
         try rename(to: definition)
+        if installed.runAfterOthers { report.disordered.append(table.id) }
         if isSameList(definition) {
             try mend(definition, installed, &report)
         } else {
@@ -72,7 +73,8 @@ struct TableRepair {
             && added.allSatisfy { try holdsDefault($0, in: definition) }
         if let old, isContinued, let open = try OpenTable.fetchAll(db).first(where: { $0.id == table.id }), open.hasNotes {
             let names = Evictions.TableName(name: old.name, columns: old.columns.map(\.name))
-            _ = try Evictions(db, table: table, open: open, named: names).conclude()
+            _ = try Evictions(db, table: table, open: open, named: names)
+                .conclude(installed.runAfterOthers ? .unknown : .asHappened)
         }
         try end(as: .retired)
         let new = try TrackedTable.create(db, for: definition, gap: nil)
@@ -125,7 +127,7 @@ struct InstalledTriggers {
     private var sqlByName: [String: String] = [:]
     /// The table they stand on; nil when the one for inserts is missing.
     private(set) var table: String?
-    /// A program's own trigger on that table is newer, and so runs before them.
+    /// A program's own AFTER trigger on that table is newer, and so runs before them.
     private(set) var runAfterOthers = false
 
     init(_ db: Database, id: Int64) throws {
@@ -140,7 +142,7 @@ struct InstalledTriggers {
                 if name == names[0] { table = row["tbl_name"] }
                 if CaptureTriggers.runsAfterChange(name) { oldest = min(oldest, row["rowid"]) }
             } else if let table, !StoreSchema.isOwnName(name), row["tbl_name"] == table, row["rowid"] > oldest {
-                runAfterOthers = true
+                runAfterOthers = runAfterOthers || SQLText(row["sql"]).isAfterTrigger
             }
         }
     }

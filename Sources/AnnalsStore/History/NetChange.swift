@@ -31,12 +31,15 @@ public struct NetChange: Hashable, Sendable {
 
 /// Makes the raw changes of one transaction of one table into what the transaction did to each row.
 ///
-/// The triggers' order cannot be relied on: a program's AFTER INSERT trigger that updates the new row may run before
-/// ours, and then the update stands before the insert. So every raw change is taken as an edge from one state of a
-/// row to another. A row began in the state that is left more often than it is entered, and ended in the one that is
-/// entered more often than left. Existing and not existing are states like others. Where a program's BEFORE trigger
-/// changes the very row that is being changed, SQLite hands both triggers the same old row, and no whole row balances;
-/// then each column is balanced by itself.
+/// Every raw change is a step of a row from one state to another, existing and not existing being states like others. The
+/// row began where its first step begins and ended where its last one ends. Two things can blur that:
+///
+/// - SQLite promises no order among triggers. A program's AFTER INSERT trigger that updates the new row may have run
+///   before ours, and then the update stands before the insert. So where the steps do not follow one another, the row
+///   began in the state that is left more often than entered, and ended in the one entered more often than left: the
+///   ends of a path can be told from its steps in any order.
+/// - A program's BEFORE trigger may change the very row that is being changed; SQLite then hands our trigger the old row
+///   it had read before. Such a step is taken to continue from where the row was.
 ///
 /// A change of key is a departure from one key and an arrival at another; the row keeps its identity through it. A
 /// delete and an insert of one key are an update.
@@ -48,12 +51,14 @@ public struct NetChange: Hashable, Sendable {
 /// It holds every row it is given, so feed large transactions only the rows that were changed more than once.
 public struct NetChangeFolder: Sendable {
     private let rule: IdentityRule
+    private let rawOrder: RawChangeOrder
     private var slots: [RowIdentity: RowSlot] = [:]
     /// Identities in the order they were first met, so that the outcome does not depend on hashing.
     private var order: [RowIdentity] = []
 
-    public init(_ rule: IdentityRule) {
+    public init(_ rule: IdentityRule, order: RawChangeOrder = .asHappened) {
         self.rule = rule
+        rawOrder = order
     }
 
     /// Takes one raw change, in the order of their ids.
@@ -66,18 +71,18 @@ public struct NetChangeFolder: Sendable {
             append(RowEdge(id: change.id, from: old, to: new), at: from)
             return
         }
-        if let from { append(RowEdge(id: change.id, from: old, to: nil, next: to), at: from) }
+        if let from { append(RowEdge(id: change.id, from: old, to: nil, next: to, precedes: change.precedes), at: from) }
         if let to { append(RowEdge(id: change.id, from: nil, to: new), at: to) }
     }
 
     private mutating func append(_ edge: RowEdge, at identity: RowIdentity) {
         if slots[identity] == nil { order.append(identity) }
-        slots[identity, default: RowSlot()].edges.append(edge)
+        slots[identity, default: RowSlot()].append(edge)
     }
 
     /// The rows that differ, in the order in which they were first changed. Leaves the folder empty.
     public mutating func finish() -> [NetChange] {
-        let lives = slots.mapValues { RowLives($0) }
+        let lives = slots.mapValues { RowLives($0, rawOrder) }
         let order = self.order
         slots = [:]
         self.order = []

@@ -24,30 +24,44 @@ struct RowEdge: Sendable {
     var to: RowState?
     /// The identity the row moved on to.
     var next: RowIdentity?
+    /// It happened just before the change with this id, though it was written down later.
+    var precedes: Int64?
+
+    /// Earlier things first; what precedes a change before the change itself.
+    static func happensBefore(_ left: RowEdge, _ right: RowEdge) -> Bool {
+        let (a, b) = (left.precedes ?? left.id, right.precedes ?? right.id)
+        return a == b ? left.precedes != nil && right.precedes == nil : a < b
+    }
 }
 
-/// Everything that happened under one identity within a transaction.
+/// Everything that happened under one identity within a transaction, in its order.
 struct RowSlot: Sendable {
-    var edges: [RowEdge] = []
+    private(set) var edges: [RowEdge] = []
 
-    /// Left how often less than entered, per state: below zero for a beginning, above for an end.
-    func balance() -> [RowState: Int] {
-        var balance: [RowState: Int] = [:]
+    mutating func append(_ edge: RowEdge) {
+        edges.append(edge)
+        guard edge.precedes != nil else { return }
+        edges.sort(by: RowEdge.happensBefore)
+    }
+
+    /// Entered how often more than left, per state, nil being "no such row": below zero for a beginning, above for an
+    /// end.
+    func balance() -> [RowState?: Int] {
+        var balance: [RowState?: Int] = [:]
         for edge in edges {
-            if let from = edge.from { balance[from, default: 0] -= 1 }
-            if let to = edge.to { balance[to, default: 0] += 1 }
+            balance[edge.from, default: 0] -= 1
+            balance[edge.to, default: 0] += 1
         }
         return balance
     }
+}
 
-    func balance(ofColumn column: Int) -> [Value: Int] {
-        var balance: [Value: Int] = [:]
-        for edge in edges {
-            if let from = edge.from { balance[from.row[column], default: 0] -= 1 }
-            if let to = edge.to { balance[to.row[column], default: 0] += 1 }
-        }
-        return balance
-    }
+/// How far a raw change's place among its transaction's can be trusted.
+public enum RawChangeOrder: Sendable {
+    /// Ours were the first AFTER triggers to run, as `Drift` sees to.
+    case asHappened
+    /// A program's own triggers may have run before ours, and written rows in between.
+    case unknown
 }
 
 /// What was under one identity before and after, and who came and went between.
@@ -58,57 +72,53 @@ struct RowLives: Sendable {
     private(set) var arrivals: [Int64] = []
     private(set) var departures: [(id: Int64, next: RowIdentity?)] = []
 
-    init(_ slot: RowSlot) {
+    init(_ slot: RowSlot, _ order: RawChangeOrder) {
         for edge in slot.edges {
             if edge.from == nil { arrivals.append(edge.id) }
             if edge.to == nil { departures.append((edge.id, edge.next)) }
         }
-        guard slot.edges.count > 1 else {
-            start = slot.edges.first?.from
-            end = slot.edges.first?.to
-            return
-        }
-        let balance = slot.balance()
-        let begins = arrivals.count < departures.count || (arrivals.count == departures.count && Self.begins(slot, balance))
-        let ends = arrivals.count > departures.count || (arrivals.count == departures.count && begins)
-        start = begins ? Self.start(slot, balance) : nil
-        end = ends ? Self.end(slot, balance) : nil
+        let states =
+            switch order {
+            case .asHappened: Self.inOrder(slot) ?? Self.byBalance(slot)
+            case .unknown: Self.byBalance(slot) ?? Self.inOrder(slot)
+            }
+        start = states.map(\.start) ?? slot.edges.first?.from
+        end = states.map(\.end) ?? slot.edges.last?.to
     }
 
-    /// Whether a row was there before, when as many came as went.
-    private static func begins(_ slot: RowSlot, _ balance: [RowState: Int]) -> Bool {
-        guard let first = slot.edges.first(where: { $0.from == nil || $0.to == nil }) else { return true }
-        if first.to == nil { return true }
-        // The arrival stands first, perhaps only because a trigger ran early: then some state was left that never came.
-        let arrived = Set(slot.edges.filter { $0.from == nil }.map(\.to))
-        return slot.edges.contains { edge in
-            edge.from.map { balance[$0, default: 0] < 0 && !arrived.contains($0) } ?? false
+    private typealias Ends = (start: RowState?, end: RowState?)
+
+    /// Follows the changes one after another; nil when one does not continue those before.
+    ///
+    /// A program's BEFORE trigger that changes the very row leaves SQLite with the old row it had read already: then a
+    /// change begins at a state that was left a moment ago, and continues from what the trigger made of it.
+    private static func inOrder(_ slot: RowSlot) -> Ends? {
+        guard let first = slot.edges.first else { return nil }
+        var present = first.to
+        var left: Set<RowState> = []
+        if let from = first.from { left.insert(from) }
+        for edge in slot.edges.dropFirst() {
+            if edge.from != present {
+                guard let from = edge.from, present != nil, left.contains(from) else { return nil }
+            }
+            if let from = edge.from { left.insert(from) }
+            present = edge.to
         }
+        return (first.from, present)
     }
 
-    private static func start(_ slot: RowSlot, _ balance: [RowState: Int]) -> RowState? {
-        let candidates = balance.filter { $0.value < 0 }
-        guard candidates.count != 1 else { return candidates.first?.key }
-        let first = slot.edges.first { $0.from.map { candidates.isEmpty || candidates[$0] != nil } ?? false }
-        guard var state = first?.from, !candidates.isEmpty else { return first?.from }
-        for column in state.row.indices {
-            let left = slot.balance(ofColumn: column).filter { $0.value < 0 }
-            if left[state.row[column]] == nil, left.count == 1, let value = left.first?.key { state.row[column] = value }
+    /// The state left more often than entered, and the one entered more often than left; nil when that is not one each.
+    ///
+    /// Each change taken as a step from one state to another, whatever their order: this is how a path's ends are told.
+    private static func byBalance(_ slot: RowSlot) -> Ends? {
+        let open = slot.balance().filter { $0.value != 0 }
+        guard !open.isEmpty else {
+            let first = slot.edges.first { $0.from == nil || $0.to == nil } ?? slot.edges.first
+            return (first?.from, first?.from)
         }
-        return state
-    }
-
-    private static func end(_ slot: RowSlot, _ balance: [RowState: Int]) -> RowState? {
-        let candidates = balance.filter { $0.value > 0 }
-        guard candidates.count != 1 else { return candidates.first?.key }
-        // With none the row ended as it began: the state that was left first.
-        guard !candidates.isEmpty else { return slot.edges.first { $0.from != nil }?.from }
-        let last = slot.edges.last { $0.to.map { candidates[$0] != nil } ?? false }
-        guard var state = last?.to else { return nil }
-        for column in state.row.indices {
-            let entered = slot.balance(ofColumn: column).filter { $0.value > 0 }
-            if entered[state.row[column]] == nil, entered.count == 1, let value = entered.first?.key { state.row[column] = value }
+        guard open.count == 2, let start = open.first(where: { $0.value == -1 }), let end = open.first(where: { $0.value == 1 }) else {
+            return nil
         }
-        return state
+        return (start.key, end.key)
     }
 }

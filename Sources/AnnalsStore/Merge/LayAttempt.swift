@@ -27,6 +27,7 @@ final class LayAttempt {
         var table: RowTable
         var stored: [Value]
         var new: [Value]
+        var rowid: Int64?
     }
 
     init(_ layOn: LayOn, _ transaction: OutboxTransaction, _ decisions: Decisions) {
@@ -74,8 +75,8 @@ final class LayAttempt {
             guard touchesUnique, case .alive(let now, let stored) = try fate(RowReference(table.name, key)) else { return }
             let new = try merge(index, table, RowReference(table.name, now), stored: stored, columns)
             guard new != stored else { return }
-            try table.remove(now)
-            displaced.append(Displaced(index: index, table: table, stored: stored, new: new))
+            let rowid = try table.remove(now)
+            displaced.append(Displaced(index: index, table: table, stored: stored, new: new, rowid: rowid))
         }
     }
 
@@ -102,7 +103,7 @@ final class LayAttempt {
         let keyBefore = row.table.key(of: row.stored)
         let keyAfter = row.table.key(of: row.new)
         do {
-            try row.table.restore(row.stored, as: row.new)
+            try row.table.restore(row.stored, as: row.new, rowid: row.rowid)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
             throw refusal(of: row.index, row.table, error, isUpdate: true)
         }
@@ -257,8 +258,8 @@ final class LayAttempt {
             if table.key(of: stored) == table.key(of: new) {
                 try table.update(stored, to: new)
             } else {
-                try table.remove(table.key(of: stored))
-                try table.restore(stored, as: new)
+                let rowid = try table.remove(table.key(of: stored))
+                try table.restore(stored, as: new, rowid: rowid)
                 noteMove(index, table, to: table.key(of: new))
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {

@@ -183,8 +183,8 @@ extension LayAttempt {
             if table.key(of: old) == table.key(of: new) {
                 try table.update(old, to: new)
             } else {
-                try table.remove(table.key(of: old))
-                try table.restore(old, as: new)
+                let rowid = try table.remove(table.key(of: old))
+                try table.restore(old, as: new, rowid: rowid)
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
             throw decide(cause, .setAside(constraintKind(error)))

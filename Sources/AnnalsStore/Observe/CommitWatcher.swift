@@ -114,7 +114,7 @@ private actor DataVersion {
 
     /// The connection could write but never does: a read-only one that closes last would leave -wal and -shm behind.
     init(path: String) throws {
-        _ = try DatabaseFile.inspect(path)
+        try DatabaseFile.check(path)
         var configuration = GRDB.Configuration()
         configuration.label = "annals.watch"
         configuration.busyMode = .timeout(10)

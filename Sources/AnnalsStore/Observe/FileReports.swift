@@ -5,27 +5,25 @@ import Foundation
 
     /// The system's reports that a database file or one of its companions was written (inotify).
     ///
-    /// The folder is watched and not the files: the -wal file goes with the last connection and the -journal with each
-    /// commit, and reports about a folder's files come under one watch whether they existed before or not.
+    /// Writing is watched on the files themselves, so that whoever else writes in the folder wakes nobody. The -wal file
+    /// goes with the last connection and the -journal with each commit, so the folder is watched for files that come and
+    /// go, and one that came is watched from then on.
     final class FileReports: Sendable {
         /// Because Dispatch lets its sources be cancelled from any thread, which is all that happens to it after `init`.
         nonisolated(unsafe) private let source: any DispatchSourceRead
 
-        /// nil when the system gives no more watches. `report` is called on a queue of its own, more than once for a commit.
+        /// nil when the system gives no more watches. `report` is called on a queue of its own, more than once for a
+        /// commit.
         init?(databasePath: String, report: @escaping @Sendable () -> Void) {
-            let url = URL(fileURLWithPath: databasePath).resolvingSymlinksInPath()
-            let names = Set(["", "-wal", "-journal"].map { Array((url.lastPathComponent + $0).utf8) })
             let descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
             guard descriptor >= 0 else { return nil }
-            let mask = UInt32(IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_TO)
-            guard inotify_add_watch(descriptor, url.deletingLastPathComponent().path, mask) >= 0 else {
+            let files = WatchedFiles(descriptor: descriptor, database: URL(fileURLWithPath: databasePath).resolvingSymlinksInPath())
+            guard files.begin() else {
                 close(descriptor)
                 return nil
             }
             source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: DispatchQueue(label: "annals.watch"))
-            source.setEventHandler {
-                if Self.drain(descriptor, meets: names) { report() }
-            }
+            source.setEventHandler { if files.drain() { report() } }
             source.setCancelHandler { close(descriptor) }
             source.activate()
         }
@@ -33,29 +31,67 @@ import Foundation
         deinit {
             source.cancel()
         }
+    }
+
+    /// What one inotify descriptor watches for a database.
+    private struct WatchedFiles: Sendable {
+        let descriptor: Int32
+        private let folder: String
+        /// The last components of the database's path and its companions'.
+        private let names: [String]
+        private let nameBytes: Set<[UInt8]>
 
         private static let bufferBytes = 16 << 10
+        /// struct inotify_event: wd, mask, cookie and len of 32 bits each, then len bytes of name, padded with zeros.
+        private static let headBytes = 16
 
-        /// Takes all reports that wait; whether one was about these names. Reports that were lost count as well.
-        private static func drain(_ descriptor: Int32, meets names: Set<[UInt8]>) -> Bool {
+        init(descriptor: Int32, database: URL) {
+            self.descriptor = descriptor
+            folder = database.deletingLastPathComponent().path
+            names = ["", "-wal", "-journal"].map { database.lastPathComponent + $0 }
+            nameBytes = Set(names.map { Array($0.utf8) })
+        }
+
+        /// False when the folder cannot be watched.
+        func begin() -> Bool {
+            let comingAndGoing = UInt32(IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM)
+            guard inotify_add_watch(descriptor, folder, comingAndGoing) >= 0 else { return false }
+            watchFiles()
+            return true
+        }
+
+        /// Watches those that are there; asking twice changes nothing.
+        private func watchFiles() {
+            for name in names { inotify_add_watch(descriptor, "\(folder)/\(name)", UInt32(IN_MODIFY)) }
+        }
+
+        /// Takes all reports that wait; whether one was about the database. Reports that were lost count as well.
+        func drain() -> Bool {
             var isMet = false
-            var buffer = [UInt8](repeating: 0, count: bufferBytes)
+            var hasNewFiles = false
+            var buffer = [UInt8](repeating: 0, count: Self.bufferBytes)
             while true {
                 let count = read(descriptor, &buffer, buffer.count)
-                guard count > 0 else { return isMet }
-                // struct inotify_event: wd, mask, cookie and len of 32 bits each, then len bytes of name, padded with zeros.
-                var start = 0
+                guard count > 0 else { break }
                 buffer.withUnsafeBytes { bytes in
-                    while start + 16 <= count {
+                    var start = 0
+                    while start + Self.headBytes <= count {
                         let mask = bytes.loadUnaligned(fromByteOffset: start + 4, as: UInt32.self)
                         let length = Int(bytes.loadUnaligned(fromByteOffset: start + 12, as: UInt32.self))
-                        let end = min(start + 16 + length, count)
-                        let name = bytes[(start + 16)..<end].prefix { $0 != 0 }
-                        if mask & UInt32(IN_Q_OVERFLOW) != 0 || names.contains(Array(name)) { isMet = true }
+                        let end = min(start + Self.headBytes + length, count)
+                        let name = bytes[(start + Self.headBytes)..<end].prefix { $0 != 0 }
+                        if mask & UInt32(IN_MODIFY | IN_Q_OVERFLOW) != 0 {
+                            isMet = true
+                        } else if nameBytes.contains(Array(name)) {
+                            isMet = true
+                            hasNewFiles = true
+                        }
                         start = end
                     }
                 }
             }
+            if hasNewFiles { watchFiles() }
+            return isMet
         }
     }
 #else

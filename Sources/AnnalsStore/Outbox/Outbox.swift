@@ -48,22 +48,34 @@ enum Outbox {
     }
 
     static func append(_ db: Database, _ row: Row) throws {
-        try db.cachedStatement(
-            sql: """
-                INSERT INTO annals_outbox (id, time, time_counter, changes, journal, footprint, body)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
-                """
-        ).execute(arguments: arguments(row))
+        try run(
+            db, row,
+            """
+            INSERT INTO annals_outbox (id, time, time_counter, changes, journal, footprint, body)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            """)
     }
 
     /// Puts the rewritten form in the place of the old one.
     static func rewrite(_ db: Database, _ row: Row) throws {
-        try db.cachedStatement(
-            sql: """
-                UPDATE annals_outbox SET id = ?, time = ?, time_counter = ?, changes = ?, journal = ?, footprint = ?, body = ?
-                WHERE sequence = ?
-                """
-        ).execute(arguments: arguments(row) + [row.sequence])
+        try run(
+            db, row,
+            """
+            UPDATE annals_outbox SET id = ?1, time = ?2, time_counter = ?3, changes = ?4, journal = ?5, footprint = ?6, body = ?7
+            WHERE sequence = \(row.sequence)
+            """)
+    }
+
+    /// A body can be many megabytes, so it is bound where it lies instead of being copied twice on its way.
+    private static func run(_ db: Database, _ row: Row, _ sql: String) throws {
+        let statement = try PreparedStatement(db, sql)
+        statement.bind(1, .blob(row.id.bytes))
+        statement.bind(2, row.time.milliseconds)
+        statement.bind(3, Int64(row.time.counter))
+        statement.bind(4, Int64(row.changes))
+        statement.bind(5, Int64(row.journal))
+        statement.bind(6, .blob(row.footprint.encode()))
+        try row.body.withUnsafeBytes { try statement.run(lending: 7, $0) }
     }
 
     static func delete(_ db: Database, through sequence: Int64) throws {
@@ -101,20 +113,13 @@ enum Outbox {
 
     private static let select = "SELECT sequence, id, time, time_counter, changes, journal, footprint, body FROM annals_outbox"
 
-    private static func arguments(_ row: Row) -> StatementArguments {
-        [
-            Data(row.id.bytes), row.time.milliseconds, Int64(row.time.counter), row.changes,
-            row.journal, Data(row.footprint.encode()), Data(row.body),
-        ]
-    }
-
     private static func decode(_ row: GRDB.Row) throws -> Row {
         let id: Data = row["id"]
         let footprint: Data = row["footprint"]
-        let body: Data = row["body"]
+        let body = try row.withUnsafeData(named: "body") { [UInt8]($0 ?? Data()) }
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_outbox.id") }
         return Row(
             sequence: row["sequence"], id: id, time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]),
-            changes: row["changes"], journal: row["journal"], footprint: try Footprint.decode([UInt8](footprint)), body: [UInt8](body))
+            changes: row["changes"], journal: row["journal"], footprint: try Footprint.decode([UInt8](footprint)), body: body)
     }
 }

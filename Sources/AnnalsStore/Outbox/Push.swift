@@ -15,14 +15,14 @@ struct Push {
     static func load(_ db: Database) throws -> Push? {
         guard let row = try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_push") else { return nil }
         let digests: Data = row["digests"]
-        let batch: Data = row["batch"]
+        let batch = try row.withUnsafeData(named: "batch") { [UInt8]($0 ?? Data()) }
         let bytes = [UInt8](digests)
         let parsed = stride(from: 0, to: bytes.count, by: Digest.byteCount).compactMap {
             Digest(bytes: Array(bytes[$0..<min($0 + Digest.byteCount, bytes.count)]))
         }
         let push = Push(
             firstCounter: Counter(row["first_counter"]), transactions: row["transactions"], lastSequence: row["last_sequence"],
-            digests: parsed, batch: [UInt8](batch))
+            digests: parsed, batch: batch)
         guard push.digests.count == push.transactions else { throw StoreDamage("annals_push.digests") }
         return push
     }
@@ -53,11 +53,13 @@ struct Push {
         let encoded = try encoder.finish()
         let push = Push(
             firstCounter: state.lastCounter.next, transactions: count, lastSequence: last, digests: encoded.digests, batch: encoded.bytes)
-        try db.execute(
-            sql: "INSERT INTO annals_push (first_counter, transactions, last_sequence, digests, batch) VALUES (?, ?, ?, ?, ?)",
-            arguments: [
-                push.firstCounter.rawValue, count, last, Data(encoded.digests.flatMap(\.bytes)), Data(encoded.bytes),
-            ])
+        let statement = try PreparedStatement(
+            db, "INSERT INTO annals_push (first_counter, transactions, last_sequence, digests, batch) VALUES (?1, ?2, ?3, ?4, ?5)")
+        statement.bind(1, push.firstCounter.rawValue)
+        statement.bind(2, Int64(count))
+        statement.bind(3, last)
+        statement.bind(4, .blob(encoded.digests.flatMap(\.bytes)))
+        try encoded.bytes.withUnsafeBytes { try statement.run(lending: 5, $0) }
         return push
     }
 

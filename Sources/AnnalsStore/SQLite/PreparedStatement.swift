@@ -107,6 +107,17 @@ final class PreparedStatement {
         sqlite3_reset(statement)
     }
 
+    /// Runs with a blob bound where it lies, without the copy that `bind` makes.
+    func run(lending index: Int, _ buffer: UnsafeRawBufferPointer) throws {
+        if let base = buffer.baseAddress, !buffer.isEmpty {
+            sqlite3_bind_blob64(statement, Int32(index), base, UInt64(buffer.count), nil)
+        } else {
+            bindBlob(index, buffer)
+        }
+        defer { sqlite3_bind_null(statement, Int32(index)) }
+        try run()
+    }
+
     /// Rows changed by the last run.
     var changes: Int { Int(sqlite3_changes(connection)) }
 

@@ -49,6 +49,13 @@ struct SQLText {
         return tokens[using + 1].identifier
     }
 
+    /// Whether a CREATE TRIGGER statement makes one that runs after the change.
+    var isAfterTrigger: Bool {
+        let keywords = ["BEFORE", "AFTER", "INSTEAD", "DELETE", "INSERT", "UPDATE"]
+        // The name comes first, and may be such a word in quotes only.
+        return tokens.first { token in keywords.contains { token.isKeyword($0) } }?.isKeyword("AFTER") ?? false
+    }
+
     /// The expressions of a CREATE INDEX statement, one per column, without their ASC or DESC.
     var indexExpressions: [String] {
         parenthesized(from: 0).map { part in

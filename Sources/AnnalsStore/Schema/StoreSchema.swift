@@ -100,7 +100,7 @@ public enum StoreSchema {
     ///
     /// An insert has all n…, a delete all o…. An update has all o…, and of the n… those that changed, which are the bits
     /// set in m…, and those of the key: measured against the whole new row it takes a quarter less room and less time, and
-    /// the whole row can still be told.
+    /// the whole row can still be told. A delete that was concluded later has in m0 the change it precedes.
     static func changesColumns(_ count: Int, byRowid: Bool) -> [String] {
         ["id", "at", "op"] + (0..<maskCount(count)).map { "m\($0)" } + (byRowid ? ["ro", "rn"] : [])
             + (0..<count).map { "o\($0)" } + (0..<count).map { "n\($0)" }

@@ -1,32 +1,35 @@
 import AnnalsCore
 import Foundation
+import GRDB
 
-/// What a file's first bytes tell before SQLite opens it.
+/// What can be said of a database file before SQLite opens it, and how it is opened.
+///
+/// The file itself is never opened but by SQLite: when a process closes a file, the system takes away every lock that
+/// the process holds on it, also those of SQLite's connections, and then another program may drop the -wal file under
+/// them (https://sqlite.org/howtocorrupt.html, section 2.2).
 enum DatabaseFile {
-    /// Whether the file is in WAL mode.
-    ///
-    /// - Throws: `AnnalsError` when there is no such file, it cannot be read, or it is no SQLite database.
-    static func inspect(_ path: String) throws -> Bool {
+    /// - Throws: `AnnalsError` when there is no such file, it is none, or it is empty.
+    static func check(_ path: String) throws {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
             throw AnnalsError(.fileNotFound, operation: "open", "there is no file \(path)")
         }
         guard !isFolder.boolValue else { throw AnnalsError(.notADatabase, operation: "open", "\(path) is a folder") }
-        guard let file = FileHandle(forReadingAtPath: path) else {
+        guard FileManager.default.isReadableFile(atPath: path) else {
             throw AnnalsError(.notPermitted, operation: "open", "\(path) cannot be read", hint: "Check its permissions")
         }
-        defer { try? file.close() }
-        let head = [UInt8](try file.read(upToCount: headerBytes) ?? Data())
-        if head.isEmpty { throw AnnalsError(.notADatabase, operation: "open", "\(path) is empty", hint: "Create its tables first") }
-        guard head.count == headerBytes, head.starts(with: magic) else {
-            throw AnnalsError(.notADatabase, operation: "open", "\(path) is not a SQLite database, or it is encrypted")
-        }
-        return head[writeVersionOffset] == walVersion
+        let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64
+        if size == 0 { throw AnnalsError(.notADatabase, operation: "open", "\(path) is empty", hint: "Create its tables first") }
     }
 
-    /// https://sqlite.org/fileformat.html, section 1.3.
-    private static let headerBytes = 100
-    private static let magic = Array("SQLite format 3\0".utf8)
-    private static let writeVersionOffset = 18
-    private static let walVersion: UInt8 = 2
+    /// Opens it in the journal mode that it has: a pool would turn a file with a rollback journal to WAL.
+    static func open(_ path: String, _ options: GRDB.Configuration) throws -> any DatabaseWriter {
+        let queue = try DatabaseQueue(path: path, configuration: options)
+        let mode = try queue.unsafeRead { db in try String.fetchOne(db, sql: "PRAGMA journal_mode") }
+        guard mode == "wal" else { return queue }
+        // The pool comes first, so that the queue is not the last connection, whose end would drop the -wal file.
+        let pool = try DatabasePool(path: path, configuration: options)
+        try queue.close()
+        return pool
+    }
 }

@@ -8,6 +8,7 @@ extension Store {
     ///     for table in report.tables { print(table.name, table.outcome) }
     ///
     /// - Throws: `AnnalsError`; nothing is changed then. A table that cannot be tracked is in the report with the reason.
+    @discardableResult
     public func track(_ selection: Tracking.Selection, options: Tracking.Options = .init()) async throws -> TrackingReport {
         let (configuration, schema) = (configuration, schema)
         return try await translated("track") {

@@ -1,4 +1,4 @@
-public import AnnalsCore
+import AnnalsCore
 import Foundation
 public import GRDB
 
@@ -37,11 +37,11 @@ public final class Store: Sendable {
         self.path = path
         self.configuration = configuration
         do {
-            let isWAL = try DatabaseFile.inspect(path)
+            try DatabaseFile.check(path)
             var options = GRDB.Configuration()
             options.busyMode = .timeout(Double(configuration.busyTimeout.components.seconds))
             options.label = "annals"
-            database = isWAL ? try DatabasePool(path: path, configuration: options) : try DatabaseQueue(path: path, configuration: options)
+            database = try DatabaseFile.open(path, options)
         } catch {
             throw StoreError.translate(error, operation: "open", path: path)
         }

@@ -8,8 +8,8 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         commandName: "serve",
         abstract: "Serve a relay until stopped.",
         discussion: """
-            Prints one line `listening on URL` when clients can connect. A relay is closed by default: requests need a
-            token, and other addresses than this machine's own need TLS in front. On SIGTERM or Ctrl-C it finishes what it
+            Prints one line `listening on URL` when clients can connect. A relay is closed by default: requests need a \
+            token, and other addresses than this machine's own need TLS in front. On SIGTERM or Ctrl-C it finishes what it \
             is answering, and ends with status 0.
 
             Examples:

@@ -1,0 +1,86 @@
+internal import AnnalsCore
+
+extension Evictions {
+    /// One key's account: what came, what went, what was seen, what is there.
+    struct Account {
+        /// The raw changes of the key, in their order.
+        var slot: RowSlot
+        /// How the row was once seen in another's way; nil when this very key was not.
+        var noted: Note?
+        /// How it is now.
+        var present: RowState?
+    }
+
+    /// A row removed unseen.
+    struct Eviction: Hashable {
+        var state: RowState
+        /// The raw change just before which it happened; nil when none of this key followed.
+        var precedes: Int64?
+    }
+}
+
+extension Evictions.Account {
+    /// Every removal that no raw change tells.
+    func evictions(_ order: RawChangeOrder) -> [Evictions.Eviction] {
+        let arrivals = slot.edges.count { $0.from == nil }
+        let departures = slot.edges.count { $0.to == nil }
+        let count = arrivals - departures + (began(order) ? 1 : 0) - (present == nil ? 0 : 1)
+        guard count > 0 else { return [] }
+        return (order == .asHappened ? inOrder(count) : nil) ?? byBalance(count)
+    }
+
+    /// The row as it was noted, if that was before anything else happened to it.
+    private var notedStart: RowState? {
+        guard let noted, slot.edges.first.map({ $0.id > noted.mark }) ?? true else { return nil }
+        return RowState(noted.row, rowid: noted.rowid)
+    }
+
+    /// Whether a row was there before the first raw change.
+    private func began(_ order: RawChangeOrder) -> Bool {
+        if notedStart != nil { return true }
+        guard let first = slot.edges.first, let from = first.from else { return false }
+        if order == .asHappened && first.to == nil { return true }
+        // An update may stand before the arrival of the row it changed, when a trigger or a foreign key's action ran
+        // before ours. But a row that was noted before that arrival was there.
+        guard let arrival = slot.edges.first(where: { $0.from == nil && $0.to == from }) else { return true }
+        return noted.map { $0.mark < arrival.id } ?? false
+    }
+
+    /// Where a row arrives while another is still there, that one was removed. nil when the changes do not follow one
+    /// another: a foreign key's action on the very row being changed, for one, is written down before that change.
+    private func inOrder(_ count: Int) -> [Evictions.Eviction]? {
+        var evictions: [Evictions.Eviction] = []
+        var here = notedStart ?? slot.edges.first?.from
+        var left: Set<RowState> = []
+        for edge in slot.edges {
+            if edge.from == nil, let state = here, evictions.count < count {
+                evictions.append(Evictions.Eviction(state: state, precedes: edge.id))
+            } else if edge.from != here {
+                guard let from = edge.from, left.contains(from) else { return nil }
+            }
+            if let from = edge.from { left.insert(from) }
+            here = edge.to
+        }
+        if let state = here, present == nil, evictions.count < count {
+            evictions.append(Evictions.Eviction(state: state, precedes: nil))
+        }
+        return evictions
+    }
+
+    /// States entered more often than left, the present one left aside.
+    private func byBalance(_ count: Int) -> [Evictions.Eviction] {
+        var balance = slot.balance()
+        if let present { balance[present, default: 0] -= 1 }
+        if let notedStart { balance[notedStart, default: 0] += 1 }
+        var candidates = slot.edges.reversed().compactMap { edge in edge.to.map { (state: $0, after: edge.id) } }
+        if let notedStart { candidates.append((notedStart, 0)) }
+        var evictions: [Evictions.Eviction] = []
+        for candidate in candidates where evictions.count < count {
+            guard let surplus = balance[candidate.state], surplus > 0 else { continue }
+            balance[candidate.state] = surplus - 1
+            let next = slot.edges.first { $0.from == nil && $0.id > candidate.after }
+            evictions.append(Evictions.Eviction(state: candidate.state, precedes: next?.id))
+        }
+        return evictions
+    }
+}

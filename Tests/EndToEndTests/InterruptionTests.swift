@@ -1,0 +1,114 @@
+import Foundation
+import Testing
+
+@Suite("Interrupted in the middle, a command leaves nothing half done", .timeLimit(.minutes(5)))
+struct InterruptionTests {
+    @Test("Ctrl-C in the middle of a clone's download", arguments: [(SIGINT, 130), (SIGTERM, 143)] as [(Int32, Int32)])
+    func clone(_ signal: Int32, _ status: Int32) async throws {
+        try await Workshop.with { shop in
+            let (url, relay) = try await FakeRelay.stall.start(in: shop.path)
+            defer { relay.endInput() }
+            let clone = try Program(Workshop.annals, ["clone", url, "shop", "laptop.db"], in: shop.path)
+            // The first bytes of the snapshot have come when the temporary folder has a file that is not empty.
+            try await eventually("the download is under way") { try Self.temporaryBytes(shop) > 0 }
+            clone.signal(signal)
+            let outcome = try await clone.end(within: .seconds(20))
+            #expect(outcome.status == status, "\(outcome.errors)")
+            #expect(outcome.errors == "" && outcome.output == "")
+            #expect(try shop.names().isEmpty, "the file and its temporary folder are gone")
+        }
+    }
+
+    private static func temporaryBytes(_ shop: Workshop) throws -> Int {
+        try shop.names().filter { $0.hasPrefix(".annals-") }.reduce(0) { sum, folder in
+            let names = (try? FileManager.default.contentsOfDirectory(atPath: shop.file(folder))) ?? []
+            return sum
+                + names.reduce(0) { sum, name in
+                    let attributes = try? FileManager.default.attributesOfItem(atPath: shop.file("\(folder)/\(name)"))
+                    return sum + (attributes?[.size] as? Int ?? 0)
+                }
+        }
+    }
+
+    @Test("Ctrl-C while a relay does not answer a sync; the next sync sends the same work, once")
+    func syncThatHangs() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.makeReplicas()
+            let (silent, relay) = try await FakeRelay.silence.start(in: shop.path)
+            defer { relay.endInput() }
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern' WHERE id = 1;")
+            try await shop.shell("shop.db", "UPDATE annals_meta SET value = '\(silent)' WHERE name = 'relay';")
+            let sync = try Program(Workshop.annals, ["sync", "shop.db"], in: shop.path)
+            _ = try await relay.prints("/push")
+            sync.signal(SIGINT)
+            let outcome = try await sync.end(within: .seconds(20))
+            #expect(outcome.status == 130 && outcome.errors == "", "\(outcome)")
+
+            try await shop.shell("shop.db", "UPDATE annals_meta SET value = '\(url)' WHERE name = 'relay';")
+            let next = try await shop.succeed("sync", "shop.db", "laptop.db", "--json").objects()
+            #expect((next[0]["pushed"] as? [String: Any])?["transactions"] as? Int == 1)
+            try await shop.expectEqual("shop.db", "laptop.db")
+        }
+    }
+
+    @Test("Ctrl-C in the middle of a replay leaves no file")
+    func replay() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            // Enough history that taking it back lasts until the signal comes.
+            try await shop.shell(
+                "shop.db",
+                """
+                INSERT INTO customer (name) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)
+                    SELECT 'customer ' || i FROM n;
+                UPDATE customer SET city = 'a' || id;
+                """)
+            try await shop.succeed("status", "shop.db")
+            let before = try shop.names()
+            let replay = try Program(Workshop.annals, ["replay", "shop.db", "--to", "start", "--output", "old.db"], in: shop.path)
+            try await eventually("the new file is begun") { try shop.names() != before }
+            replay.signal(SIGINT)
+            let outcome = try await replay.end(within: .seconds(30))
+            #expect(outcome.status == 130, "\(outcome)")
+            #expect(try shop.names() == before)
+            try await shop.succeed("verify", "shop.db")
+        }
+    }
+
+    @Test("a relay that is told to stop ends with status 0, and so does a watching sync")
+    func services() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            let (url, relay) = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:0")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            let watch = try Program(Workshop.annals, ["sync", "shop.db", "--watch"], in: shop.path)
+            _ = try await watch.prints("shop.db: ")
+            watch.signal(SIGTERM)
+            #expect(try await watch.end(within: .seconds(20)).status == 0)
+            relay.signal(SIGTERM)
+            let outcome = try await relay.end(within: .seconds(30))
+            #expect(outcome.status == 0 && outcome.errors == "", "\(outcome)")
+        }
+    }
+
+    @Test("a reader that goes away ends a listing quietly")
+    func brokenPipe() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.shell(
+                "shop.db",
+                """
+                INSERT INTO customer (name) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+                    SELECT 'customer ' || i FROM n;
+                """)
+            let script = "set -o pipefail; '\(Workshop.annals)' history shop.db --values | head -1; echo ${PIPESTATUS[0]}"
+            let outcome = try await Program.run("bash", ["-c", script], in: shop.path)
+            #expect(
+                outcome.lines.count == 2 && outcome.lines.last == "0" && outcome.errors == "",
+                "\(outcome.lines.last ?? "") \(outcome.errors)")
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import Annals
+import Foundation
+import Testing
+
+/// The parts of README.md that say what happens.
+struct Readme {
+    let lines: [String]
+
+    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..").standardized
+
+    init() throws {
+        lines = try String(contentsOf: Self.root.appendingPathComponent("README.md"), encoding: .utf8).components(separatedBy: "\n")
+    }
+
+    /// The lines between ```` ```text ```` and its end.
+    func transcript() throws -> [String] {
+        let start = try #require(lines.firstIndex(of: "```text"))
+        return Array(lines[(start + 1)...].prefix { $0 != "```" })
+    }
+
+    /// The lines under a heading of the second level.
+    func section(_ heading: String) throws -> [String] {
+        let start = try #require(lines.firstIndex(of: "## \(heading)"))
+        return Array(lines[(start + 1)...].prefix { !$0.hasPrefix("## ") })
+    }
+
+    /// The indented lines of a section, without their indent.
+    func code(in heading: String, indent: Int) throws -> [String] {
+        let blanks = String(repeating: " ", count: indent)
+        return try section(heading).filter { $0.hasPrefix(blanks) }.map { String($0.dropFirst(indent)) }
+    }
+
+    /// What stands between backticks in the text.
+    var spans: [String] {
+        lines.filter { !$0.hasPrefix("    ") && !$0.hasPrefix("```") }.flatMap { line in
+            line.matches(of: /`([^`]+)`/).map { String($0.1) }
+        }
+    }
+}
+
+@Suite("The README", .timeLimit(.minutes(5)))
+struct ReadmeTests {
+    @Test("shows what the demonstration prints")
+    func transcript() async throws {
+        let shown = try Readme().transcript().filter { !$0.isEmpty }
+        #expect(shown.count > 10)
+        try await Workshop.with { shop in
+            let demo = try await shop.succeed("demo")
+            #expect(demo.errors == "")
+            var rest = demo.lines[...]
+            for line in shown {
+                let place = rest.firstIndex(of: line)
+                #expect(place != nil, "not printed, or in another order: \(line)")
+                if let place { rest = rest[(place + 1)...] }
+            }
+        }
+    }
+
+    @Test("has commands that work as they stand")
+    func byHand() async throws {
+        let commands = try Readme().code(in: "By hand", indent: 4)
+        #expect(commands.count > 5)
+        try await Workshop.with { shop in
+            try await shop.shell(
+                "shop.db",
+                "CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT); INSERT INTO customer VALUES (1, 'Vera', 'Lyon');"
+            )
+            let port = try FreePort.find()
+            let script = commands.map { command in
+                let here = command.replacing("127.0.0.1:8640", with: "127.0.0.1:\(port)")
+                // Whoever types takes longer than a relay needs to begin.
+                guard here.hasSuffix("&") else { return here }
+                return here.dropLast() + "> relay.out &\nuntil grep -q listening relay.out; do sleep 0.05; done"
+            }
+            let folder = URL(fileURLWithPath: Workshop.annals).deletingLastPathComponent().path
+            let path = folder + ":" + (ProcessInfo.processInfo.environment["PATH"] ?? "")
+            let outcome = try await Program.run(
+                "bash", ["-c", "set -eu; trap 'kill $(jobs -p)' EXIT\n" + script.joined(separator: "\n")], in: shop.path,
+                environment: ["PATH": path])
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            #expect(outcome.output.contains("city 'Lyon' → 'Oslo'"))
+            for file in ["shop.db", "laptop.db"] {
+                #expect(try await shop.shell(file, "SELECT name, city FROM customer ORDER BY id;") == "Vera|Oslo\nAnn|")
+            }
+            #expect(try await shop.shell("before.db", "SELECT name, city FROM customer;") == "Vera|Lyon")
+        }
+    }
+
+    @Test("has an app's four steps, which compile and run")
+    func app() async throws {
+        let example = try String(
+            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("ReadmeExample.swift"),
+            encoding: .utf8)
+        let compiled = example.components(separatedBy: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+        let steps = try Readme().code(in: "In an app", indent: 7).map { line in
+            line.trimmingCharacters(in: .whitespaces).replacing("\"shop.db\"", with: "path").replacing(
+                "\"http://127.0.0.1:8640\"", with: "address")
+        }
+        #expect(steps.count > 5)
+        for line in steps where !line.isEmpty { #expect(compiled.contains(line), "not in ReadmeExample.swift: \(line)") }
+        try await Workshop.with { shop in
+            try await shop.shell(
+                "shop.db", "CREATE TABLE invoice (id INTEGER PRIMARY KEY, paid INTEGER); INSERT INTO invoice VALUES (17, 0);")
+            let url = try await shop.relay()
+            let space = try #require(SpaceName("shop"))
+            let summary = try await ReadmeExample.run(path: shop.file("shop.db"), address: url, space: space)
+            #expect(summary.pushed.transactions == 1)
+            let history = try await shop.succeed("history", "shop.db", "--author", "till 3", "--json").objects()
+            #expect(history.count == 1)
+        }
+    }
+
+    @Test("names commands, options and targets of make that exist")
+    func names() async throws {
+        let makefile = try String(contentsOf: Readme.root.appendingPathComponent("Makefile"), encoding: .utf8)
+        let spans = try Readme().spans
+        for span in spans where span.hasPrefix("make ") {
+            let target = span.split(separator: " ")[1]
+            #expect(makefile.contains("\n\(target):"), "\(span)")
+        }
+        let commands = spans.filter { $0.hasPrefix("annals ") && !$0.hasPrefix("annals --") }
+        #expect(!commands.isEmpty)
+        try await Workshop.with { shop in
+            for span in commands {
+                let words = span.split(separator: " ").dropFirst().map(String.init)
+                let verbs = Array(words.prefix { $0.allSatisfy { $0.isLowercase || $0 == "-" } && !$0.hasPrefix("-") }.prefix(3))
+                let help = try await Program.run(Workshop.annals, verbs + ["--help"], in: shop.path)
+                #expect(help.status == 0, "\(span)")
+                for option in words where option.hasPrefix("--") { #expect(help.output.contains(option), "\(option) of \(span)") }
+            }
+        }
+    }
+}
+
+/// A port of this machine that was free a moment ago.
+enum FreePort {
+    static func find() throws -> Int {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                bind(descriptor, pointer, length) == 0 && getsockname(descriptor, pointer, &length) == 0
+            }
+        }
+        try #require(isBound)
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+}

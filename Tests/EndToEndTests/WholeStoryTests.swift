@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+
+@Suite("What a user can do, with other programs writing all the while", .timeLimit(.minutes(5)))
+struct WholeStoryTests {
+    @Test("track, serve, join, clone, edit elsewhere, sync, history, replay")
+    func wholeStory() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            let tracked = try await shop.succeed("track", "shop.db", "--all")
+            #expect(tracked.output.contains("customer  tracked"))
+            let url = try await shop.relay()
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            try await shop.succeed("clone", url, "shop", "laptop.db")
+
+            let before = try await shop.succeed("status", "shop.db", "--json").object()["latestToken"] as? String
+            try await shop.shell("laptop.db", "UPDATE customer SET city = 'Nice' WHERE id = 1;")
+            try await shop.shell("shop.db", "INSERT INTO customer (name, email) VALUES ('Mina', 'mina@example.org');")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.expectEqual("shop.db", "laptop.db")
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer WHERE id = 1;") == "Nice")
+            #expect(try await shop.shell("laptop.db", "SELECT count(*) FROM customer;") == "3")
+
+            let history = try await shop.succeed("history", "shop.db", "--values")
+            #expect(history.output.contains("city 'Lyon' → 'Nice'"))
+            try await shop.succeed("replay", "shop.db", "--to", try #require(before), "--output", "yesterday.db")
+            #expect(
+                try await shop.shell("yesterday.db", "SELECT city FROM customer WHERE id = 1; SELECT count(*) FROM customer;") == "Lyon\n2")
+            #expect(try await shop.shell("yesterday.db", "SELECT count(*) FROM sqlite_master WHERE name LIKE 'annals%';") == "0")
+            for file in ["shop.db", "laptop.db"] { try await shop.succeed("verify", file) }
+        }
+    }
+
+    @Test("one sync of several stores leaves them equal, whatever order they are named in")
+    func oneSyncIsEnough() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await shop.shell("laptop.db", "UPDATE invoice SET total = 21 WHERE id = 2;")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.expectEqual("shop.db", "laptop.db")
+        }
+    }
+
+    @Test("a copy of a replica's rows joins the space and nothing is doubled")
+    func joiningACopy() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.relay()
+            try await shop.makeShop("shop.db")
+            try await shop.makeShop("copy.db")
+            for file in ["shop.db", "copy.db"] { try await shop.succeed("track", file, "--all") }
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            let joined = try await shop.succeed("join", "copy.db", "--relay", url, "--space", "shop", "--json").object()
+            #expect(joined["outcome"] as? String == "recognised")
+            try await shop.shell("copy.db", "INSERT INTO invoice (customer_id, total) VALUES (1, 1);")
+            try await shop.succeed("sync", "copy.db", "shop.db")
+            try await shop.expectEqual("shop.db", "copy.db")
+            #expect(try await shop.shell("shop.db", "SELECT count(*) FROM customer; SELECT count(*) FROM invoice;") == "2\n3")
+        }
+    }
+
+    @Test("leave and untrack leave the file as it was before")
+    func leavingNoTrace() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await shop.makeShop("never-tracked.db")
+            try await shop.succeed("leave", "laptop.db")
+            try await shop.succeed("untrack", "laptop.db")
+            let all = "SELECT type, name, tbl_name, sql FROM sqlite_master; SELECT * FROM customer; SELECT * FROM invoice;"
+            let dumps = try await [shop.shell("laptop.db", all), shop.shell("never-tracked.db", all)]
+            #expect(dumps[0] == dumps[1])
+        }
+    }
+
+    @Test("push-only sends and takes nothing, pull-only takes and sends nothing")
+    func oneWay() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'here' WHERE id = 1;")
+            try await shop.shell("laptop.db", "UPDATE customer SET city = 'there' WHERE id = 2;")
+            try await shop.succeed("sync", "laptop.db", "--push-only")
+            #expect(try await shop.shell("laptop.db", "SELECT city FROM customer WHERE id = 1;") == "Lyon")
+            try await shop.succeed("sync", "shop.db", "--pull-only")
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer ORDER BY id;") == "here\nthere")
+            #expect(try await shop.succeed("status", "shop.db", "--json").object()["outbox"] as? Int == 1)
+        }
+    }
+
+    @Test("a relay with tokens serves those who show one")
+    func tokens() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            let url = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:0", []).url
+            try await shop.fail(77, "--credential-file", "join", "shop.db", "--relay", url, "--space", "shop")
+            let token = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop").lines[0]
+            try Data((token + "\n").utf8).write(to: URL(fileURLWithPath: shop.file("token")))
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--credential-file", "token")
+            try await shop.succeed("sync", "shop.db")
+            let clone = try await shop.annals("clone", url, "shop", "laptop.db", environment: ["ANNALS_CREDENTIAL": token])
+            #expect(clone.status == 0)
+            #expect(try await shop.annals("sync", "laptop.db", environment: ["ANNALS_CREDENTIAL": token]).status == 0)
+            try await shop.fail(77, "--credential-file", "sync", "laptop.db", environment: ["ANNALS_CREDENTIAL": "ann_wrong"])
+            try await shop.fail(77, "--credential-file", "clone", url, "other", "other.db", environment: ["ANNALS_CREDENTIAL": token])
+            for name in try shop.names() where name.hasSuffix(".db") {
+                #expect(try shop.bytes(name).range(of: Data(token.utf8)) == nil, "the token is in \(name)")
+            }
+            try await shop.succeed("relay", "token", "revoke", "1", "--data", "relay-data")
+            try await eventually("the token is refused") {
+                try await shop.annals("sync", "shop.db").status == 77
+            }
+        }
+    }
+}
