@@ -8,7 +8,7 @@ import GRDB
 ///     try changes.forEach(in: 17) { table, old, new in … }
 ///
 /// Memory stays flat however large a transaction is: rows that it changed once are passed on as they are read, and
-/// only rows that it changed several times are gathered and folded.
+/// only rows that it changed several times are gathered and folded, or sorted and folded one by one if they are many.
 ///
 /// It lives no longer than the access to `db` in which it was made.
 final class NetChanges {
@@ -143,17 +143,34 @@ final class NetChanges {
 
     private func forEachRowOfMany(_ source: RawChangeScan, _ section: Section, _ visit: (NetChange) throws -> Void) throws {
         let repeated = try RepeatedRows(source, section)
-        let parts = max(0, repeated.changes - 1) / foldedInMemory + 1
-        for part in 0..<parts {
-            var folder = NetChangeFolder(source.rule)
-            let isWanted: (RowHashes) -> Bool = { row in
-                repeated.contains(row) ? repeated.part(of: row, parts) == part : part == 0
+        let isSorted = repeated.changes > foldedInMemory
+        var folder = NetChangeFolder(source.rule)
+        try source.forEachHashed(section) { change, row in
+            if !repeated.contains(row) {
+                try pass(change, source.rule, visit)
+            } else if !isSorted || repeated.isMoved(row) {
+                folder.add(change)
             }
-            try source.forEach(section, where: isWanted) { change, row in
-                if repeated.contains(row) { folder.add(change) } else { try pass(change, source.rule, visit) }
-            }
-            try finish(&folder, visit)
         }
+        try finish(&folder, visit)
+        if isSorted { try foldSorted(source, section, repeated, visit) }
+    }
+
+    /// Folds one row after another. Those that changed their key cannot be sorted by it and were folded before.
+    private func foldSorted(
+        _ source: RawChangeScan, _ section: Section, _ repeated: RepeatedRows, _ visit: (NetChange) throws -> Void
+    ) throws {
+        var folder = NetChangeFolder(source.rule)
+        var current: RowIdentity?
+        try source.forEachSorted(section, where: { repeated.contains($0) && !repeated.isMoved($0) }) { change in
+            let identity =
+                change.old.map { source.rule.identity(of: $0, rowid: change.oldRowid) }
+                ?? change.new.map { source.rule.identity(of: $0, rowid: change.newRowid) }
+            if identity != current { try finish(&folder, visit) }
+            current = identity
+            folder.add(change)
+        }
+        try finish(&folder, visit)
     }
 
     /// A row's only change is its net change.

@@ -22,6 +22,10 @@ final class RawChangeScan {
     private let firstNew: Int
     private let rows: PreparedStatement
     private let keys: PreparedStatement
+    /// The rows once more, ordered by key; made when first needed.
+    private lazy var sortedRows = Result { try makeSortedRows() }
+    private let db: Database
+    private let select: String
 
     /// Columns that come before the values.
     private enum Head {
@@ -41,30 +45,48 @@ final class RawChangeScan {
         let head = identity + (0..<maskCount).map { "m\($0)" }
         firstOld = head.count
         firstNew = head.count + layout.columns.count
-        func select(_ places: some Sequence<Int>) throws -> PreparedStatement {
+        func select(_ places: some Sequence<Int>) -> String {
             let columns = head + places.map { "o\($0)" } + places.map { "n\($0)" }
-            return try PreparedStatement(
-                db,
-                "SELECT \(columns.joined(separator: ", ")) FROM main.\(StoreSchema.changesTable(table.id)) WHERE id BETWEEN ?1 AND ?2 ORDER BY id"
-            )
+            return "SELECT \(columns.joined(separator: ", ")) FROM main.\(StoreSchema.changesTable(table.id)) WHERE id BETWEEN ?1 AND ?2"
         }
-        rows = try select(layout.columns.indices)
-        keys = try select(layout.key)
+        self.db = db
+        self.select = select(layout.columns.indices)
+        rows = try PreparedStatement(db, "\(self.select) ORDER BY id")
+        keys = try PreparedStatement(db, "\(select(layout.key)) ORDER BY id")
+    }
+
+    /// SQLite sorts on disk what does not fit into its cache.
+    private func makeSortedRows() throws -> PreparedStatement {
+        func changed(_ old: String, _ new: String) -> String {
+            "CASE op WHEN \(StoreSchema.Operation.insert.rawValue) THEN \(new) ELSE \(old) END"
+        }
+        let parts = layout.key.map { changed("o\($0)", "n\($0)") }
+        // A row whose key holds NULL is told by its rowid alone.
+        let isKeyless = isByRowid ? parts.map { "\($0) IS NULL" }.joined(separator: " OR ") : "0"
+        var terms = isByRowid ? ["CASE WHEN \(isKeyless) THEN \(changed("ro", "rn")) END"] : []
+        terms += zip(parts, rule.collations).map { part, collation in
+            "CASE WHEN \(isKeyless) THEN NULL ELSE \(part) END COLLATE \(Collation.isBuiltIn(collation) ? collation : Collation.binary)"
+        }
+        return try PreparedStatement(db, "\(select) ORDER BY \(terms.joined(separator: ", ")), id")
     }
 
     /// Visits every raw change of the section in the order in which it was written.
     func forEach(_ section: NetChanges.Section, _ visit: (RawChange) throws -> Void) throws {
-        try forEach(rows, section) { try visit(change($0)) }
+        try forEach(rows, section) { try visit(change($0, rows)) }
     }
 
-    /// The same for those that `isWanted`; of the others no values are made.
-    func forEach(
-        _ section: NetChanges.Section, where isWanted: (RowHashes) -> Bool, _ visit: (RawChange, RowHashes) throws -> Void
+    /// The same, together with the rows' hashes.
+    func forEachHashed(_ section: NetChanges.Section, _ visit: (RawChange, RowHashes) throws -> Void) throws {
+        try forEach(rows, section) { try visit(change($0, rows), hashes($0, rows)) }
+    }
+
+    /// Visits those that `isWanted`, each row's one after another in the order in which they were written; of the others no
+    /// values are made.
+    func forEachSorted(
+        _ section: NetChanges.Section, where isWanted: (RowHashes) -> Bool, _ visit: (RawChange) throws -> Void
     ) throws {
-        try forEach(rows, section) { operation in
-            let hashes = hashes(operation, rows, oldKey: { firstOld + layout.key[$0] }, newKey: { firstNew + layout.key[$0] })
-            if isWanted(hashes) { try visit(change(operation), hashes) }
-        }
+        let rows = try sortedRows.get()
+        try forEach(rows, section) { if isWanted(hashes($0, rows)) { try visit(change($0, rows)) } }
     }
 
     /// Visits only what tells which rows were changed.
@@ -88,7 +110,7 @@ final class RawChangeScan {
         }
     }
 
-    private func change(_ operation: StoreSchema.Operation) -> RawChange {
+    private func change(_ operation: StoreSchema.Operation, _ rows: PreparedStatement) -> RawChange {
         var change = RawChange(id: rows.integer(Head.id), old: nil, new: nil)
         let count = layout.columns.count
         if operation != .insert {
@@ -96,14 +118,14 @@ final class RawChangeScan {
             if isByRowid { change.oldRowid = rows.integer(Head.oldRowid) }
         }
         if operation != .delete {
-            change.new = change.old.map(updated) ?? rows.values(firstNew..<firstNew + count)
+            change.new = change.old.map { updated($0, rows) } ?? rows.values(firstNew..<firstNew + count)
             if isByRowid { change.newRowid = rows.integer(Head.newRowid) }
         }
         return change
     }
 
     /// An update holds only what changed of the new row: the masks say which columns did.
-    private func updated(_ old: [Value]) -> [Value] {
+    private func updated(_ old: [Value], _ rows: PreparedStatement) -> [Value] {
         var row = old
         for mask in 0..<maskCount {
             var bits = UInt64(bitPattern: rows.integer(firstMask + mask))
@@ -114,6 +136,10 @@ final class RawChangeScan {
             }
         }
         return row
+    }
+
+    private func hashes(_ operation: StoreSchema.Operation, _ rows: PreparedStatement) -> RowHashes {
+        hashes(operation, rows, oldKey: { firstOld + layout.key[$0] }, newKey: { firstNew + layout.key[$0] })
     }
 
     /// `oldKey` and `newKey` say in which column a part of the key stands.

@@ -39,9 +39,8 @@ struct RepeatedRows {
         (row.old.map(hashes.contains) ?? false) || (row.new.map(hashes.contains) ?? false)
     }
 
-    /// In which of several passes a repeated row is folded.
-    func part(of row: RowHashes, _ parts: Int) -> Int {
-        guard let hash = row.old ?? row.new else { return 0 }
-        return moved.contains(hash) ? 0 : Int(hash % UInt32(parts))
+    /// Whether it is a repeated row that changed its key.
+    func isMoved(_ row: RowHashes) -> Bool {
+        (row.old ?? row.new).map(moved.contains) ?? false
     }
 }

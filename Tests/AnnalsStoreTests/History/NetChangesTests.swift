@@ -6,8 +6,8 @@ import Testing
 
 @Suite("Net changes of large transactions")
 struct NetChangesTests {
-    @Test("Folding only repeated rows, in several passes, comes out as folding all", arguments: 1...8 as ClosedRange<UInt64>)
-    func passes(seed: UInt64) throws {
+    @Test("Folding only repeated rows, in memory or sorted, comes out as folding all", arguments: ReplayLawTests.seeds)
+    func ways(seed: UInt64) throws {
         var random = RandomStore(seed: seed)
         let store = try HistoryFile(random.schema)
         try store.track()
@@ -17,7 +17,7 @@ struct NetChangesTests {
         let number = try #require(try store.seal())
         let whole = try changes(store, number, atOnce: .max, inMemory: .max)
         #expect(!whole.isEmpty)
-        for inMemory in [1, 3, 10, .max] {
+        for inMemory in [0, 10, .max] {
             let isSame = try changes(store, number, atOnce: 1, inMemory: inMemory) == whole
             #expect(isSame, "seed \(seed), \(inMemory) in memory")
         }
