@@ -26,8 +26,8 @@ struct Outcome: Sendable {
 /// Another process: the built `annals`, the `sqlite3` shell, or whatever a test needs. It is ended by its id.
 final class Program: Sendable {
     /// Because `Process` is only asked for its id and its end, which its own queue guards.
-    nonisolated(unsafe) private let process = Process()
-    nonisolated(unsafe) private let input = Pipe()
+    private let process = Process()
+    private let input = Pipe()
     private let folder: String
     private let ended: AsyncStream<Int32>
 
