@@ -22,6 +22,11 @@ enum DemoSource {
         let store = try Stores.open(original)
         try await store.copy(to: path)
         try store.close()
+        // The copy begins anew: it must not speak for the original in its space.
+        let copy = try Stores.open(path)
+        if try await copy.replicaState() != nil { try await copy.leave() }
+        if try await !copy.status().tracked.isEmpty { _ = try await copy.untrack() }
+        try copy.close()
     }
 
     static func plan(_ path: String, tracked: [String]) async throws -> DemoPlan {

@@ -15,16 +15,10 @@ import Foundation
         /// nil when the system gives no more watches. `report` is called on a queue of its own, more than once for a
         /// commit.
         init?(databasePath: String, report: @escaping @Sendable () -> Void) {
-            let descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
-            guard descriptor >= 0 else { return nil }
-            let files = WatchedFiles(descriptor: descriptor, database: URL(fileURLWithPath: databasePath).resolvingSymlinksInPath())
-            guard files.begin() else {
-                close(descriptor)
-                return nil
-            }
-            source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: DispatchQueue(label: "annals.watch"))
+            guard let files = WatchedFiles(databasePath: databasePath) else { return nil }
+            source = DispatchSource.makeReadSource(fileDescriptor: files.descriptor, queue: DispatchQueue(label: "annals.watch"))
             source.setEventHandler { if files.drain() { report() } }
-            source.setCancelHandler { close(descriptor) }
+            source.setCancelHandler { files.end() }
             source.activate()
         }
 
@@ -34,7 +28,7 @@ import Foundation
     }
 
     /// What one inotify descriptor watches for a database.
-    private struct WatchedFiles: Sendable {
+    struct WatchedFiles: Sendable {
         let descriptor: Int32
         private let folder: String
         /// The last components of the database's path and its companions'.
@@ -45,19 +39,23 @@ import Foundation
         /// struct inotify_event: wd, mask, cookie and len of 32 bits each, then len bytes of name, padded with zeros.
         private static let headBytes = 16
 
-        init(descriptor: Int32, database: URL) {
-            self.descriptor = descriptor
+        /// nil when the system gives no more watches, or the folder cannot be watched.
+        init?(databasePath: String) {
+            let database = URL(fileURLWithPath: databasePath).resolvingSymlinksInPath()
             folder = database.deletingLastPathComponent().path
             names = ["", "-wal", "-journal"].map { database.lastPathComponent + $0 }
             nameBytes = Set(names.map { Array($0.utf8) })
+            descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
+            guard descriptor >= 0 else { return nil }
+            guard inotify_add_watch(descriptor, folder, UInt32(IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM)) >= 0 else {
+                end()
+                return nil
+            }
+            watchFiles()
         }
 
-        /// False when the folder cannot be watched.
-        func begin() -> Bool {
-            let comingAndGoing = UInt32(IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM)
-            guard inotify_add_watch(descriptor, folder, comingAndGoing) >= 0 else { return false }
-            watchFiles()
-            return true
+        func end() {
+            close(descriptor)
         }
 
         /// Watches those that are there; asking twice changes nothing.

@@ -1,0 +1,255 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsTesting
+import AnnalsWire
+import Foundation
+import GRDB
+import Logging
+import Synchronization
+import Testing
+
+@testable import AnnalsSync
+
+/// Tells of commits when the test says so.
+private final class ToldCommits: CommitNotices {
+    private let stream: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+
+    init() { (stream, continuation) = AsyncStream<Void>.makeStream() }
+
+    func tell() { continuation.yield() }
+
+    func next() async throws {
+        for await _ in stream { return }
+        throw CancellationError()
+    }
+}
+
+/// A relay that can be away.
+private final class MovingRelay: RelayTransport {
+    private struct State {
+        var fault: TransportError?
+        var requests = 0
+        var pushes = 0
+    }
+
+    private let relay: LocalRelay
+    private let state = Mutex(State())
+
+    init(_ relay: LocalRelay) { self.relay = relay }
+
+    var fault: TransportError? {
+        get { state.withLock { $0.fault } }
+        set { state.withLock { $0.fault = newValue } }
+    }
+
+    var requests: Int { state.withLock { $0.requests } }
+    var pushes: Int { state.withLock { $0.pushes } }
+
+    private func pass(_ isPush: Bool = false) throws(TransportError) {
+        let fault = state.withLock { state in
+            state.requests += 1
+            if isPush { state.pushes += 1 }
+            return state.fault
+        }
+        if let fault { throw fault }
+    }
+
+    func describe() async throws(TransportError) -> SpaceDescription {
+        try pass()
+        return try await relay.describe()
+    }
+
+    func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
+
+    func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+        try pass(true)
+        return try await relay.push(batch, lineage: lineage)
+    }
+
+    func pull(after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        try pass()
+        return try await relay.pull(after: position, lineage: lineage, byteLimit: byteLimit, wait: wait)
+    }
+
+    func uploadSnapshot(at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)
+        async throws(TransportError)
+    {
+        try await relay.uploadSnapshot(at: path, position: position, digest: digest, progress: progress)
+    }
+
+    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        try await relay.downloadSnapshot(to: path, progress: progress)
+    }
+}
+
+/// Keeps log lines.
+private final class Lines: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    var all: [String] { lines.withLock { $0 } }
+    func append(_ line: String) { lines.withLock { $0.append(line) } }
+
+    var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
+
+    private struct Handler: LogHandler {
+        let lines: Lines
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.notice
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+        func log(event: LogEvent) { lines.append("\(event.message)") }
+    }
+}
+
+@Suite("An agent that stays in touch", .timeLimit(.minutes(2)))
+struct WatchTests {
+    /// One replica's agent, running; the other replica is the test's.
+    private struct Running {
+        let world: World
+        let relay: MovingRelay
+        let commits = ToldCommits()
+        let lines = Lines()
+        let reports: AsyncStream<SyncAgent.Summary>
+        let task: Task<Void, any Error>
+
+        /// - Parameter onPause: called instead of pausing, with what the pause was to be.
+        init(fault: TransportError? = nil, onPause: @escaping @Sendable (MovingRelay, Duration) async throws -> Void = { _, _ in })
+            async throws
+        {
+            world = try await World(replicas: 2, schema: "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, v TEXT);")
+            let relay = MovingRelay(world.relay)
+            relay.fault = fault
+            self.relay = relay
+            let (stream, continuation) = AsyncStream<SyncAgent.Summary>.makeStream()
+            reports = stream
+            let environment = SyncAgent.Environment(
+                pause: { duration in
+                    try Task.checkCancellation()
+                    try await onPause(relay, duration)
+                    await Task.yield()
+                }, random: { 0.5 })
+            let agent = SyncAgent(store: world.stores[0], transport: relay, environment: environment, logger: lines.logger)
+            task = Task { [commits] in
+                defer { continuation.finish() }
+                try await agent.run(commits: commits) { continuation.yield($0) }
+            }
+        }
+
+        func report() async throws -> SyncAgent.Summary {
+            for await summary in reports { return summary }
+            throw CancellationError()
+        }
+
+        func end() async throws {
+            task.cancel()
+            try await task.value
+        }
+    }
+
+    @Test("sends what is committed here and takes in what is committed there, and ends when it is cancelled")
+    func bothWays() async throws {
+        let running = try await Running()
+        let first = try await running.report()
+        #expect(!first.movedSomething && first.position == Position(1))
+
+        try running.world.outside(0, "INSERT INTO t VALUES ('a', 'here')")
+        running.commits.tell()
+        let sent = try await running.report()
+        #expect(sent.pushed.transactions == 1 && sent.position == Position(2))
+
+        try await running.world.sync(1)
+        try running.world.outside(1, "INSERT INTO t VALUES ('b', 'there')")
+        try await running.world.sync(1)
+        let taken = try await running.report()
+        #expect(taken.pulled.transactions == 1 && taken.position == Position(3) && taken.outbox == 0)
+
+        try await running.end()
+        #expect(try await running.world.stores[0].digest() == running.world.stores[1].digest())
+        #expect(running.lines.all == ["in touch with the relay"])
+    }
+
+    @Test("its own commits wake it without a request being made")
+    func ownCommits() async throws {
+        let running = try await Running()
+        _ = try await running.report()
+        let requests = running.relay.requests
+        for _ in 0..<10 { running.commits.tell() }
+        try running.world.outside(0, "INSERT INTO t VALUES ('a', 'here')")
+        running.commits.tell()
+        _ = try await running.report()
+        #expect(running.relay.pushes == 1)
+        // The push, and at most the waiting pull anew after each of two answers.
+        #expect(running.relay.requests - requests <= 3)
+        try await running.end()
+    }
+
+    @Test("a conflict with work that is not sent yet is settled while it stays in touch")
+    func conflict() async throws {
+        let running = try await Running()
+        _ = try await running.report()
+        try running.world.outside(1, "INSERT INTO t VALUES ('a', 'there')")
+        running.world.clock.advance(.seconds(1))
+        try running.world.outside(0, "INSERT INTO t VALUES ('a', 'here')")
+        try await running.world.sync(1)
+        running.commits.tell()
+        var position = Position.zero
+        while position < Position(3) { position = try await running.report().position }
+        try await running.end()
+        try await running.world.sync(1)
+        #expect(try await running.world.stores[0].digest() == running.world.stores[1].digest())
+    }
+
+    @Test("while the relay is away it tries again after growing pauses, says so once, and comes back by itself")
+    func away() async throws {
+        let pauses = Mutex<[Duration]>([])
+        let running = try await Running(fault: .unreachable("no connection", wasSent: false)) { relay, pause in
+            let count = pauses.withLock { pauses in
+                pauses.append(pause)
+                return pauses.count
+            }
+            if count == 40 { relay.fault = nil }
+        }
+        let first = try await running.report()
+        #expect(first.position == Position(1))
+        try await running.end()
+        #expect(running.lines.all.count == 2, "\(running.lines.all)")
+        #expect(running.lines.all.first?.contains("trying again") == true && running.lines.all.last == "in touch with the relay")
+        let longest = pauses.withLock { $0.max() }
+        #expect(longest.map { $0 > .seconds(5) && $0 <= SyncLimits.longestPause } == true)
+    }
+
+    @Test("what does not pass by itself ends it with that error")
+    func refused() async throws {
+        let running = try await Running(fault: .problem(Problem(.notPermitted), retryAfter: nil))
+        await #expect { try await running.task.value } throws: { ($0 as? AnnalsError)?.code == .notPermitted }
+    }
+
+    @Test("an address that was never a relay ends it; one that was is waited for")
+    func notARelay() async throws {
+        let wrong = try await Running(fault: .notARelay("it answers with text/html"))
+        await #expect { try await wrong.task.value } throws: { ($0 as? AnnalsError)?.code == .notARelay }
+
+        let running = try await Running { relay, _ in relay.fault = nil }
+        _ = try await running.report()
+        running.relay.fault = .notARelay("it answers with text/html")
+        try running.world.outside(0, "INSERT INTO t VALUES ('a', 'here')")
+        running.commits.tell()
+        #expect(try await running.report().pushed.transactions == 1)
+        try await running.end()
+        #expect(running.lines.all.count == 3)
+    }
+
+    @Test("contact is told of when it changes, and only then")
+    func contact() {
+        var contact = Contact()
+        #expect(contact.failed() == .lost)
+        #expect(contact.failed() == nil)
+        #expect(contact.answered() == .made)
+        #expect(contact.answered() == nil)
+        #expect(contact.failed() == .lost)
+        #expect(contact.answered() == .madeAgain)
+    }
+}
