@@ -102,7 +102,8 @@ let package = Package(
             name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["Fixtures", "decode_batch.py"],
             swiftSettings: settings),
         .testTarget(
-            name: "AnnalsSyncTests", dependencies: ["AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", grdb, logging],
+            name: "AnnalsSyncTests",
+            dependencies: ["AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", grdb, logging],
             swiftSettings: settings),
         .testTarget(
             name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "CAnnalsSQLite", grdb, sqlite],
