@@ -30,6 +30,7 @@ let package = Package(
         .library(name: "Annals", targets: ["Annals"]),
         .library(name: "AnnalsTesting", targets: ["AnnalsTesting"]),
         .executable(name: "annals", targets: ["AnnalsCLI"]),
+        .executable(name: "annals-bench", targets: ["AnnalsBench"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -91,6 +92,12 @@ let package = Package(
         .target(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
+
+        // Not installed with the tool.
+        .executableTarget(
+            name: "AnnalsBench",
+            dependencies: ["Annals", "AnnalsCore", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", argumentParser, sqlite],
+            path: "Tests/Benchmarks", swiftSettings: settings),
 
         .testTarget(
             name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", argumentParser, grdb],
