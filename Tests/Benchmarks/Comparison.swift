@@ -47,7 +47,7 @@ struct Scale {
     var rows: Int
     var rounds: Int
 
-    static let quick = Scale(rows: 20_000, rounds: 3)
+    static let quick = Scale(rows: 50_000, rounds: 2)
     static let whole = Scale(rows: 100_000, rounds: 5)
 }
 

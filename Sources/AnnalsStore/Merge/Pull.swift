@@ -34,16 +34,21 @@ struct Pull {
     mutating func apply(_ page: Page) throws -> Summary {
         var summary = Summary(bytes: page.frames.reduce(0) { $0 + $1.batch.count })
         let entries = try Entries(page, after: state.position)
-        let suffix = try outboxToRebase(entries)
+        let ahead = try Outbox.ahead(db)
+        if entries.list.contains(where: { $0.replica == state.replica && !ahead.contains($0.position) }) {
+            try takeNewIdentity()
+        }
+        let suffix = try outboxToRebase(entries, ahead)
         let isRebasing = !suffix.isEmpty
         let notes = isRebasing ? MarkNotes() : nil
         if isRebasing { try undo(suffix) }
-        try applyEntries(entries, notes, &summary)
+        let known = try applyEntries(entries, ahead, notes, &summary)
         guard try session.checks.dangling().isEmpty else { throw try danglingError() }
         session.checks.reset()
         if let notes {
             summary.rebased = suffix.count
-            summary.conflicts = try layOn(suffix, marks: notes.marks, relayTime: entries.lastReceipt)
+            summary.conflicts = try layOn(suffix.filter { !known.contains($0.id) }, marks: notes.marks, relayTime: entries.lastReceipt)
+            for row in suffix where known.contains(row.id) { try Outbox.delete(db, sequence: row.sequence) }
         }
         state.head = max(page.head, state.position)
         try HighestKeys.save(db, session.highestKeys)
@@ -58,11 +63,11 @@ struct Pull {
 
     // MARK: Which outbox transactions meet what was pulled
 
-    private func outboxToRebase(_ entries: Entries) throws -> [Outbox.Row] {
+    private func outboxToRebase(_ entries: Entries, _ ahead: Set<Position>) throws -> [Outbox.Row] {
         let outbox = try Outbox.footprints(db)
         guard !outbox.isEmpty else { return [] }
         var index = CertificationIndex(maximumHashes: .max / 4, floor: state.position)
-        for entry in entries.list where entry.replica != state.replica {
+        for entry in entries.list where !ahead.contains(entry.position) {
             index.record(entry.footprint, replica: entry.replica, position: entry.position)
         }
         guard let first = outbox.first(where: { index.conflict(of: $0.footprint, base: state.position, replica: state.replica) != nil })
@@ -96,34 +101,42 @@ struct Pull {
 
     // MARK: Apply
 
-    private mutating func applyEntries(_ entries: Entries, _ notes: MarkNotes?, _ summary: inout Summary) throws {
+    /// Returns the ids of the transactions that were applied. One that is in the outbox too got into the space through
+    /// another copy of this file; its footprint holds the id, so the outbox was undone from there on (MERGE's rule 39).
+    private mutating func applyEntries(
+        _ entries: Entries, _ ahead: Set<Position>, _ notes: MarkNotes?, _ summary: inout Summary
+    ) throws -> Set<TransactionID> {
+        var applied: Set<TransactionID> = []
         for frame in entries.frames {
             let batch = try Batch.open(frame.frame.batch)
             for index in frame.indices {
                 guard let position = frame.frame.position(of: index) else { continue }
                 guard position == state.position.next else { throw PullError.outOfOrder(position) }
-                if batch.header.replica == state.replica {
-                    try passOwn(batch.header.counter(of: index), at: position)
+                if ahead.contains(position) {
+                    // An own entry is in the rows already.
+                    try Outbox.pass(db, position)
                 } else {
-                    let changes = try applyEntry(batch, index, frame.frame, position, notes)
+                    let (changes, id) = try applyEntry(batch, index, frame.frame, position, notes)
                     summary.transactions += 1
                     summary.changes += changes
+                    if notes != nil { applied.insert(id) }
                 }
                 state.position = position
             }
         }
+        return applied
     }
 
-    /// An own entry is in the rows already.
-    private func passOwn(_ counter: Counter, at position: Position) throws {
-        try db.execute(
-            sql: "DELETE FROM annals_ahead WHERE counter = ? AND position = ?", arguments: [counter.rawValue, position.rawValue])
-        guard db.changesCount == 1 else { throw PullError.foreignUseOfIdentity(position) }
+    /// The log holds work under this replica's identity that is not in these rows: the file is a copy of a replica, or a
+    /// restored backup. From here on it is a replica of its own, and that work is another's.
+    private mutating func takeNewIdentity() throws {
+        state.takeNewIdentity()
+        try state.save(db)
     }
 
     private mutating func applyEntry(
         _ batch: Batch, _ index: Int, _ frame: LogFrame, _ position: Position, _ notes: MarkNotes?
-    ) throws -> Int {
+    ) throws -> (changes: Int, id: TransactionID) {
         var reader = try BodyReader(bytes: batch.plain, range: batch.bodyRange(index))
         let mark = session.historyMark()
         let writer = WriteMark(
@@ -140,7 +153,7 @@ struct Pull {
         clock.observe(writer.time)
         try ConflictJournal.append(
             db, journal, transaction: reader.info, replica: batch.header.replica, position: position, receivedAt: frame.receivedAt)
-        return changes
+        return (changes, reader.info.id)
     }
 
     // MARK: Lay on
@@ -177,8 +190,6 @@ struct Pull {
 /// Why a page cannot be taken in. The store stays as it was.
 enum PullError: Error {
     case outOfOrder(Position)
-    /// The log holds an entry of this replica's identity that it never sent: the file is a copy or a restored backup.
-    case foreignUseOfIdentity(Position)
     case pushUnderWay
 }
 

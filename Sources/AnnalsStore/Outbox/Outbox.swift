@@ -28,8 +28,7 @@ enum Outbox {
             batch BLOB NOT NULL
         );
         CREATE TABLE annals_ahead (
-            counter INTEGER PRIMARY KEY,
-            position INTEGER NOT NULL
+            position INTEGER PRIMARY KEY
         );
         """
 
@@ -84,6 +83,18 @@ enum Outbox {
 
     static func delete(_ db: Database, sequence: Int64) throws {
         try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence = ?", arguments: [sequence])
+    }
+
+    /// Where the accepted entries stand that the position has not passed yet.
+    static func ahead(_ db: Database) throws -> Set<Position> {
+        Set(try Int64.fetchAll(db, sql: "SELECT position FROM annals_ahead").map { Position($0) })
+    }
+
+    /// The position passes an own entry. False when there is none.
+    @discardableResult
+    static func pass(_ db: Database, _ position: Position) throws -> Bool {
+        try db.execute(sql: "DELETE FROM annals_ahead WHERE position = ?", arguments: [position.rawValue])
+        return db.changesCount == 1
     }
 
     static func count(_ db: Database) throws -> Int {

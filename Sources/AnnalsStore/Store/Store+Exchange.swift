@@ -25,11 +25,11 @@ extension Store {
         try await managed("sync") { db, _ in try ReplicaExchange(db).freeze() }
     }
 
-    /// Notes the relay's answer to the push under way.
-    public func settle(_ answer: PushAnswer) async throws -> SettledPush {
+    /// Notes the relay's answer to a push; one that is settled already changes nothing.
+    public func settle(_ answer: PushAnswer, to push: FrozenPush) async throws -> SettledPush {
         try await managed("sync") { db, _ in
             var exchange = try ReplicaExchange(db)
-            return try exchange.settle(answer)
+            return try exchange.settle(answer, digests: push.digests)
         }
     }
 

@@ -101,10 +101,6 @@ enum StoreError {
         switch error {
         case .outOfOrder(let position):
             return AnnalsError(.corruptBatch, operation: operation, "the relay sent position \(position) out of order")
-        case .foreignUseOfIdentity(let position):
-            return AnnalsError(
-                .diverged, operation: operation, "position \(position) of the log was written under this replica's identity elsewhere",
-                hint: "This file is a copy or a restored backup of a replica: run annals leave, then clone the space anew")
         case .pushUnderWay:
             return AnnalsError(.busy, operation: operation, "a push has no answer yet", isRetryable: true)
         }
