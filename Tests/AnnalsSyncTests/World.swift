@@ -86,8 +86,10 @@ final class World: Sendable {
     /// Copies a replica's file as a backup program would, while nobody writes.
     func copyFile(of index: Int) async throws -> String {
         let path = folder.file("copy-\(ReplicaID.random()).db")
+        let source = try DatabaseQueue(path: stores[index].path)
         let target = try DatabaseQueue(path: path)
-        try await stores[index].read { db in try db.backup(to: target) }
+        try source.backup(to: target)
+        try source.close()
         try target.close()
         return path
     }
