@@ -25,6 +25,8 @@ public struct BodyEncoder: Sendable {
     private var journalEntries = ByteWriter()
     private var journalCount = 0
     private var schemaEntry: SchemaEntry?
+    private var policies: [PolicySetting] = []
+    private var resolutions: [ConflictResolution] = []
     /// How many changes were begun.
     public private(set) var changeCount = 0
 
@@ -187,6 +189,16 @@ public struct BodyEncoder: Sendable {
         schemaEntry = entry
     }
 
+    /// Policies that this transaction sets for the space.
+    public mutating func policies(_ settings: [PolicySetting]) {
+        policies += settings
+    }
+
+    /// Conflicts that this transaction resolves.
+    public mutating func resolutions(_ resolutions: [ConflictResolution]) {
+        self.resolutions += resolutions
+    }
+
     /// The whole body. The encoder is empty afterwards but for its info.
     public mutating func finish() -> [UInt8] {
         endTable()
@@ -203,6 +215,16 @@ public struct BodyEncoder: Sendable {
         if let schemaEntry {
             body.byte(BodySection.schema)
             body.schemaEntry(schemaEntry)
+        }
+        if !policies.isEmpty {
+            body.byte(BodySection.policies)
+            body.varint(policies.count)
+            for setting in policies { body.policySetting(setting) }
+        }
+        if !resolutions.isEmpty {
+            body.byte(BodySection.resolutions)
+            body.varint(resolutions.count)
+            for resolution in resolutions { body.resolution(resolution) }
         }
         body.byte(BodySection.end)
         self = BodyEncoder(info: info)
