@@ -8,6 +8,7 @@ struct OutboxTransaction {
     var info: TransactionInfo
     var changes: [TableChange]
     var journal: [JournalEntry]
+    var decisions: HumanDecisions
 
     init(_ row: Outbox.Row, layouts: [Int: TableLayout]) throws {
         var reader = try BodyReader(bytes: row.body)
@@ -18,7 +19,9 @@ struct OutboxTransaction {
             guard let layout = layouts[reference] else { throw MergeError.unknownLayout(reference) }
             changes += sectionChanges.map { TableChange(table: layout.name, change: $0.change, mark: $0.mark) }
         }
-        journal = try reader.journalEntries()
+        let rest = try reader.rest()
+        journal = rest.journal
+        decisions = HumanDecisions(rest)
     }
 }
 

@@ -144,7 +144,7 @@ struct Pull {
         var applier = EntryApplier(session: session, direction: .forward, position: position)
         if let notes { applier.observe = { table, old, new, rowMark in notes.note(table, old, new, rowMark, by: writer) } }
         let changes = try applier.apply(reader, layouts: batch.layouts)
-        let journal = try reader.journalEntries()
+        let rest = try reader.rest()
         let spans = session.spans(since: mark)
         if !spans.isEmpty {
             _ = try Sealing.record(
@@ -152,7 +152,8 @@ struct Pull {
         }
         clock.observe(writer.time)
         try ConflictJournal.append(
-            db, journal, transaction: reader.info, replica: batch.header.replica, position: position, receivedAt: frame.receivedAt)
+            db, rest.journal, transaction: reader.info, replica: batch.header.replica, position: position, receivedAt: frame.receivedAt)
+        try HumanDecisions(rest).apply(db)
         return (changes, reader.info.id)
     }
 
@@ -169,8 +170,9 @@ struct Pull {
         var conflicts = 0
         for (row, transaction) in zip(rows, transactions) {
             let laid = try layOn.lay(transaction)
+            try transaction.decisions.apply(db)
             conflicts += laid.journal.count - transaction.journal.count
-            let rewritten = BodyBuilder.rewritten(row, transaction.info, laid, order: session.tableOrder)
+            let rewritten = BodyBuilder.rewritten(row, transaction, laid, order: session.tableOrder)
             if let rewritten { try Outbox.rewrite(db, rewritten) } else { try Outbox.delete(db, sequence: row.sequence) }
         }
         try recordRebase(since: mark)

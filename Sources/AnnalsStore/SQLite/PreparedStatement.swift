@@ -27,6 +27,9 @@ final class PreparedStatement {
         sqlite3_finalize(statement)
     }
 
+    /// The largest number of a parameter.
+    var parameterCount: Int { Int(sqlite3_bind_parameter_count(statement)) }
+
     // MARK: Binding, by parameter number from 1
 
     func bind(_ index: Int, _ value: Value) {
