@@ -64,12 +64,17 @@ struct SQLText {
         }
     }
 
-    /// The WHERE clause of a CREATE INDEX statement.
+    /// The WHERE clause of a CREATE INDEX statement, columns without the table's name before them.
     var indexCondition: String? {
         guard let open = tokens.firstIndex(where: { $0.text == "(" }), let close = closing(open),
             close + 1 < tokens.count, tokens[close + 1].isKeyword("WHERE")
         else { return nil }
-        return source((close + 2)..<tokens.count)
+        let words = (close + 2)..<tokens.count
+        let bare = words.filter { index in
+            let isQualifier = index + 1 < tokens.count && tokens[index + 1].text == "." && tokens[index].identifier != nil
+            return !isQualifier && !(tokens[index].text == "." && tokens[index - 1].identifier != nil)
+        }
+        return bare.map { tokens[$0].text }.joined(separator: " ")
     }
 
     /// The expression of a generated column in a CREATE TABLE statement, with the columns of `inlined` put in place.
