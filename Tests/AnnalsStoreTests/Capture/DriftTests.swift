@@ -170,11 +170,32 @@ struct DriftTests {
         try fixture.file.shell("CREATE UNIQUE INDEX j ON t(w); REPLACE INTO t VALUES(4, 'x', 2)")
         report = try check(fixture)
         #expect(report.gaps == [1])
-        // An index that goes takes nothing with it.
-        try fixture.file.shell("DROP INDEX j; INSERT INTO t VALUES(5, 'y', 2)")
-        let changes = try fixture.account { try fixture.file.shell("DELETE FROM t WHERE id = 4") }
-        #expect(changes["t"]?.count == 2)
-        #expect(try gap(fixture, "t") == 3)
+        #expect(try gap(fixture, "t") == 2)
+    }
+
+    /// The triggers are not the expected ones either way, and nothing tells which index the open changes met.
+    @Test func anIndexThatWentLeavesAGapIfAnythingWasWritten() throws {
+        let schema = "CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE UNIQUE INDEX i ON t(v); INSERT INTO t VALUES(1, 'a')"
+        let quiet = try Fixture(tracking: schema)
+        try quiet.file.shell("DROP INDEX i")
+        #expect(try check(quiet) == Drift.Report(findings: [.triggersRestored(table: "t")]))
+        let written = try Fixture(tracking: schema)
+        try written.account { try written.file.shell("DROP INDEX i; INSERT INTO t VALUES(2, 'a'); DELETE FROM t WHERE id = 1") }
+        #expect(try gap(written, "t") == 1)
+    }
+
+    @Test func theConditionOfAPartialIndexIsKeptThroughARename() throws {
+        let fixture = try Fixture(
+            tracking: """
+                CREATE TABLE t(id INTEGER PRIMARY KEY, v, w);
+                CREATE UNIQUE INDEX i ON t(v) WHERE t.w BETWEEN .5 AND 1.5 OR "t".w = X'6162' OR t.w = 't.w';
+                INSERT INTO t VALUES(1, 'a', 1), (2, 'a', 2), (3, 'b', X'6162'), (4, 'c', 't.w');
+                """)
+        let replacing = "VALUES(5, 'a', 1.25), (6, 'a', 2), (7, 'b', 1), (8, 'c', 0.5)"
+        try fixture.file.shell("ALTER TABLE t RENAME TO u")
+        #expect(try check(fixture).findings == [.tableRenamed(id: 1, from: "t", to: "u")])
+        let changes = try fixture.account { try fixture.file.shell("REPLACE INTO u \(replacing)") }
+        #expect(changes["u"]?.count { $0.new == nil } == 3)
     }
 
     @Test func aTableThatLosesItsKeyIsLetGo() throws {
