@@ -121,6 +121,8 @@ let package = Package(
                 logging, nio, nioEmbedded,
             ],
             swiftSettings: settings),
+        // Only for Scripts/measure-memory.
+        .executableTarget(name: "memory-probe", dependencies: ["Annals", grdb], path: "Tests/MemoryProbe", swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
