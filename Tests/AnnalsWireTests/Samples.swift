@@ -122,8 +122,7 @@ enum Samples {
     }
 
     static func batch(codec: Codec) throws -> EncodedBatch {
-        var encoder = encoder(codec: codec)
-        return try encoder.finish()
+        try encoder(codec: codec).finish()
     }
 
     static let page = Page(
