@@ -34,14 +34,14 @@ struct BodyBuilder {
         journalCount += entries.count
     }
 
-    mutating func finish(sequence: Int64 = 0) -> Outbox.Row {
-        Outbox.Row(
-            sequence: sequence, id: info.id, time: info.time, changes: encoder.changeCount, journal: journalCount,
-            footprint: footprint.finish(), body: encoder.finish())
+    mutating func finish() -> Outbox.Draft {
+        Outbox.Draft(
+            id: info.id, time: info.time, changes: encoder.changeCount, journal: journalCount, footprint: footprint.finish(),
+            body: encoder.finishInPieces())
     }
 
     /// What remains of an outbox transaction after it was laid on top; nil when nothing does.
-    static func rewritten(_ row: Outbox.Row, _ info: TransactionInfo, _ laid: LayOn.Laid, order: [String: Int]) -> Outbox.Row? {
+    static func rewritten(_ info: TransactionInfo, _ laid: LayOn.Laid, order: [String: Int]) -> Outbox.Draft? {
         var builder = BodyBuilder(info)
         for row in laid.rows.effective(tableOrder: order) {
             guard let change = row.change else { continue }
@@ -49,6 +49,6 @@ struct BodyBuilder {
             builder.add(change, mark: row.mark, old: row.old, new: row.new, rules: row.table.rules)
         }
         builder.journal(laid.journal)
-        return builder.isEmpty ? nil : builder.finish(sequence: row.sequence)
+        return builder.isEmpty ? nil : builder.finish()
     }
 }

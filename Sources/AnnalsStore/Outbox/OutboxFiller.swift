@@ -40,7 +40,7 @@ struct OutboxFiller {
         return count
     }
 
-    private func encode(_ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges) throws -> Outbox.Row? {
+    private func encode(_ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges) throws -> Outbox.Draft? {
         let id: Data = row["id"]
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
         let info = TransactionInfo(
