@@ -175,9 +175,19 @@ enum LogStorage {
                 INSERT INTO annals_runs(space, position, count, first_index, replica, counter, received, batch)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                 """)
-        try statement.execute(arguments: [
-            space, run.firstPosition.rawValue, run.count, run.firstIndex, replica, counter.rawValue, run.received, Data(run.batch),
-        ])
+        try withoutCopy(run.batch) { batch in
+            try statement.execute(arguments: [
+                space, run.firstPosition.rawValue, run.count, run.firstIndex, replica, counter.rawValue, run.received, batch,
+            ])
+        }
+    }
+
+    /// A batch can be many megabytes.
+    private static func withoutCopy(_ bytes: [UInt8], _ body: (Data) throws -> Void) rethrows {
+        try bytes.withUnsafeBytes { buffer in
+            guard let base = buffer.baseAddress else { return try body(Data()) }
+            try body(Data(bytesNoCopy: UnsafeMutableRawPointer(mutating: base), count: buffer.count, deallocator: .none))
+        }
     }
 
     /// The run that holds a replica's transaction, with the counter of its first; nil where the log no longer has it.
@@ -190,7 +200,7 @@ enum LogStorage {
         guard let row = try Row.fetchOne(statement, arguments: [replica, counter.rawValue]) else { return nil }
         let first: Int64 = row["counter"]
         let count: Int64 = row["count"]
-        return counter.rawValue - first < count ? (run(row), Counter(first)) : nil
+        return counter.rawValue - first < count ? (try run(row), Counter(first)) : nil
     }
 
     /// The runs that hold what follows `after`, up to about `byteLimit` of batches but at least one, oldest first.
@@ -211,7 +221,7 @@ enum LogStorage {
             // SQLite knows a blob's length without reading it.
             let length: Int = row["length"]
             if !runs.isEmpty, bytes + length > byteLimit { break }
-            runs.append(run(row))
+            runs.append(try run(row))
             bytes += length
         }
         return runs
@@ -226,10 +236,10 @@ enum LogStorage {
         while let row = try rows.next(), try visit(run(row)) {}
     }
 
-    private static func run(_ row: Row) -> Run {
+    private static func run(_ row: Row) throws -> Run {
         Run(
             firstPosition: Position(row["position"]), count: row["count"], firstIndex: row["first_index"], received: row["received"],
-            batch: [UInt8](row["batch"] as Data))
+            batch: try row.withUnsafeData(named: "batch") { [UInt8]($0 ?? Data()) })
     }
 
     // MARK: Snapshots
