@@ -2,9 +2,12 @@ public import AnnalsCore
 
 /// A batch ready to be sent.
 public struct EncodedBatch: Hashable, Sendable {
-    public var bytes: [UInt8]
+    /// Its bytes in pieces, since they can be many megabytes.
+    public var pieces: [[UInt8]]
     /// Each transaction's digest, in the order of their counters.
     public var digests: [Digest]
+
+    public var bytes: [UInt8] { Array(pieces.joined()) }
 }
 
 /// Strings bodies together into a batch, compresses and signs them off.
@@ -71,7 +74,7 @@ public struct BatchEncoder {
         plainBytes += body.byteCount
     }
 
-    /// The batch's bytes.
+    /// The batch.
     ///
     /// Throws `WireError`: `tooLarge` when a limit is passed, and `badValue` when there is no transaction, a body is none
     /// or names a table whose layout was not given; and what reading a body throws.
@@ -86,22 +89,21 @@ public struct BatchEncoder {
         if codec == .zstd {
             var compressor = try StreamCompressor(level: level, expecting: byteCount)
             payload.digests = try visitPayload(head.bytes, dictionary) { piece in
-                try compressor.write(piece) { payload.stored.append(contentsOf: $0) }
+                try compressor.write(piece) { payload.stored.append($0) }
             }
-            try compressor.finish { payload.stored.append(contentsOf: $0) }
+            try compressor.finish { payload.stored.append($0) }
         }
         if codec == .plain || payload.stored.count >= byteCount {
             payload = Payload(codec: .plain, plainLength: byteCount)
-            payload.stored.reserveCapacity(byteCount)
-            payload.digests = try visitPayload(head.bytes, dictionary) { payload.stored.append(contentsOf: $0) }
+            payload.digests = try visitPayload(head.bytes, dictionary) { payload.stored.append($0) }
         }
-        return EncodedBatch(bytes: try envelope(payload), digests: payload.digests)
+        return EncodedBatch(pieces: try envelope(payload), digests: payload.digests)
     }
 
     private struct Payload {
         var codec: Codec
         var plainLength: Int
-        var stored: [UInt8] = []
+        var stored = BytePieces()
         var digests: [Digest] = []
     }
 
@@ -128,9 +130,8 @@ public struct BatchEncoder {
         return digests
     }
 
-    private func envelope(_ payload: Payload) throws(WireError) -> [UInt8] {
-        let certificates = items.reduce(0) { $0 + $1.footprint.count + 64 }
-        var writer = ByteWriter(capacity: payload.stored.count + certificates + 256)
+    private func envelope(_ payload: Payload) throws(WireError) -> [[UInt8]] {
+        var writer = ByteWriter(capacity: items.reduce(256) { $0 + $1.footprint.count + 64 })
         writer.magic(BatchHeader.magic, version: BatchHeader.currentVersion)
         writer.byte(payload.codec.rawValue)
         writer.fixed64LE(0)  // Sealed under no key.
@@ -149,9 +150,9 @@ public struct BatchEncoder {
             writer.varint(item.body.byteCount)
         }
         writer.varint(payload.plainLength)
-        writer.lengthPrefixed(payload.stored)
-        writer.checksum()
-        guard writer.count <= WireLimits.maximumBatchBytes else { throw .tooLarge("batch") }
-        return writer.bytes
+        writer.varint(payload.stored.count)
+        let pieces = [writer.bytes] + payload.stored.pieces
+        guard writer.count + payload.stored.count + Checksum.byteCount <= WireLimits.maximumBatchBytes else { throw .tooLarge("batch") }
+        return pieces + [Checksum.of(pieces)]
     }
 }

@@ -1,3 +1,4 @@
+import AnnalsBlobs
 import AnnalsCore
 import AnnalsWire
 import Foundation

@@ -1,3 +1,4 @@
+import AnnalsBlobs
 import AnnalsWire
 import GRDB
 
@@ -20,7 +21,7 @@ final class OutboxBodies {
             return (body, byteCount, tables)
         }
         // Its head alone is larger than a piece.
-        if head.count < byteCount { head = try blob.read(0..<byteCount) }
+        if head.count < byteCount { head = try blob.read() }
         return (BatchBody(head), byteCount, try BodyReader(bytes: head).tables)
     }
 

@@ -1,3 +1,4 @@
+import AnnalsBlobs
 import AnnalsCore
 import AnnalsWire
 import Foundation
@@ -32,8 +33,7 @@ struct Push {
 
     /// The bytes to send.
     func batch(_ db: Database) throws -> [UInt8] {
-        let blob = try StoredBlob(db, table: "annals_push", column: "batch", row: firstCounter.rawValue, .read)
-        return try blob.read(0..<blob.byteCount)
+        try StoredBlob(db, table: "annals_push", column: "batch", row: firstCounter.rawValue, .read).read()
     }
 
     /// Freezes the oldest outbox rows, up to the limits of one batch; nil when the outbox is empty.
@@ -59,20 +59,20 @@ struct Push {
         let encoded = try encoder.finish()
         let push = Push(
             firstCounter: state.lastCounter.next, transactions: encoder.transactionCount, lastSequence: last, digests: encoded.digests)
-        try push.save(db, encoded.bytes)
+        try push.save(db, encoded.pieces)
         return push
     }
 
-    private func save(_ db: Database, _ batch: [UInt8]) throws {
+    private func save(_ db: Database, _ batch: [[UInt8]]) throws {
         let statement = try PreparedStatement(
             db, "INSERT INTO annals_push (first_counter, transactions, last_sequence, digests, batch) VALUES (?1, ?2, ?3, ?4, ?5)")
         statement.bind(1, firstCounter.rawValue)
         statement.bind(2, Int64(transactions))
         statement.bind(3, lastSequence)
         statement.bind(4, .blob(digests.flatMap(\.bytes)))
-        statement.bind(5, roomFor: batch.count)
+        statement.bind(5, roomFor: batch.reduce(0) { $0 + $1.count })
         try statement.run()
-        try StoredBlob(db, table: "annals_push", column: "batch", row: firstCounter.rawValue, .write).write([batch])
+        try StoredBlob(db, table: "annals_push", column: "batch", row: firstCounter.rawValue, .write).write(batch)
     }
 
     static func thaw(_ db: Database) throws {

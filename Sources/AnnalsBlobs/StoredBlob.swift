@@ -1,22 +1,22 @@
-import GRDB
-import GRDBSQLite
+package import GRDB
+internal import GRDBSQLite
 
 /// One column's blob, read and written in place: SQLite would otherwise put it together as a whole, and so would we.
 ///
 /// It lives no longer than the connection's exclusive access in which it was made, and the row must not change meanwhile.
-final class StoredBlob {
+package final class StoredBlob {
     private let connection: OpaquePointer
     private let blob: OpaquePointer
 
-    enum Access: Int32 {
+    package enum Access: Int32 {
         case read = 0
         case write = 1
     }
 
     /// Bytes handed over at once.
-    static let pieceBytes = 64 << 10
+    package static let pieceBytes = 64 << 10
 
-    init(_ db: Database, table: String, column: String, row: Int64, _ access: Access) throws {
+    package init(_ db: Database, table: String, column: String, row: Int64, _ access: Access) throws {
         guard let connection = db.sqliteConnection else {
             throw DatabaseError(resultCode: .SQLITE_MISUSE, message: "the connection is closed")
         }
@@ -32,27 +32,32 @@ final class StoredBlob {
     }
 
     /// Goes to another row of the same table.
-    func move(to row: Int64) throws {
+    package func move(to row: Int64) throws {
         try check(sqlite3_blob_reopen(blob, row))
     }
 
-    var byteCount: Int { Int(sqlite3_blob_bytes(blob)) }
+    package var byteCount: Int { Int(sqlite3_blob_bytes(blob)) }
 
-    func read(_ range: Range<Int>) throws -> [UInt8] {
+    /// The whole blob.
+    package func read() throws -> [UInt8] {
+        try read(0..<byteCount)
+    }
+
+    package func read(_ range: Range<Int>) throws -> [UInt8] {
         try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
             try check(sqlite3_blob_read(blob, buffer.baseAddress, Int32(range.count), Int32(range.lowerBound)))
             count = range.count
         }
     }
 
-    func forEachPiece(_ visit: (UnsafeRawBufferPointer) throws -> Void) throws {
+    package func forEachPiece(_ visit: (UnsafeRawBufferPointer) throws -> Void) throws {
         for start in stride(from: 0, to: byteCount, by: Self.pieceBytes) {
             try read(start..<min(start + Self.pieceBytes, byteCount)).withUnsafeBytes(visit)
         }
     }
 
     /// Fills the blob, which has the pieces' length.
-    func write(_ pieces: [[UInt8]]) throws {
+    package func write(_ pieces: [[UInt8]]) throws {
         var offset = 0
         for piece in pieces {
             try piece.withUnsafeBytes { try check(sqlite3_blob_write(blob, $0.baseAddress, Int32($0.count), Int32(offset))) }
