@@ -63,10 +63,15 @@ let package = Package(
         .target(name: "AnnalsWire", dependencies: ["AnnalsCore", "CZstd"], swiftSettings: settings),
         .target(name: "AnnalsMerge", dependencies: ["AnnalsCore", "AnnalsWire"], swiftSettings: settings),
 
+        // Large values of a SQLite file, piece by piece: for the store and for the relay.
+        .target(name: "AnnalsBlobs", dependencies: [grdb, sqlite], swiftSettings: settings),
+
         // One replica: its file, its exchange with a relay, and the library an app imports.
         .target(
             name: "AnnalsStore",
-            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging],
+            dependencies: [
+                "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsBlobs", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging,
+            ],
             swiftSettings: settings),
         .target(name: "AnnalsHTTP", dependencies: ["CCurl"], swiftSettings: settings),
         .target(
@@ -75,7 +80,7 @@ let package = Package(
 
         // The relay.
         .target(
-            name: "RelayLog", dependencies: ["AnnalsCore", "AnnalsWire", grdb, sqlite, logging], path: "Server/RelayLog",
+            name: "RelayLog", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsBlobs", grdb, sqlite, logging], path: "Server/RelayLog",
             swiftSettings: settings),
         .target(
             name: "Relay",
@@ -107,6 +112,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", grdb], swiftSettings: settings),
         .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", grdb], swiftSettings: settings),
+        .testTarget(name: "AnnalsBlobsTests", dependencies: ["AnnalsBlobs", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(
             name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["Fixtures", "decode_batch.py"],
@@ -131,6 +137,8 @@ let package = Package(
                 logging, nio, nioEmbedded,
             ],
             swiftSettings: settings),
+        // Only for Scripts/measure-memory.
+        .executableTarget(name: "memory-probe", dependencies: ["Annals", grdb], path: "Tests/MemoryProbe", swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

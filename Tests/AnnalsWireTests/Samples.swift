@@ -141,8 +141,7 @@ enum Samples {
     }
 
     static func batch(codec: Codec) throws -> EncodedBatch {
-        var encoder = encoder(codec: codec)
-        return try encoder.finish()
+        try encoder(codec: codec).finish()
     }
 
     static let page = Page(

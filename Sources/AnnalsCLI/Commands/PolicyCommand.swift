@@ -53,7 +53,7 @@ struct PolicyCommand: AsyncParsableCommand {
             let settings = try PolicyFile.read(words[1])
             let store = try argument.open()
             try await store.setPolicies(settings, isOverride: here)
-            if !output.json { console.print("\(Count.of(settings.count, "policy", "policies")) set") }
+            if !output.json { console.print("\(Count.of(settings.count, "setting")) in force") }
         default:
             throw ValidationError("say show, set SCOPE POLICY, or import FILE.")
         }

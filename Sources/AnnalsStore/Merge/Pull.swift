@@ -72,12 +72,7 @@ struct Pull {
         }
         guard let first = outbox.first(where: { index.conflict(of: $0.footprint, base: state.position, replica: state.replica) != nil })
         else { return [] }
-        var rows: [Outbox.Row] = []
-        try Outbox.forEach(db, from: first.sequence) { row in
-            rows.append(row)
-            return true
-        }
-        return rows
+        return try Outbox.rows(db, from: first.sequence)
     }
 
     // MARK: Undo
@@ -172,8 +167,12 @@ struct Pull {
             let laid = try layOn.lay(transaction)
             try transaction.decisions.apply(db)
             conflicts += laid.journal.count - transaction.journal.count
-            let rewritten = BodyBuilder.rewritten(row, transaction, laid, order: session.tableOrder)
-            if let rewritten { try Outbox.rewrite(db, rewritten) } else { try Outbox.delete(db, sequence: row.sequence) }
+            let rewritten = BodyBuilder.rewritten(transaction, laid, order: session.tableOrder)
+            if let rewritten {
+                try Outbox.rewrite(db, sequence: row.sequence, rewritten)
+            } else {
+                try Outbox.delete(db, sequence: row.sequence)
+            }
         }
         try recordRebase(since: mark)
         return conflicts

@@ -41,14 +41,15 @@ struct BodyBuilder {
         encoder.resolutions(decisions.resolutions)
     }
 
-    mutating func finish(sequence: Int64 = 0) -> Outbox.Row {
-        Outbox.Row(
-            sequence: sequence, id: info.id, time: info.time, changes: encoder.changeCount, journal: journalCount,
-            footprint: decisions.policies.isEmpty ? footprint.finish() : .everything, body: encoder.finish())
+    mutating func finish() -> Outbox.Draft {
+        Outbox.Draft(
+            id: info.id, time: info.time, changes: encoder.changeCount, journal: journalCount,
+            footprint: decisions.policies.isEmpty ? footprint.finish() : .everything,
+            body: encoder.finishInPieces())
     }
 
     /// What remains of an outbox transaction after it was laid on top; nil when nothing does.
-    static func rewritten(_ row: Outbox.Row, _ transaction: OutboxTransaction, _ laid: LayOn.Laid, order: [String: Int]) -> Outbox.Row? {
+    static func rewritten(_ transaction: OutboxTransaction, _ laid: LayOn.Laid, order: [String: Int]) -> Outbox.Draft? {
         var builder = BodyBuilder(transaction.info)
         builder.decide(transaction.decisions)
         for row in laid.rows.effective(tableOrder: order) {
@@ -57,6 +58,6 @@ struct BodyBuilder {
             builder.add(change, mark: row.mark, old: row.old, new: row.new, rules: row.table.rules)
         }
         builder.journal(laid.journal)
-        return builder.isEmpty ? nil : builder.finish(sequence: row.sequence)
+        return builder.isEmpty ? nil : builder.finish()
     }
 }

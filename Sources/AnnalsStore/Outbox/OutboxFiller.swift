@@ -53,7 +53,7 @@ struct OutboxFiller {
 
     private func encode(
         _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ decisions: HumanDecisions = HumanDecisions()
-    ) throws -> Outbox.Row? {
+    ) throws -> Outbox.Draft? {
         let id: Data = row["id"]
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
         let info = TransactionInfo(

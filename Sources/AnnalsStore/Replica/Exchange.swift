@@ -61,12 +61,12 @@ struct ReplicaExchange {
     func status() throws -> ExchangeStatus {
         ExchangeStatus(
             replica: state.replica, space: state.space, lineage: state.lineage, position: state.position, head: state.head,
-            outbox: try Outbox.count(db), isPushUnderWay: try Push.load(db) != nil)
+            outbox: try Outbox.count(db), isPushUnderWay: try Push.isUnderWay(db))
     }
 
     func freeze() throws -> FrozenPush? {
         let push = try Push.load(db) ?? Push.freeze(db, state, layouts: LayoutNames(db))
-        return push.map { FrozenPush(batch: $0.batch, lineage: state.lineage, digests: $0.digests) }
+        return try push.map { FrozenPush(batch: try $0.batch(db), lineage: state.lineage, digests: $0.digests) }
     }
 
     /// Takes note of which transactions of the push are in the log now. A push answer is committed before the entries
@@ -106,18 +106,14 @@ struct ReplicaExchange {
     }
 
     private mutating func accept(_ answer: PushAnswer, _ push: Push) throws -> (transactions: Int, changes: Int) {
-        var accepted: [Outbox.Row] = []
-        try Outbox.forEach(db, through: push.lastSequence) { row in
-            if accepted.count == answer.positions.count { return false }
-            accepted.append(row)
-            return true
-        }
+        let accepted = try Outbox.heads(db, through: push.lastSequence, limit: answer.positions.count)
         guard accepted.count == answer.positions.count else { throw StoreDamage("annals_outbox") }
         for (index, row) in accepted.enumerated() {
             let counter = Counter(push.firstCounter.rawValue + Int64(index))
             try db.execute(sql: "INSERT INTO annals_ahead (position) VALUES (?)", arguments: [answer.positions[index].rawValue])
             if row.journal > 0 {
-                var reader = try BodyReader(bytes: row.body)
+                guard let body = try Outbox.row(db, sequence: row.sequence)?.body else { throw StoreDamage("annals_outbox") }
+                var reader = try BodyReader(bytes: body)
                 try ConflictJournal.append(
                     db, try reader.journalEntries(), transaction: reader.info, replica: state.replica, position: answer.positions[index],
                     receivedAt: answer.receivedAt)

@@ -99,12 +99,12 @@ extension Store {
         try await managed("join") { db, _ in try Meta(db).set(.joinStage, nil) }
     }
 
-    private static func schemaRow(_ tables: TrackedTables, _ statements: [String], at time: HybridTime) throws -> Outbox.Row {
+    private static func schemaRow(_ tables: TrackedTables, _ statements: [String], at time: HybridTime) throws -> Outbox.Draft {
         let info = TransactionInfo(id: .random(), time: time, origin: .migration)
         var encoder = BodyEncoder(info: info)
         encoder.schema(
             SchemaEntry(version: 1, statements: statements, tracked: tables.entries.map(\.definition.layout), isBreaking: true))
-        return Outbox.Row(sequence: 0, id: info.id, time: time, changes: 0, journal: 0, footprint: .everything, body: encoder.finish())
+        return Outbox.Draft(id: info.id, time: time, changes: 0, journal: 0, footprint: .everything, body: encoder.finishInPieces())
     }
 
     /// Ends the membership: rows and history stay.

@@ -66,6 +66,11 @@ final class PreparedStatement {
         sqlite3_bind_value(statement, Int32(index), sqlite3_column_value(other.statement, Int32(column)))
     }
 
+    /// Makes room for a blob that a `StoredBlob` fills.
+    func bind(_ index: Int, roomFor byteCount: Int) {
+        sqlite3_bind_zeroblob64(statement, Int32(index), UInt64(byteCount))
+    }
+
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private func bindText(_ index: Int, _ buffer: UnsafeRawBufferPointer) {

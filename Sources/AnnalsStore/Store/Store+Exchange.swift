@@ -38,7 +38,7 @@ extension Store {
         try await merging("sync") { db, step in
             var exchange = try ReplicaExchange(db)
             guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
-            guard try Push.load(db) == nil else { throw PullError.pushUnderWay }
+            guard try !Push.isUnderWay(db) else { throw PullError.pushUnderWay }
             try step.seal()
             let tables = try step.tables()
             try OutboxFiller(db: db, tables: tables).fill()
