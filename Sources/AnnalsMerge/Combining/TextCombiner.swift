@@ -69,7 +69,8 @@ enum TextCombiner {
         // The line after the last counts as left alone by both.
         for line in 0...texts.base.count {
             let isEnd = line == texts.base.count
-            guard let keptLine = isEnd ? texts.stored.count : kept[line], let wantedLine = isEnd ? texts.incoming.count : wanted[line] else {
+            guard let keptLine = isEnd ? texts.stored.count : kept[line], let wantedLine = isEnd ? texts.incoming.count : wanted[line]
+            else {
                 continue
             }
             let before = texts.base[base..<line]
