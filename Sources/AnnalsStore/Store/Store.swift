@@ -1,4 +1,5 @@
 import AnnalsCore
+package import AnnalsMerge
 import Foundation
 public import GRDB
 
@@ -20,6 +21,8 @@ public final class Store: Sendable {
         public var now: @Sendable () -> Int64 = { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }
         /// What this process calls itself in history.
         public var process = ProcessInfo.processInfo.processName
+        /// How conflicts of this store's own work are settled.
+        package var mergePolicies = MergePolicies()
 
         public init() {}
     }
