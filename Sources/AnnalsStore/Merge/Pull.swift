@@ -83,6 +83,9 @@ struct Pull {
         var transactions: [OutboxTransaction] = []
         for row in rows.reversed() {
             var transaction = try OutboxTransaction(row, layouts: layouts.all)
+            for change in transaction.changes {
+                if let name = policies.missingResolver(of: change.table) { throw PullError.missingResolver(name, table: change.table) }
+            }
             let whole = WholeRows(policies)
             var applier = EntryApplier(session: session, direction: .backward, position: nil)
             if transaction.changes.contains(where: { policies[$0.table].needsWholeRows }) { applier.observe = whole.note }
@@ -211,4 +214,6 @@ struct Pull {
 enum PullError: Error {
     case outOfOrder(Position)
     case pushUnderWay
+    /// A policy names a closure that the program did not register.
+    case missingResolver(String, table: String)
 }

@@ -71,9 +71,11 @@ struct PolicyCheck {
 }
 
 extension MergePolicies {
-    /// The policies in force as the merge rules take them: the narrower scope wins, and an override over the space's.
-    init(_ inForce: [PolicyInForce]) throws {
-        self.init()
+    /// The policies in force as the merge rules take them: the narrower scope wins, and of one scope this replica's own
+    /// over the space's. `base` is what the program set when it opened the store: what no policy names stays as there.
+    init(_ inForce: [PolicyInForce], over base: MergePolicies) throws {
+        self = base
+        guard !inForce.isEmpty else { return }
         let expressions = try SQLExpression()
         evaluate = { expression, conflict in
             let row = conflict.row.sorted { $0.key < $1.key }
@@ -88,7 +90,7 @@ extension MergePolicies {
         }
         let tables = Set(inForce.compactMap(\.setting.table))
         for table in tables {
-            var rules = standard
+            var rules = self[table]
             for policy in inForce where policy.setting.table?.isSameIdentifier(as: table) ?? false { rules.put(policy.setting) }
             self[table] = rules
         }

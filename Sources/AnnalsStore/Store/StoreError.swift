@@ -101,6 +101,10 @@ enum StoreError {
         switch error {
         case .outOfOrder(let position):
             return AnnalsError(.corruptBatch, operation: operation, "the relay sent position \(position) out of order")
+        case .missingResolver(let name, let table):
+            return AnnalsError(
+                .configuration, operation: operation, "the policy of \(table) is custom: \(name), and this program has no such closure",
+                hint: "Register it when the store is opened, or set another policy; nothing was changed")
         case .pushUnderWay:
             return AnnalsError(.busy, operation: operation, "a push has no answer yet", isRetryable: true)
         }
