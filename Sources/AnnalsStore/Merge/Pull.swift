@@ -17,7 +17,8 @@ struct Pull {
     /// What this process calls itself in history.
     let process: String
     let layouts: LayoutNames
-    let policies: MergePolicies
+    /// What the program set; those in force are put over it when there is something to settle.
+    var policies: MergePolicies
     /// The store's clock: it passes every time that is taken in.
     var clock: HybridClock
     let now: HybridTime
@@ -42,6 +43,7 @@ struct Pull {
         let suffix = try outboxToRebase(entries, ahead)
         let isRebasing = !suffix.isEmpty
         let notes = isRebasing ? LifeNotes() : nil
+        if isRebasing { policies = try MergePolicies(policiesInForce(after: entries), over: policies) }
         let outbox = try isRebasing ? undo(suffix) : []
         let known = try applyEntries(entries, ahead, notes, &summary)
         guard try session.checks.dangling().isEmpty else { throw try danglingError() }
@@ -73,6 +75,24 @@ struct Pull {
         guard let first = outbox.first(where: { index.conflict(of: $0.footprint, base: state.position, replica: state.replica) != nil })
         else { return [] }
         return try Outbox.rows(db, from: first.sequence)
+    }
+
+    /// The policies as they are when the page is in: what is settled while it is taken in is settled by them.
+    ///
+    /// Whole rows must be looked at before anything is applied, so policies that the page brings are read ahead. A
+    /// transaction that sets any has a footprint that is everything.
+    private func policiesInForce(after entries: Entries) throws -> [PolicyInForce] {
+        let positions = Set(entries.list.filter { $0.footprint.everything }.map(\.position))
+        for frame in entries.frames {
+            let indices = frame.indices.filter { frame.frame.position(of: $0).map(positions.contains) ?? false }
+            guard !indices.isEmpty else { continue }
+            let batch = try Batch.open(frame.frame.batch)
+            for index in indices {
+                var reader = try BodyReader(bytes: batch.plain, range: batch.bodyRange(index))
+                try PolicyTable.set(db, try reader.rest().policies, isOverride: false)
+            }
+        }
+        return try PolicyTable.load(db)
     }
 
     // MARK: Undo

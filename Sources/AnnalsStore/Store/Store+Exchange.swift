@@ -46,7 +46,7 @@ extension Store {
             try OutboxFiller(db: db, tables: tables).fill()
             var pull = Pull(
                 db: db, session: MergeSession(db, registry: tables), state: exchange.state,
-                process: step.environment.processName, layouts: try LayoutNames(db), policies: try MergePolicies(PolicyTable.load(db), over: policies), clock: try step.clock(),
+                process: step.environment.processName, layouts: try LayoutNames(db), policies: policies, clock: try step.clock(),
                 now: try step.tick())
             let summary = try pull.apply(page)
             try StoreClock.save(pull.clock, db)
