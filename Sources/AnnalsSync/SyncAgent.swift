@@ -76,6 +76,7 @@ public actor SyncAgent {
         var exchange = Exchange(direction: direction.exchange)
         var status = try await store.prepareOutbox()
         summary.space = status.space.description
+        summary.conflicts = status.conflicts
         let replica = status.replica
         var step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
         var rounds = 0

@@ -148,9 +148,10 @@ final class World: Sendable {
     }
 
     /// Writes as another program would: a connection of its own, nothing of Annals loaded.
-    func outside(_ index: Int, _ sql: String) throws {
+    func outside(_ index: Int, _ sql: String, foreignKeys: Bool = true) throws {
         var configuration = GRDB.Configuration()
-        configuration.foreignKeysEnabled = true
+        configuration.foreignKeysEnabled = foreignKeys
+        configuration.busyMode = .timeout(10)
         let queue = try DatabaseQueue(path: stores[index].path, configuration: configuration)
         defer { try? queue.close() }
         try queue.write { db in try db.execute(sql: sql) }

@@ -58,6 +58,20 @@ struct Pull {
         return summary
     }
 
+    /// Lays transactions that left children without parents on what was before them, so that they do what keys declare.
+    func settleReferences() throws -> Summary {
+        var summary = Summary()
+        guard let first = try UnsettledReferences.first(db) else { return summary }
+        var pull = self
+        pull.policies = try MergePolicies(PolicyTable.load(db), over: policies)
+        let rows = try Outbox.rows(db, from: first)
+        let transactions = try pull.undo(rows)
+        summary.conflicts = try pull.layOn(rows, transactions, known: [], lives: Lives(), relayTime: now.milliseconds)
+        summary.rebased = rows.count
+        try HighestKeys.save(db, session.highestKeys)
+        return summary
+    }
+
     private func danglingError() throws -> MergeError {
         let first = try session.checks.dangling().first
         return .danglingReference(table: first?.child.table ?? "", key: first?.child.key ?? [], parent: "")
@@ -72,9 +86,9 @@ struct Pull {
         for entry in entries.list where !ahead.contains(entry.position) {
             index.record(entry.footprint, replica: entry.replica, position: entry.position)
         }
-        guard let first = outbox.first(where: { index.conflict(of: $0.footprint, base: state.position, replica: state.replica) != nil })
-        else { return [] }
-        return try Outbox.rows(db, from: first.sequence)
+        let met = outbox.first { index.conflict(of: $0.footprint, base: state.position, replica: state.replica) != nil }?.sequence
+        guard let first = try [met, UnsettledReferences.first(db)].compactMap({ $0 }).min() else { return [] }
+        return try Outbox.rows(db, from: first)
     }
 
     /// The policies as they are when the page is in: what is settled while it is taken in is settled by them.
@@ -203,6 +217,7 @@ struct Pull {
             }
             let laid = try layOn.lay(transaction)
             try transaction.decisions.apply(db)
+            try UnsettledReferences.settled(db, row.id)
             conflicts += laid.conflicts
             let rewritten = BodyBuilder.rewritten(transaction, laid, order: session.tableOrder)
             if let rewritten {

@@ -46,7 +46,9 @@ struct Push {
         let bodies = OutboxBodies(db)
         var named: Set<Int> = []
         var last: Int64 = 0
+        let unsettled = try UnsettledReferences.first(db) ?? .max
         try Outbox.forEachFootprint(db) { sequence, footprint in
+            guard sequence < unsettled else { return false }
             guard encoder.transactionCount < OutboxLimits.pushTransactions else { return false }
             let (body, byteCount, tables) = try bodies.body(of: sequence)
             if encoder.transactionCount > 0, encoder.plainBytes + byteCount > OutboxLimits.pushBytes { return false }

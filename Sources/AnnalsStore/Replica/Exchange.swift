@@ -13,6 +13,8 @@ public struct ExchangeStatus: Sendable {
     /// Local transactions that the space has not ordered yet, those under way included.
     public var outbox: Int
     public var isPushUnderWay: Bool
+    /// Conflicts settled just now among this store's own writes: references that a program broke with checks off.
+    public var conflicts = 0
 
     /// The relay has told of entries that are not applied yet.
     public var isBehind: Bool { position < head }

@@ -136,12 +136,12 @@ enum ReplicaTables {
 
     static func createIfMissing(_ db: Database) throws {
         guard try !exist(db) else { return }
-        try db.execute(sql: Outbox.schema + HighestKeys.schema + ConflictJournal.schema + PolicyTable.schema)
+        try db.execute(sql: Outbox.schema + HighestKeys.schema + ConflictJournal.schema + PolicyTable.schema + UnsettledReferences.schema)
     }
 
     /// Forgets the space. Numbers and tokens of history go on.
     static func drop(_ db: Database) throws {
-        for table in Outbox.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables {
+        for table in Outbox.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables + UnsettledReferences.tables {
             try db.execute(sql: "DROP TABLE IF EXISTS \(table)")
         }
         let meta = Meta(db)

@@ -62,7 +62,9 @@ extension LayAttempt {
         let verdict = verdicts[index]
         let lost = verdict.asked.filter { column in
             guard !column.isImplied, let after else { return !column.isImplied }
-            if verdict.nulled[column.column] != nil { return after[column.column] != column.written }
+            // A reference that was given up or nulled is called otherwise now than it was written.
+            let isGivenUp = verdict.nulled[column.column] != nil || verdict.losses[column.column] != nil
+            if isGivenUp { return after[column.column] != column.written }
             return after[column.column] != column.new && !verdict.combined.contains(column.column)
         }
         return groups(lost) { reason(index, $0.column) }.map { reason, columns in
