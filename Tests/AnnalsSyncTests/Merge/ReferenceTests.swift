@@ -235,6 +235,43 @@ import Testing
         #expect(try await outcome.rows("person") == ["p|NULL", "q|8"])
     }
 
+    @Test(
+        "A child that spells its parent otherwise belongs to it all the same", arguments: ["NOCASE", "RTRIM", "BINARY"],
+        ["NOCASE", "RTRIM"])
+    func spelling(child: String, parent: String) async throws {
+        let schema = """
+            CREATE TABLE team (id TEXT PRIMARY KEY NOT NULL COLLATE \(parent), name TEXT);
+            CREATE TABLE person (
+                id TEXT PRIMARY KEY NOT NULL, team TEXT COLLATE \(child) REFERENCES team (id) ON DELETE SET NULL ON UPDATE CASCADE);
+            INSERT INTO team VALUES ('a', 'A');
+            """
+        let spelled = parent == "NOCASE" ? "A" : "a "
+        let gone = try await Story.conflict(
+            schema, first: "INSERT INTO person VALUES ('p', '\(spelled)')", second: "DELETE FROM team WHERE id = 'a'")
+        #expect(try await gone.rows("person") == ["p|NULL"])
+        #expect(gone.lines.count == 1)
+        let moved = try await Story.conflict(
+            schema, first: "INSERT INTO person VALUES ('p', '\(spelled)')", second: "UPDATE team SET id = 'c' WHERE id = 'a'")
+        #expect(try await moved.rows("person") == ["p|c"])
+        let dead = try await Story.conflict(
+            schema, first: "DELETE FROM team WHERE id = 'a'", second: "INSERT INTO person VALUES ('p', '\(spelled)')")
+        #expect(try await dead.rows("person") == ["p|NULL"])
+    }
+
+    @Test("An INTEGER PRIMARY KEY that is a reference cannot become NULL")
+    func keyCannotBeNull() async throws {
+        let outcome = try await Story.conflict(
+            """
+            CREATE TABLE team (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE photo (team INTEGER PRIMARY KEY REFERENCES team (id) ON DELETE SET NULL, file TEXT);
+            INSERT INTO team VALUES (4, 'a'), (5, 'b');
+            """, first: ["DELETE FROM team WHERE id = 4; INSERT INTO photo VALUES (5, 'theirs')"],
+            second: ["INSERT INTO photo VALUES (4, 'mine')", "DELETE FROM team WHERE id = 5"])
+        #expect(try await outcome.rows("team") == ["5|b"])
+        #expect(try await outcome.rows("photo") == ["5|theirs"])
+        #expect(outcome.lines.count == 2)
+    }
+
     // MARK: The parent was set aside
 
     @Test("A child of a row that was set aside: SET NULL, or with it; an update loses the reference")
