@@ -16,9 +16,6 @@ struct LogRoutes: Sendable {
         try request.requireContentType(Endpoints.MediaType.batch)
         return try await bodies.withBody(of: request, limit: limits.batch.batchBytes) { batch in
             let header = try BatchHeader.parse(batch, limits: limits.batch)
-            guard header.partCount == 1 else {
-                throw ProblemResponse(.newerFormat, detail: "This relay takes no transactions in parts", hint: "Update the relay")
-            }
             let answer = try await log.push(batch, header: header, to: space, as: request.replicaName)
             return Self.binary(answer.encode(), type: Endpoints.MediaType.answer)
         }

@@ -114,6 +114,8 @@ extension ProblemResponse {
             self.init(.badDigest, hint: "Send the snapshot again")
         case .snapshotTooLarge(let limit):
             self.init(.tooLarge, detail: "Snapshots may have \(limit) bytes")
+        case .transactionTooLarge(let limit):
+            self.init(.tooLarge, detail: "A transaction may have \(limit) bytes", hint: "Ask the relay's operator for more")
         case .diskFull:
             self.init(.storageFull, hint: "Tell the relay's operator")
         case .storage:

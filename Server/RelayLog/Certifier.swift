@@ -104,9 +104,62 @@ struct Certifier: Sendable {
         return verdict
     }
 
+    /// Judges one part of a transaction too large for one batch, of a replica whose last transaction is set.
+    ///
+    /// All parts bear the transaction's base and footprint, so what is stale is refused with the first part that comes after
+    /// it became so. Turns count for the last part alone, and last as long as parts of their holder come.
+    ///
+    /// - Parameter pending: the replica's parts that are here; nil when there are none.
+    mutating func certifyPart(
+        _ batch: BatchHeader, pending: PendingParts?, now: Int64, accepted: (Counter) throws -> Accepted?
+    ) rethrows -> Verdict {
+        var verdict = Verdict()
+        let (certificate, counter) = (batch.certificates[0], batch.firstCounter)
+        let last = replicas[batch.replica] ?? .none
+        if batch.lineage != lineage || certificate.base > head {
+            verdict.outcome = .wentBack
+        } else if counter <= last.counter {
+            if let known = try accepted(counter), known.digest == certificate.digest {
+                verdict.known = [known.position]
+            } else {
+                verdict.outcome = .identityConflict
+            }
+        } else if batch.part.number == 0, counter != last.counter.next || batch.previousDigest != last.digest {
+            verdict.outcome = .gap
+        } else if batch.part.number > 0, pending.map({ $0.holds(batch) || $0.isFollowed(by: batch) }) != true {
+            verdict.outcome = .partsMissing
+        } else {
+            verdict.outcome = judgePart(batch, now: now)
+        }
+        if verdict.outcome == .accepted, verdict.known.isEmpty, batch.part.isLast {
+            verdict.accepted = batch.part.count
+            verdict.firstPosition = head.next
+            head = head.advanced(by: batch.part.count)
+            // Nobody's base lies between the parts, so the last position stands for all.
+            index.record(certificate.footprint, replica: batch.replica, position: head)
+            replicas[batch.replica] = LastAccepted(counter: counter, digest: certificate.digest)
+        }
+        if verdict.outcome != .accepted { verdict.stoppedBase = certificate.base }
+        count(verdict, of: batch, now: now)
+        return verdict
+    }
+
+    private mutating func judgePart(_ batch: BatchHeader, now: Int64) -> PushAnswer.Outcome {
+        if batch.part.isLast {
+            turns.use(by: batch.replica)
+            return judge(batch.certificates[0], of: batch.replica, now: now)
+        }
+        turns.extend(of: batch.replica, now: now)
+        return certify(batch.certificates[0], of: batch.replica)
+    }
+
     /// Whether a transaction that is the replica's next may go in.
     private func judge(_ certificate: Certificate, of replica: ReplicaID, now: Int64) -> PushAnswer.Outcome {
         if let wait = turns.wait(for: replica, now: now) { return .wait(milliseconds: Int(wait)) }
+        return certify(certificate, of: replica)
+    }
+
+    private func certify(_ certificate: Certificate, of replica: ReplicaID) -> PushAnswer.Outcome {
         guard certificate.base >= index.floor else { return .stale(at: nil) }
         if let position = index.conflict(of: certificate.footprint, base: certificate.base, replica: replica) {
             return .stale(at: position)

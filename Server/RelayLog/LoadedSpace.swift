@@ -8,6 +8,8 @@ struct LoadedSpace: Sendable {
     var certifier: Certifier
     /// Numbers of the replicas' rows.
     var replicas: [ReplicaID: Int64] = [:]
+    /// Parts that wait for the rest of their transaction.
+    var pending: [ReplicaID: PendingParts] = [:]
     /// When it was used last, as a number that counts the uses of all.
     var lastUse = 0
 
@@ -36,6 +38,8 @@ struct LoadedSpace: Sendable {
             for offset in (0..<run.count).reversed() {
                 let position = run.firstPosition.advanced(by: offset)
                 guard position > space.floor else { break }
+                // The last part was certified for all.
+                guard header.part.isLast else { continue }
                 let footprint = header.certificates[run.firstIndex + offset].footprint
                 entries.append((footprint, header.replica, position))
                 hashes += footprint.hashCount + 1
@@ -47,7 +51,8 @@ struct LoadedSpace: Sendable {
         for entry in entries.reversed() {
             certifier.recall(entry.footprint, replica: entry.replica, position: entry.position)
         }
-        return LoadedSpace(id: space.id, certifier: certifier, savedFloor: space.floor)
+        let pending = try PartStorage.load(of: space.id, in: db)
+        return LoadedSpace(id: space.id, certifier: certifier, pending: pending, savedFloor: space.floor)
     }
 }
 

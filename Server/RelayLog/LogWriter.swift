@@ -167,6 +167,11 @@ final class LogWriter: Sendable {
                     outcomes.append(.failure(.spaceNotFound))
                     continue
                 }
+                guard try makeRoom(for: push, in: &space, db) else {
+                    spaces.putBack(space, as: push.space, limit: limits.residentSpaces)
+                    outcomes.append(.failure(.transactionTooLarge(limit: limits.pendingPartBytes)))
+                    continue
+                }
                 let committed = try write(push, to: &space, db)
                 // A floor that rose is saved with the commit that carries the first answer given because of it.
                 if committed.verdict.accepted > 0 || space.certifier.floor > space.savedFloor {
@@ -190,10 +195,17 @@ final class LogWriter: Sendable {
             space.certifier.setLast(stored?.last ?? .none, of: replica)
         }
         var finder = AcceptedFinder(replica: space.replicas[replica], db: db)
-        let verdict = try space.certifier.certify(push.header, now: clock.monotonic()) { try finder.find($0) }
         let receivedAt = clock.wall()
-        if verdict.accepted > 0 {
-            try append(push, verdict, to: &space, at: receivedAt, db)
+        let verdict: Certifier.Verdict
+        if push.header.part.isWhole {
+            try drop(of: replica, in: &space, db)
+            verdict = try space.certifier.certify(push.header, now: clock.monotonic()) { try finder.find($0) }
+            if verdict.accepted > 0 { try append(push, verdict, to: &space, at: receivedAt, db) }
+        } else {
+            verdict = try space.certifier.certifyPart(push.header, pending: space.pending[replica], now: clock.monotonic()) {
+                try finder.find($0)
+            }
+            try keepPart(push, verdict, in: &space, at: receivedAt, db)
         }
         return Committed(verdict: verdict, lineage: space.certifier.lineage, head: space.certifier.head, receivedAt: receivedAt)
     }
@@ -201,21 +213,65 @@ final class LogWriter: Sendable {
     private func append(
         _ push: Push, _ verdict: Certifier.Verdict, to space: inout LoadedSpace, at receivedAt: Int64, _ db: Database
     ) throws {
-        let replica = push.header.replica
-        let last = space.certifier.last(of: replica) ?? .none
-        let row: Int64
-        if let known = space.replicas[replica] {
-            row = known
-            try LogStorage.setLast(last, ofReplica: row, at: receivedAt, db: db)
-        } else {
-            row = try LogStorage.setLast(last, of: replica, in: space.id, at: receivedAt, db: db)
-            space.replicas[replica] = row
-        }
+        let row = try noteLast(of: push.header.replica, in: &space, at: receivedAt, db)
         let run = LogStorage.Run(
             firstPosition: verdict.firstPosition, count: verdict.accepted, firstIndex: verdict.known.count, received: receivedAt,
             batch: push.batch)
         let counter = push.header.counter(of: verdict.known.count)
         try LogStorage.append(run, counter: counter, replica: row, to: space.id, db: db)
+    }
+
+    /// Writes down the replica's last accepted transaction and returns its row's number.
+    private func noteLast(of replica: ReplicaID, in space: inout LoadedSpace, at now: Int64, _ db: Database) throws -> Int64 {
+        let last = space.certifier.last(of: replica) ?? .none
+        if let known = space.replicas[replica] {
+            try LogStorage.setLast(last, ofReplica: known, at: now, db: db)
+            return known
+        }
+        let row = try LogStorage.setLast(last, of: replica, in: space.id, at: now, db: db)
+        space.replicas[replica] = row
+        return row
+    }
+
+    // MARK: Transactions in parts
+
+    /// False when the push is a part of a transaction that is larger than what may wait; what waits of it is dropped.
+    private func makeRoom(for push: Push, in space: inout LoadedSpace, _ db: Database) throws -> Bool {
+        guard !push.header.part.isWhole, push.header.part.number > 0, let pending = space.pending[push.header.replica],
+            pending.isFollowed(by: push.header), pending.byteCount + Int64(push.batch.count) > limits.pendingPartBytes
+        else { return true }
+        try drop(of: push.header.replica, in: &space, db)
+        return false
+    }
+
+    /// Keeps a part until the last one comes, which brings all of them into the log.
+    private func keepPart(
+        _ push: Push, _ verdict: Certifier.Verdict, in space: inout LoadedSpace, at receivedAt: Int64, _ db: Database
+    ) throws {
+        let replica = push.header.replica
+        switch verdict.outcome {
+        case .accepted where !verdict.known.isEmpty, .wait, .partsMissing: return
+        case .accepted: break
+        default: return try drop(of: replica, in: &space, db)
+        }
+        if space.pending[replica]?.holds(push.header) != true {
+            if push.header.part.number == 0 {
+                try drop(of: replica, in: &space, db)
+                space.pending[replica] = PendingParts(first: push.header, byteCount: push.batch.count)
+            } else {
+                space.pending[replica]?.append(push.header, byteCount: push.batch.count)
+            }
+            try PartStorage.append(push.header, push.batch, to: space.id, at: receivedAt, db: db)
+        }
+        guard verdict.accepted > 0 else { return }
+        let row = try noteLast(of: replica, in: &space, at: receivedAt, db)
+        try PartStorage.move(of: replica, row: row, in: space.id, to: verdict.firstPosition, at: receivedAt, db: db)
+        space.pending[replica] = nil
+    }
+
+    private func drop(of replica: ReplicaID, in space: inout LoadedSpace, _ db: Database) throws {
+        guard space.pending.removeValue(forKey: replica) != nil else { return }
+        try PartStorage.drop(of: replica, in: space.id, db: db)
     }
 }
 

@@ -14,7 +14,7 @@ package final class RelayDatabase: Sendable {
     let pool: DatabasePool
     let directory: String
 
-    static let formatVersion = 1
+    static let formatVersion = 2
 
     /// Opens the file in `directory`, creating both where they are missing.
     ///
@@ -64,11 +64,13 @@ package final class RelayDatabase: Sendable {
         guard version < formatVersion else { return }
         try db.inTransaction(.exclusive) {
             // Another process may have been here between the look and the lock.
-            if try Int.fetchOne(db, sql: "PRAGMA user_version") == 0 {
+            let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+            if version < 1 {
                 try db.execute(sql: LogStorage.schema)
                 try db.execute(sql: TokenStore.schema)
-                try db.execute(sql: "PRAGMA user_version = \(formatVersion)")
             }
+            if version < 2 { try db.execute(sql: PartStorage.schema) }
+            if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
             return .commit
         }
     }

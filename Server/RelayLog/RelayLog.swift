@@ -98,10 +98,13 @@ package final class RelayLog: Sendable {
 
     /// Certifies a batch and appends its longest acceptable prefix; returns when that is durable.
     ///
+    /// Parts of a transaction are kept until the last of them comes, and are then appended all at once.
+    ///
     /// The answer is the same however often the same bytes come. If it stopped, the answer carries the log after the
     /// base of the transaction at which it did, up to `inlineBytes`. `displayName` is what the replica calls itself.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.overloaded`, `.closing`, `.diskFull` or `.storage`.
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.overloaded`, `.closing`, `.transactionTooLarge`, `.diskFull` or
+    /// `.storage`.
     package func push(
         _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil,
         inlineBytes: Int = WireLimits.inlinePageBytes
@@ -112,8 +115,8 @@ package final class RelayLog: Sendable {
             note(header.replica, named: displayName, at: base, in: space)
         }
         var answer = PushAnswer(
-            outcome: verdict.outcome, positions: verdict.positions, lineage: committed.lineage, head: committed.head,
-            receivedAt: committed.receivedAt)
+            outcome: verdict.outcome, positions: header.part.isWhole ? verdict.positions : verdict.positions.suffix(1),
+            lineage: committed.lineage, head: committed.head, receivedAt: committed.receivedAt)
         if let base = verdict.stoppedBase, Self.carriesPage(verdict.outcome) {
             // A base before the horizon has no page; the author learns that when it asks for one.
             answer.page = try? await pull(from: space, after: base, byteLimit: inlineBytes)
@@ -124,7 +127,7 @@ package final class RelayLog: Sendable {
     private static func carriesPage(_ outcome: PushAnswer.Outcome) -> Bool {
         switch outcome {
         case .stale, .identityConflict, .gap: true
-        case .accepted, .wentBack, .wait: false
+        case .accepted, .wentBack, .wait, .partsMissing: false
         }
     }
 

@@ -22,6 +22,12 @@ struct Turns: Sendable {
         if holder?.replica == replica { holder = nil }
     }
 
+    /// The holder sends a transaction in parts: its turn lasts until the last of them, unless they stop coming.
+    mutating func extend(of replica: ReplicaID, now: Int64) {
+        guard let current = holder, current.replica == replica, now < current.until else { return }
+        holder = (replica, now + limits.turnMilliseconds)
+    }
+
     mutating func noteAccepted(_ replica: ReplicaID) {
         staleInARow[replica] = nil
     }

@@ -89,7 +89,7 @@ public actor SyncAgent {
                 step = try await push(&summary, &exchange, &status)
             case .pull:
                 let page = try await request { [transport, status] in
-                    try await transport.pull(after: status.position, lineage: status.lineage, byteLimit: SyncLimits.pageBytes, wait: nil)
+                    try await transport.pull(after: status.pulled, lineage: status.lineage, byteLimit: SyncLimits.pageBytes, wait: nil)
                 }
                 status = try await take(page, &summary)
                 step = exchange.next(after: .pulled(isBehind: status.isBehind, outbox: status.outbox))
@@ -111,16 +111,45 @@ public actor SyncAgent {
         guard let push = try await store.freezePush() else {
             return exchange.next(after: .pulled(isBehind: status.isBehind, outbox: 0))
         }
-        let answer = try await request { [transport] in try await transport.push(push.batch, lineage: push.lineage) }
-        let settled = try await store.settle(answer, to: push)
+        let (answer, answered, bytes) = try await send(push)
+        let settled = try await store.settle(answer, to: answered)
         status = settled.status
         summary.pushed.transactions += settled.transactions
         summary.pushed.changes += settled.changes
-        if settled.transactions > 0 { summary.pushed.bytes += push.batch.count }
+        if settled.transactions > 0 { summary.pushed.bytes += bytes }
         if case .stale = answer.outcome { summary.refusals += 1 }
         if let page = answer.page, !page.frames.isEmpty { status = try await take(page, &summary) }
         if !status.isBehind { exchange.noteCaughtUp() }
         return exchange.next(after: .answered(answer.outcome, isBehind: status.isBehind, outbox: status.outbox))
+    }
+
+    /// Sends a batch, or the parts of a transaction one after another, until an answer settles it or asks to wait.
+    ///
+    /// Parts whose answers got lost are known to the relay, so it begins with the first again after whatever went wrong. If
+    /// the first is in the log all are, and the last one's digest, which covers the others', says whether they are the same.
+    private func send(_ first: FrozenPush) async throws -> (answer: PushAnswer, to: FrozenPush, bytes: Int) {
+        var push = first
+        var beginnings = 1
+        var bytes = 0
+        while true {
+            let answer = try await request { [transport, push] in try await transport.push(push.batch, lineage: push.lineage) }
+            bytes += push.batch.count
+            let isLast = push.part == push.parts - 1
+            let number: Int
+            switch answer.outcome {
+            case .accepted where !isLast: number = answer.positions.isEmpty ? push.part + 1 : push.parts - 1
+            case .wait(let milliseconds) where push.part > 0:
+                try await environment.pause(.milliseconds(milliseconds))
+                number = push.part
+            case .partsMissing:
+                beginnings += 1
+                guard beginnings <= SyncLimits.triesPerRequest else { throw Self.partsDropped }
+                number = 0
+            default: return (answer, push, bytes)
+            }
+            guard let next = try await store.part(number, of: push) else { return (answer, push, bytes) }
+            push = next
+        }
     }
 
     func take(_ page: Page, _ summary: inout Summary) async throws -> ExchangeStatus {
@@ -147,6 +176,12 @@ public actor SyncAgent {
                 try await environment.pause(pause)
             }
         }
+    }
+
+    private static var partsDropped: AnnalsError {
+        AnnalsError(
+            .relayOverloaded, operation: "sync", "the relay does not keep the parts of a large transaction until all have come",
+            hint: "Another program may be pushing as the same replica; run sync again", isRetryable: true)
     }
 
     private static func partial(_ outbox: Int) -> AnnalsError {

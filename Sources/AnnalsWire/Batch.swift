@@ -21,7 +21,6 @@ public struct Batch: Sendable {
     public static func open(_ bytes: [UInt8], limits: BatchLimits = .standard) throws(WireError) -> Batch {
         let header = try BatchHeader.parse(bytes, limits: limits)
         guard header.keyID == 0 else { throw .missingKey(header.keyID) }
-        guard header.partCount == 1 else { throw .badValue("part") }
         let plain: [UInt8] =
             switch header.codec {
             case .plain: Array(bytes[header.payload])
@@ -31,7 +30,8 @@ public struct Batch: Sendable {
         var reader = ByteReader(plain, range: 0..<start)
         let dictionary = try BatchDictionary(from: &reader)
         var bodies: [Range<Int>] = []
-        let digester = BatchDigest(replica: header.replica, firstCounter: header.firstCounter, schemaVersion: header.schemaVersion)
+        let digester = BatchDigest(
+            replica: header.replica, firstCounter: header.firstCounter, schemaVersion: header.schemaVersion, part: header.part)
         for (index, certificate) in header.certificates.enumerated() {
             let range = start..<start + certificate.bodyLength
             let layouts = try dictionary.digests(of: try BodyReader(bytes: plain, range: range).tables)

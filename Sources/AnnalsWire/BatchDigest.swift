@@ -6,6 +6,10 @@ struct BatchDigest {
     let replica: ReplicaID
     let firstCounter: Counter
     let schemaVersion: Int64
+    let part: BatchPart
+
+    /// Says with the count of tables that a part's number and count follow, so that no whole transaction has its digest.
+    private static let partFlag: UInt64 = 1 << 63
 
     /// - Parameters:
     ///   - layouts: the digests of the dictionary entries that the body names, in ascending order of their numbers.
@@ -29,7 +33,11 @@ struct BatchDigest {
         head.fixed64LE(UInt64(schemaVersion))
         head.fixed64LE(UInt64(footprint.count))
         head.bytes(footprint)
-        head.fixed64LE(UInt64(layouts.count))
+        head.fixed64LE(UInt64(layouts.count) | (part.isWhole ? 0 : Self.partFlag))
+        if !part.isWhole {
+            head.fixed64LE(UInt64(part.number))
+            head.fixed64LE(UInt64(part.count))
+        }
         for layout in layouts { head.digest(layout) }
         var hasher = Digest.Hasher()
         hasher.update(head.bytes[...])

@@ -30,19 +30,23 @@ public struct BatchEncoder {
     private let schemaVersion: Int64
     private let codec: Codec
     private let level: Int
+    private let part: BatchPart
     private var layouts: [Int: TableLayout] = [:]
     private var items: [Item] = []
 
     /// - Parameters:
     ///   - firstCounter: the counter of the first transaction that is appended.
     ///   - previousDigest: the digest of the replica's transaction before that; zero for counter 1.
+    ///   - part: which part of a transaction is to be appended; such a batch holds nothing else.
     ///   - codec: how to pack; what does not shrink travels plain.
     ///   - level: zstd's level.
     public init(
         lineage: Lineage, replica: ReplicaID, firstCounter: Counter, previousDigest: Digest, schemaVersion: Int64,
-        codec: Codec = .zstd, level: Int = Compression.batchLevel
+        part: BatchPart = .whole, codec: Codec = .zstd, level: Int = Compression.batchLevel
     ) {
         precondition(firstCounter > .zero, "counters begin at 1")
+        precondition((0..<part.count).contains(part.number), "parts are numbered from 0")
+        self.part = part
         self.lineage = lineage
         self.replica = replica
         self.firstCounter = firstCounter
@@ -80,6 +84,8 @@ public struct BatchEncoder {
     /// or names a table whose layout was not given; and what reading a body throws.
     public func finish() throws -> EncodedBatch {
         guard !items.isEmpty else { throw WireError.badValue("counter") }
+        guard part.isWhole || items.count == 1 else { throw WireError.badValue("part") }
+        guard part.count <= WireLimits.maximumParts else { throw WireError.tooLarge("parts") }
         guard items.count <= WireLimits.maximumTransactions else { throw WireError.tooLarge("transactions") }
         var head = ByteWriter()
         let dictionary = BatchDictionary.write(layouts, into: &head)
@@ -111,7 +117,7 @@ public struct BatchEncoder {
     private func visitPayload(
         _ head: [UInt8], _ dictionary: BatchDictionary, _ visit: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> [Digest] {
-        let digester = BatchDigest(replica: replica, firstCounter: firstCounter, schemaVersion: schemaVersion)
+        let digester = BatchDigest(replica: replica, firstCounter: firstCounter, schemaVersion: schemaVersion, part: part)
         var digests: [Digest] = []
         try head.withUnsafeBytes(visit)
         for (index, item) in items.enumerated() {
@@ -139,8 +145,8 @@ public struct BatchEncoder {
         writer.identifier(replica)
         writer.varint(UInt64(firstCounter.rawValue))
         writer.varint(UInt64(schemaVersion))
-        writer.varint(0)  // The only part …
-        writer.varint(1)  // … of one.
+        writer.varint(part.number)
+        writer.varint(part.count)
         writer.varint(items.count)
         writer.digest(previousDigest)
         for (index, item) in items.enumerated() {

@@ -18,6 +18,25 @@ public struct Certificate: Hashable, Sendable {
     var footprintRange: Range<Int>
 }
 
+/// Which part of a transaction too large for one batch a batch holds.
+public struct BatchPart: Hashable, Sendable {
+    /// From 0.
+    public var number: Int
+    /// How many there are.
+    public var count: Int
+
+    public init(number: Int, count: Int) {
+        self.number = number
+        self.count = count
+    }
+
+    /// Transactions that fit into one batch are not divided.
+    public static let whole = BatchPart(number: 0, count: 1)
+
+    public var isWhole: Bool { count == 1 }
+    public var isLast: Bool { number == count - 1 }
+}
+
 /// The clear part of a batch: all that a relay reads.
 ///
 ///     let header = try BatchHeader.parse(body)
@@ -36,9 +55,8 @@ public struct BatchHeader: Hashable, Sendable {
     public var firstCounter: Counter
     /// The schema that the author's rows had.
     public var schemaVersion: Int64
-    /// Which part of a transaction too large for one batch this is, from 0; 0 of 1 for whole transactions.
-    public var partNumber: Int
-    public var partCount: Int
+    /// A part of a transaction is alone in its batch.
+    public var part: BatchPart
     /// The digest of the replica's transaction before the first; zero where there is none.
     public var previousDigest: Digest
     /// One for each transaction, in the order of their counters; at least one.
@@ -89,10 +107,10 @@ extension BatchHeader {
         let replica = try reader.readIdentifier(ReplicaID.self)
         let firstCounter = Counter(try reader.readPosition().rawValue)
         let schemaVersion = try reader.readNumber()
-        let partNumber = try reader.readInt()
-        let partCount = try reader.readInt()
+        let part = BatchPart(number: try reader.readInt(), count: try reader.readInt())
         let count = try reader.readInt()
-        guard partNumber < partCount else { throw .badValue("part") }
+        guard part.number < part.count, part.isWhole || count == 1 else { throw .badValue("part") }
+        guard part.count <= WireLimits.maximumParts else { throw .tooLarge("parts") }
         guard count > 0, firstCounter > .zero else { throw .badValue("counter") }
         guard count <= limits.transactions else { throw .tooLarge("transactions") }
         let previousDigest = try reader.readDigest()
@@ -114,7 +132,7 @@ extension BatchHeader {
         guard codec != .plain || keyID != 0 || payload.count == plainLength else { throw .badLength }
         return BatchHeader(
             version: currentVersion, codec: codec, keyID: keyID, lineage: lineage, replica: replica, firstCounter: firstCounter,
-            schemaVersion: schemaVersion, partNumber: partNumber, partCount: partCount, previousDigest: previousDigest,
+            schemaVersion: schemaVersion, part: part, previousDigest: previousDigest,
             certificates: certificates, plainLength: plainLength, payload: payload)
     }
 

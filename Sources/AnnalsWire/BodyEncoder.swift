@@ -30,14 +30,14 @@ public struct BodyEncoder: Sendable {
     private var schemaEntry: SchemaEntry?
     private var policies: [PolicySetting] = []
     private var resolutions: [ConflictResolution] = []
-    /// How many changes were begun.
+    /// How many changes were begun, in all parts.
     public private(set) var changeCount = 0
 
     public init(info: TransactionInfo) {
         self.info = info
     }
 
-    /// Bytes of changes so far: when to stop a transaction that is cut by size.
+    /// Bytes of changes and journal entries that are in no part yet: when to end a part.
     public var byteCount: Int { bytesInPieces + sections.count + journalEntries.count }
 
     /// Bytes of changes after which a piece is cut off.
@@ -221,7 +221,19 @@ public struct BodyEncoder: Sendable {
         return body.bytes
     }
 
-    /// The same in pieces, of which a small body has one: nothing large is copied.
+    /// What was written so far as a part of the transaction, in pieces: a body of its own, with the changes and journal
+    /// entries that are in no part yet. What else goes with the changes waits for the last part.
+    ///
+    /// Only between changes; `beginTable` comes before the next one.
+    public mutating func finishPart() -> [[UInt8]] {
+        let (schema, policies, resolutions, count) = (schemaEntry, policies, resolutions, changeCount)
+        (schemaEntry, self.policies, self.resolutions) = (nil, [], [])
+        let part = finishInPieces()
+        (schemaEntry, self.policies, self.resolutions, changeCount) = (schema, policies, resolutions, count)
+        return part
+    }
+
+    /// The whole body, or the last part, in pieces, of which a small one has one: nothing large is copied.
     public mutating func finishInPieces() -> [[UInt8]] {
         endTable()
         var body = ByteWriter(capacity: pieces.isEmpty ? byteCount + 128 : 128)

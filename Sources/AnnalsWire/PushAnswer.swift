@@ -2,7 +2,11 @@ public import AnnalsCore
 
 /// The relay's answer to a push.
 ///
-/// All outcomes but `wait` are definite: what was not accepted may be rewritten after them, and only after them.
+/// All outcomes but `wait` and `partsMissing` are definite: what was not accepted may be rewritten after them, and only
+/// after them.
+///
+/// A part of a transaction is *accepted* without a position when it is kept until the others are there; all of them get
+/// consecutive positions when the last comes, whose answer tells that of the last.
 public struct PushAnswer: Hashable, Sendable {
     public static let currentVersion: UInt8 = 1
     static let magic: StaticString = "ANNA"
@@ -20,6 +24,8 @@ public struct PushAnswer: Hashable, Sendable {
         case wentBack
         /// No answer yet: another replica has the turn. Send the same bytes again after so long.
         case wait(milliseconds: Int)
+        /// No answer yet: the parts before this one are not here, or not any more. Send them again from the first.
+        case partsMissing
     }
 
     public var outcome: Outcome
@@ -46,7 +52,10 @@ public struct PushAnswer: Hashable, Sendable {
 
     /// Whether the push is settled, so that what was not accepted may be rewritten.
     public var isDefinite: Bool {
-        if case .wait = outcome { false } else { true }
+        switch outcome {
+        case .wait, .partsMissing: false
+        default: true
+        }
     }
 }
 
@@ -65,6 +74,7 @@ extension PushAnswer {
         case .wait(let milliseconds):
             writer.byte(5)
             writer.varint(milliseconds)
+        case .partsMissing: writer.byte(6)
         }
         writer.identifier(lineage)
         writer.position(head)
@@ -107,6 +117,7 @@ extension PushAnswer {
         case 3: return .gap
         case 4: return .wentBack
         case 5: return .wait(milliseconds: try reader.readInt())
+        case 6: return .partsMissing
         default: throw .badValue("outcome")
         }
     }

@@ -51,10 +51,13 @@ final class World: Sendable {
     var stores: [Store] { opened.withLock { $0 } }
     let space: SpaceName
     let policies: MergePolicies
+    let outboxLimits: OutboxLimits
 
     /// The first replica is made from `schema` and `rows`; the others are clones.
-    init(replicas: Int, schema: String, policies: MergePolicies = MergePolicies()) async throws {
+    init(replicas: Int, schema: String, policies: MergePolicies = MergePolicies(), outboxLimits: OutboxLimits = OutboxLimits()) async throws
+    {
         self.policies = policies
+        self.outboxLimits = outboxLimits
         folder = try TemporaryFolder()
         space = try #require(SpaceName("shop"))
         relay = try LocalRelay(folder: folder.file("relay"), space: space)
@@ -130,12 +133,23 @@ final class World: Sendable {
         configuration.now = { clock.milliseconds }
         configuration.process = name
         configuration.mergePolicies = policies
+        configuration.outboxLimits = outboxLimits
         return configuration
     }
 
     @discardableResult
-    func sync(_ index: Int, _ direction: SyncDirection = .both) async throws -> SyncAgent.Summary {
-        try await SyncAgent(store: stores[index], transport: relay, environment: environment).sync(direction)
+    func sync(
+        _ index: Int, _ direction: SyncDirection = .both, over transport: (any RelayTransport)? = nil
+    ) async throws -> SyncAgent.Summary {
+        try await SyncAgent(store: stores[index], transport: transport ?? relay, environment: environment).sync(direction)
+    }
+
+    /// Closes a replica's file and opens it again, as a program that was killed does when it comes back.
+    func reopen(_ index: Int) throws {
+        let old = stores[index]
+        try old.close()
+        let store = try Store(path: old.path, configuration: configuration("r\(index)"))
+        opened.withLock { $0[index] = store }
     }
 
     /// Syncs everyone until nobody has anything left to say.

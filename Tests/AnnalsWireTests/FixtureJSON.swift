@@ -157,6 +157,7 @@ extension JSON {
             case .gap: ["name": .string("gap")]
             case .wentBack: ["name": .string("wentBack")]
             case .wait(let milliseconds): ["name": .string("wait"), "milliseconds": .number(milliseconds)]
+            case .partsMissing: ["name": .string("partsMissing")]
             }
         return .object([
             "kind": .string("answer"), "outcome": .object(outcome), "lineage": .string(answer.lineage.description),

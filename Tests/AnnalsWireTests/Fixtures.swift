@@ -24,7 +24,7 @@ struct Fixture: CustomStringConvertible, Sendable {
 
 extension Fixture {
     static func all() throws -> [Fixture] {
-        try [batch(codec: .plain), batch(codec: .zstd), hashed(), decisions()] + footprints() + [page()] + answers()
+        try [batch(codec: .plain), batch(codec: .zstd), hashed(), decisions(), part()] + footprints() + [page()] + answers()
     }
 
     private static func batch(codec: Codec) throws -> Fixture {
@@ -107,6 +107,23 @@ extension Fixture {
             "transactions": .array([transaction.json(digest: encoded.digests[0])]),
         ])
         return Fixture(name: "batch-decisions", bytes: encoded.bytes, json: json.text())
+    }
+
+    /// The middle one of three parts.
+    private static func part() throws -> Fixture {
+        let change = MarkedChange(.insert([.real(7), .text("blue"), .integer(1)]))
+        let encoded = try Samples.part(BatchPart(number: 1, count: 3)).finish()
+        let transaction = Transaction(
+            info: Samples.firstInfo, tables: [200], sections: [(200, [change])], journal: Samples.journal,
+            footprint: Samples.footprints[0], base: 17)
+        let json = JSON.object([
+            "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(0), "lineage": .string(Samples.lineage.description),
+            "replica": .string(Samples.replica.description), "firstCounter": .big(42), "schemaVersion": .big(2),
+            "part": .array([.number(1), .number(3)]), "previousDigest": .string(Digest.sha256([1, 2, 3]).description),
+            "dictionary": .object(["200": JSON.layout(Samples.seats)]),
+            "transactions": .array([transaction.json(digest: encoded.digests[0])]),
+        ])
+        return Fixture(name: "batch-part", bytes: encoded.bytes, json: json.text())
     }
 
     private static func footprints() -> [Fixture] {

@@ -73,6 +73,20 @@ enum Samples {
         ],
         tracked: [people, seats], isBreaking: true)
 
+    /// A part of a transaction with a change and journal entries.
+    static func part(_ part: BatchPart) -> BatchEncoder {
+        var body = BodyEncoder(info: firstInfo)
+        body.beginTable(200)
+        body.insert([.real(7), .text("blue"), .integer(1)])
+        for entry in journal { body.journal(entry) }
+        var encoder = BatchEncoder(
+            lineage: lineage, replica: replica, firstCounter: Counter(42), previousDigest: .sha256([1, 2, 3]), schemaVersion: 2,
+            part: part, codec: .plain)
+        encoder.layout(ref: 200, seats)
+        encoder.append(body: body.finish(), base: Position(17), footprint: footprints[0])
+        return encoder
+    }
+
     /// Changes and marks of every kind.
     static var firstBody: [UInt8] {
         var body = BodyEncoder(info: firstInfo)
@@ -156,6 +170,7 @@ enum Samples {
         ("stale", answer(.stale(at: Position(999)), page: page)),
         ("stale-below-floor", answer(.stale(at: nil))), ("identity-conflict", answer(.identityConflict)), ("gap", answer(.gap)),
         ("went-back", answer(.wentBack)), ("wait", answer(.wait(milliseconds: 1_500))),
+        ("parts-missing", answer(.partsMissing)),
     ]
 
     private static func answer(_ outcome: PushAnswer.Outcome, _ positions: [Position] = [], page: Page? = nil) -> PushAnswer {

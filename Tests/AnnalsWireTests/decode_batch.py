@@ -16,6 +16,7 @@ import sys
 import uuid
 
 MAXIMUM_PLAIN = 64 << 20
+MAXIMUM_PARTS = 65536
 MAXIMUM_COLUMNS = 32_767
 MASK = (1 << 64) - 1
 
@@ -456,7 +457,8 @@ def decode_batch(data, check_footprints):
     key_id, lineage, replica = reader.u64(), reader.id(), reader.id()
     first_counter, schema_version = reader.position(), reader.varint()
     part, count = [reader.varint(), reader.varint()], reader.varint()
-    check(first_counter > 0 and 0 < count <= len(data) and schema_version < 1 << 63 and part[0] < part[1], "head")
+    check(first_counter > 0 and 0 < count <= len(data) and schema_version < 1 << 63 and part[0] < part[1] <= MAXIMUM_PARTS, "head")
+    check(part[1] == 1 or count == 1, "a part with others")
     previous = reader.digest()
     certificates = [(reader.position(), reader.digest(), reader.bytes(), reader.varint()) for _ in range(count)]
     plain_length, stored = reader.varint(), reader.bytes()
@@ -475,7 +477,11 @@ def decode_batch(data, check_footprints):
         check(all(table in entry_digests for table in tables), "table without a layout")
         covered = before + uuid.UUID(replica).bytes + u64_bytes(first_counter + index) + u64_bytes(base)
         covered += u64_bytes(schema_version) + u64_bytes(len(footprint)) + footprint
-        covered += u64_bytes(len(tables)) + b"".join(entry_digests[table] for table in tables) + body
+        if part[1] == 1:
+            covered += u64_bytes(len(tables))
+        else:
+            covered += u64_bytes(len(tables) | 1 << 63) + u64_bytes(part[0]) + u64_bytes(part[1])
+        covered += b"".join(entry_digests[table] for table in tables) + body
         check(sha256(covered) == digest, "digest")
         before = digest
         transaction = Reader(body).body()
@@ -569,8 +575,8 @@ def read_answer(reader):
     check(reader.take(4) == b"ANNA", "magic")
     check(reader.u8() == 1, "version")
     code = reader.u8()
-    check(code <= 5, "outcome")
-    outcome = {"name": ["accepted", "stale", "identityConflict", "gap", "wentBack", "wait"][code]}
+    check(code <= 6, "outcome")
+    outcome = {"name": ["accepted", "stale", "identityConflict", "gap", "wentBack", "wait", "partsMissing"][code]}
     if code == 1:
         at = reader.position()
         outcome["at"] = str(at) if at > 0 else None

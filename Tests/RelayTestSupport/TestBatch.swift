@@ -110,6 +110,26 @@ package struct TestReplica: Sendable {
         return batch
     }
 
+    /// One transaction in parts that follows upon the last accepted one.
+    package mutating func parts(_ lineage: Lineage, base: Position, _ footprint: Footprint, count: Int) -> [TestBatch] {
+        var parts: [TestBatch] = []
+        for number in 0..<count {
+            var part = batch(lineage, base: base, footprint)
+            part.firstCounter = Counter(counter.rawValue + Int64(number) + 1)
+            part.previousDigest = parts.last?.transactions[0].digest ?? digest
+            (part.partNumber, part.partCount) = (number, count)
+            parts.append(part)
+        }
+        return parts
+    }
+
+    /// Notes that all parts are in the log.
+    package mutating func accept(_ parts: [TestBatch]) {
+        guard let last = parts.last else { return }
+        counter = last.firstCounter
+        digest = last.transactions[0].digest
+    }
+
     /// Notes that the first `count` transactions of the batch, or all, are in the log.
     package mutating func accept(_ batch: TestBatch, count: Int? = nil) {
         let count = count ?? batch.transactions.count

@@ -96,8 +96,8 @@ import Testing
             newer[4] = 2
             try await client.push(newer).expectProblem(422, "newer-format")
             var parts = replica.batch(lineage, base: .zero, .writing(1))
-            parts.partCount = 2
-            try await client.push(parts.bytes).expectProblem(422, "newer-format")
+            (parts.partNumber, parts.partCount) = (2, 2)
+            try await client.push(parts.bytes).expectProblem(422, "corrupt-batch")
             #expect(try await fixture.log.describe(.shop).head == .zero)
         }
     }

@@ -38,12 +38,18 @@ struct EntryApplier {
     /// Applies the body; `layouts` says what its table references mean. Returns how many changes there were.
     @discardableResult
     func apply(_ reader: BodyReader, layouts: [Int: TableLayout]) throws -> Int {
+        try apply(TransactionParts(reader, layouts: layouts))
+    }
+
+    /// The same, part by part: each pass goes through all of them.
+    @discardableResult
+    func apply(_ content: TransactionParts) throws -> Int {
         var displaced: [Displaced] = []
-        try pass(reader, layouts) { table, change, bytes in
+        try pass(content) { table, change, bytes in
             if let row = try takeOut(table, change, bytes) { displaced.append(row) }
         }
         for row in displaced { try putBack(row) }
-        return try pass(reader, layouts) { table, change, bytes in try write(table, change, bytes) }
+        return try pass(content) { table, change, bytes in try write(table, change, bytes) }
     }
 
     private typealias Visitor = (TableInUse, WireChange, UnsafeRawBufferPointer) throws -> Void
@@ -64,6 +70,12 @@ struct EntryApplier {
     }
 
     @discardableResult
+    private func pass(_ content: TransactionParts, _ visit: Visitor) throws -> Int {
+        var count = 0
+        try content.forEach { part in count += try pass(part.reader, part.layouts, visit) }
+        return count
+    }
+
     private func pass(_ reader: BodyReader, _ layouts: [Int: TableLayout], _ visit: Visitor) throws -> Int {
         var reader = reader
         var change = WireChange()

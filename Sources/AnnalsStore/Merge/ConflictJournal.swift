@@ -25,9 +25,12 @@ enum ConflictJournal {
         """
     static let tables = ["annals_conflicts"]
 
-    /// Keeps the entries of one transaction that is in the log.
+    /// Keeps entries of one transaction that is in the log.
+    ///
+    /// - Parameter first: the place of the first of these among the transaction's; parts of it bring them one after another.
     static func append(
-        _ db: Database, _ entries: [JournalEntry], transaction: TransactionInfo, replica: ReplicaID, position: Position, receivedAt: Int64
+        _ db: Database, _ entries: [JournalEntry], from first: Int, transaction: TransactionInfo, replica: ReplicaID, position: Position,
+        receivedAt: Int64
     ) throws {
         for (number, entry) in entries.enumerated() {
             try db.cachedStatement(
@@ -37,8 +40,9 @@ enum ConflictJournal {
                     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """
             ).execute(arguments: [
-                Data(replica.bytes), Data(transaction.id.bytes), number, position.rawValue, receivedAt, transaction.time.milliseconds,
-                Int64(transaction.time.counter), transaction.author, entry.table, Data(entry.encode()),
+                Data(replica.bytes), Data(transaction.id.bytes), first + number, position.rawValue, receivedAt,
+                transaction.time.milliseconds, Int64(transaction.time.counter), transaction.author, entry.table,
+                Data(entry.encode()),
             ])
         }
     }

@@ -1,12 +1,29 @@
 import AnnalsCore
 import AnnalsWire
+import GRDB
 
 /// A page's entries after a position, by their clear parts only: what local certification needs before anything is opened.
+///
+/// The parts of a transaction too large for one batch are one entry, at the position of the last of them.
 struct Entries {
-    struct Frame {
-        var frame: LogFrame
-        /// Which of the batch's transactions are entries after the position.
-        var indices: Range<Int>
+    /// What is opened at once.
+    enum Source {
+        /// These transactions of a frame's batch.
+        case batch(LogFrame, indices: Range<Int>)
+        /// All parts of one transaction.
+        case parts(Parts)
+        /// A part of this replica's own: it is in the rows already.
+        case ownPart(Position)
+    }
+
+    struct Parts {
+        var first: Position
+        var count: Int
+        /// The parts that came with this page; those before are kept.
+        var frames: [LogFrame] = []
+
+        var last: Position { first.advanced(by: count - 1) }
+        var isWhole: Bool { frames.last?.lastPosition == last }
     }
 
     struct Entry {
@@ -15,23 +32,60 @@ struct Entries {
         var footprint: Footprint
     }
 
-    private(set) var frames: [Frame] = []
+    private(set) var sources: [Source] = []
     private(set) var list: [Entry] = []
+    /// Parts of a transaction whose last is not here yet.
+    private(set) var unfinished: Parts?
+    /// Who is the author of anything here, unfinished parts included, and where.
+    private(set) var authors: [(replica: ReplicaID, position: Position)] = []
     /// The relay's clock at the last entry, in milliseconds since 1970.
     private(set) var lastReceipt: Int64 = 0
 
-    init(_ page: Page, after position: Position) throws {
-        for frame in page.frames where frame.lastPosition > position {
+    /// - Parameters:
+    ///   - position: up to where the log is applied.
+    ///   - pulled: up to where it is here, parts that are kept included.
+    ///   - ahead: where entries of this replica's own stand.
+    init(_ page: Page, after position: Position, pulled: Position, ahead: Set<Position>) throws {
+        if pulled > position { unfinished = Parts(first: position.next, count: .max) }
+        for frame in page.frames where frame.lastPosition > pulled {
             let header = try BatchHeader.parse(frame.batch)
-            let first = frame.firstIndex + max(0, Int(position.rawValue - frame.firstPosition.rawValue) + 1)
-            let end = frame.firstIndex + frame.acceptedCount
-            guard first < end, end <= header.certificates.count else { continue }
-            frames.append(Frame(frame: frame, indices: first..<end))
-            for index in first..<end {
-                guard let place = frame.position(of: index) else { continue }
-                list.append(Entry(position: place, replica: header.replica, footprint: header.certificates[index].footprint))
+            if header.part.isWhole {
+                guard unfinished == nil else { throw WireError.badValue("part") }
+                add(frame, header, after: pulled)
+            } else {
+                try addPart(frame, header, ahead: ahead)
             }
             lastReceipt = max(lastReceipt, frame.receivedAt)
         }
+    }
+
+    private mutating func add(_ frame: LogFrame, _ header: BatchHeader, after position: Position) {
+        let first = frame.firstIndex + max(0, Int(position.rawValue - frame.firstPosition.rawValue) + 1)
+        let end = frame.firstIndex + frame.acceptedCount
+        guard first < end, end <= header.certificates.count else { return }
+        sources.append(.batch(frame, indices: first..<end))
+        for index in first..<end {
+            guard let place = frame.position(of: index) else { continue }
+            list.append(Entry(position: place, replica: header.replica, footprint: header.certificates[index].footprint))
+            authors.append((header.replica, place))
+        }
+    }
+
+    private mutating func addPart(_ frame: LogFrame, _ header: BatchHeader, ahead: Set<Position>) throws {
+        guard frame.firstIndex == 0, frame.acceptedCount == 1 else { throw WireError.badValue("part") }
+        let place = frame.firstPosition
+        authors.append((header.replica, place))
+        if ahead.contains(place) {
+            guard unfinished == nil else { throw WireError.badValue("part") }
+            return sources.append(.ownPart(place))
+        }
+        var parts = unfinished ?? Parts(first: place, count: header.part.count)
+        parts.count = header.part.count
+        guard place == parts.first.advanced(by: header.part.number) else { throw WireError.badValue("part") }
+        parts.frames.append(frame)
+        unfinished = parts.isWhole ? nil : parts
+        guard parts.isWhole else { return }
+        sources.append(.parts(parts))
+        list.append(Entry(position: place, replica: header.replica, footprint: header.certificates[0].footprint))
     }
 }

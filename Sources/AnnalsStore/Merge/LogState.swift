@@ -9,12 +9,12 @@ extension Store {
         try await merging("verify", commits: false) { db, step in
             try step.seal()
             let tables = try step.tables()
-            try OutboxFiller(db: db, tables: tables).fill()
+            try OutboxFiller(db: db, tables: tables, limits: step.outboxLimits).fill()
             let session = MergeSession(db, registry: tables)
             let rows = try Outbox.rows(db)
             let layouts = try LayoutNames(db).all
             let applier = EntryApplier(session: session, direction: .backward, position: nil)
-            for row in rows.reversed() { try applier.apply(try BodyReader(bytes: row.body), layouts: layouts) }
+            for row in rows.reversed() { try applier.apply(Outbox.content(db, of: row, layouts: layouts)) }
             return try StoreDigest.rows(db)
         }
     }

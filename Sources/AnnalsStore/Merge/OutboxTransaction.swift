@@ -17,18 +17,17 @@ struct OutboxTransaction {
         var after: [Value]
     }
 
-    init(_ row: Outbox.Row, layouts: [Int: TableLayout]) throws {
-        var reader = try BodyReader(bytes: row.body)
+    init(_ row: Outbox.Row, _ content: TransactionParts) throws {
         sequence = row.sequence
-        info = reader.info
-        changes = []
-        for (reference, sectionChanges) in try decodeChanges(row.body) {
-            guard let layout = layouts[reference] else { throw MergeError.unknownLayout(reference) }
-            changes += sectionChanges.map { TableChange(table: layout.name, change: $0.change, mark: $0.mark) }
+        info = try content.info()
+        var changes: [TableChange] = []
+        var journal: [JournalEntry] = []
+        try content.forEachChange { layout, change in
+            changes.append(TableChange(table: layout.name, change: change.change, mark: change.mark))
         }
-        let rest = try reader.rest()
-        journal = rest.journal
-        decisions = HumanDecisions(rest)
+        decisions = HumanDecisions(try content.rest { entries, _ in journal += entries })
+        self.changes = changes
+        self.journal = journal
     }
 }
 

@@ -10,6 +10,8 @@ import GRDB
 /// 2. Otherwise the rest of the outbox is undone, newest first, by its old values.
 /// 3. The entries are applied verbatim, noting who wrote what.
 /// 4. The outbox is laid on top, oldest first; what remains of each transaction replaces it.
+///
+/// A transaction in parts is applied with the page that brings its last part; parts are kept until then.
 struct Pull {
     let db: Database
     let session: MergeSession
@@ -17,6 +19,7 @@ struct Pull {
     /// What this process calls itself in history.
     let process: String
     let layouts: LayoutNames
+    let limits: OutboxLimits
     /// What the program set; those in force are put over it when there is something to settle.
     var policies: MergePolicies
     /// The store's clock: it passes every time that is taken in.
@@ -35,9 +38,10 @@ struct Pull {
 
     mutating func apply(_ page: Page) throws -> Summary {
         var summary = Summary(bytes: page.frames.reduce(0) { $0 + $1.batch.count })
-        let entries = try Entries(page, after: state.position)
         let ahead = try Outbox.ahead(db)
-        if entries.list.contains(where: { $0.replica == state.replica && !ahead.contains($0.position) }) {
+        let pulled = try KeptParts.last(db) ?? state.position
+        let entries = try Entries(page, after: state.position, pulled: pulled, ahead: ahead)
+        if entries.authors.contains(where: { $0.replica == state.replica && !ahead.contains($0.position) }) {
             try takeNewIdentity()
         }
         let suffix = try outboxToRebase(entries, ahead)
@@ -52,6 +56,8 @@ struct Pull {
             summary.rebased = suffix.count
             summary.conflicts = try layOn(suffix, outbox, known: known, lives: notes.lives, relayTime: entries.lastReceipt)
         }
+        try keepUnfinished(entries)
+        while try Outbox.pass(db, state.position.next) { state.position = state.position.next }
         state.head = max(page.head, state.position)
         try HighestKeys.save(db, session.highestKeys)
         try state.saveProgress(db)
@@ -97,13 +103,19 @@ struct Pull {
     /// transaction that sets any has a footprint that is everything.
     private func policiesInForce(after entries: Entries) throws -> [PolicyInForce] {
         let positions = Set(entries.list.filter { $0.footprint.everything }.map(\.position))
-        for frame in entries.frames {
-            let indices = frame.indices.filter { frame.frame.position(of: $0).map(positions.contains) ?? false }
-            guard !indices.isEmpty else { continue }
-            let batch = try Batch.open(frame.frame.batch)
-            for index in indices {
-                var reader = try BodyReader(bytes: batch.plain, range: batch.bodyRange(index))
-                try PolicyTable.set(db, try reader.rest().policies, isOverride: false)
+        for source in entries.sources {
+            switch source {
+            case .batch(let frame, let indices):
+                let indices = indices.filter { frame.position(of: $0).map(positions.contains) ?? false }
+                guard !indices.isEmpty else { continue }
+                let batch = try Batch.open(frame.batch)
+                for index in indices {
+                    var reader = try batch.body(index)
+                    try PolicyTable.set(db, try reader.rest().policies, isOverride: false)
+                }
+            case .parts(let parts) where positions.contains(parts.last):
+                try PolicyTable.set(db, PulledParts(db, parts).content.rest { _, _ in }.policies, isOverride: false)
+            case .parts, .ownPart: break
             }
         }
         return try PolicyTable.load(db)
@@ -116,14 +128,15 @@ struct Pull {
         let mark = session.historyMark()
         var transactions: [OutboxTransaction] = []
         for row in rows.reversed() {
-            var transaction = try OutboxTransaction(row, layouts: layouts.all)
+            let content = try Outbox.content(db, of: row, layouts: layouts.all)
+            var transaction = try OutboxTransaction(row, content)
             for change in transaction.changes {
                 if let name = policies.missingResolver(of: change.table) { throw PullError.missingResolver(name, table: change.table) }
             }
             let whole = WholeRows(policies)
             var applier = EntryApplier(session: session, direction: .backward, position: nil)
             if transaction.changes.contains(where: { policies[$0.table].needsWholeRows }) { applier.observe = whole.note }
-            try applier.apply(BodyReader(bytes: row.body), layouts: layouts.all)
+            try applier.apply(content)
             transaction.wholeRows = try whole.byChange(of: transaction, session)
             transactions.append(transaction)
         }
@@ -147,24 +160,50 @@ struct Pull {
         _ entries: Entries, _ ahead: Set<Position>, _ notes: LifeNotes?, _ summary: inout Summary
     ) throws -> Set<TransactionID> {
         var applied: Set<TransactionID> = []
-        for frame in entries.frames {
-            let batch = try Batch.open(frame.frame.batch)
-            for index in frame.indices {
-                guard let position = frame.frame.position(of: index) else { continue }
-                guard position == state.position.next else { throw PullError.outOfOrder(position) }
-                if ahead.contains(position) {
-                    // An own entry is in the rows already.
-                    try Outbox.pass(db, position)
-                } else {
-                    let (changes, id) = try applyEntry(batch, index, frame.frame, position, notes)
-                    summary.transactions += 1
-                    summary.changes += changes
-                    if notes != nil { applied.insert(id) }
-                }
+        func take(_ content: TransactionParts, _ header: BatchHeader, _ frame: LogFrame, _ position: Position) throws {
+            let (changes, id) = try applyEntry(content, header.replica, receivedAt: frame.receivedAt, position, notes)
+            summary.transactions += 1
+            summary.changes += changes
+            if notes != nil { applied.insert(id) }
+        }
+        for source in entries.sources {
+            switch source {
+            case .ownPart(let position):
+                try expect(position)
+                try Outbox.pass(db, position)
                 state.position = position
+            case .parts(let parts):
+                guard let frame = parts.frames.last else { continue }
+                try expect(parts.first)
+                try take(PulledParts(db, parts).content, BatchHeader.parse(frame.batch), frame, parts.last)
+                try KeptParts.clear(db)
+                state.position = parts.last
+            case .batch(let frame, let indices):
+                let batch = try Batch.open(frame.batch)
+                for index in indices {
+                    guard let position = frame.position(of: index) else { continue }
+                    try expect(position)
+                    if ahead.contains(position) {
+                        // An own entry is in the rows already.
+                        try Outbox.pass(db, position)
+                    } else {
+                        try take(TransactionParts(batch.body(index), layouts: batch.layouts), batch.header, frame, position)
+                    }
+                    state.position = position
+                }
             }
         }
         return applied
+    }
+
+    private func expect(_ position: Position) throws {
+        guard position == state.position.next else { throw PullError.outOfOrder(position) }
+    }
+
+    private func keepUnfinished(_ entries: Entries) throws {
+        guard let parts = entries.unfinished else { return }
+        guard parts.first == state.position.next else { throw PullError.outOfOrder(parts.first) }
+        for frame in parts.frames { try KeptParts.keep(db, frame) }
     }
 
     /// The log holds work under this replica's identity that is not in these rows: the file is a copy of a replica, or a
@@ -175,27 +214,27 @@ struct Pull {
     }
 
     private mutating func applyEntry(
-        _ batch: Batch, _ index: Int, _ frame: LogFrame, _ position: Position, _ notes: LifeNotes?
+        _ content: TransactionParts, _ replica: ReplicaID, receivedAt: Int64, _ position: Position, _ notes: LifeNotes?
     ) throws -> (changes: Int, id: TransactionID) {
-        var reader = try BodyReader(bytes: batch.plain, range: batch.bodyRange(index))
+        let info = try content.info()
         let mark = session.historyMark()
-        let writer = WriteMark(
-            time: reader.info.time.clamped(toReceipt: frame.receivedAt), replica: batch.header.replica, position: position)
+        let writer = WriteMark(time: info.time.clamped(toReceipt: receivedAt), replica: replica, position: position)
         var applier = EntryApplier(session: session, direction: .forward, position: position)
         if let notes { applier.observe = notes.note }
-        let changes = try applier.apply(reader, layouts: batch.layouts)
+        let changes = try applier.apply(content)
         notes?.endEntry(by: writer)
-        let rest = try reader.rest()
         let spans = session.spans(since: mark)
         if !spans.isEmpty {
             _ = try Sealing.record(
-                db, spans: spans, info: reader.info, origin: .imported, process: process, replica: batch.header.replica, position: position)
+                db, spans: spans, info: info, origin: .imported, process: process, replica: replica, position: position)
         }
         clock.observe(writer.time)
-        try ConflictJournal.append(
-            db, rest.journal, transaction: reader.info, replica: batch.header.replica, position: position, receivedAt: frame.receivedAt)
+        let rest = try content.rest { entries, first in
+            try ConflictJournal.append(
+                db, entries, from: first, transaction: info, replica: replica, position: position, receivedAt: receivedAt)
+        }
         try HumanDecisions(rest).apply(db)
-        return (changes, reader.info.id)
+        return (changes, info.id)
     }
 
     // MARK: Lay on
@@ -219,7 +258,8 @@ struct Pull {
             try transaction.decisions.apply(db)
             try UnsettledReferences.settled(db, row.id)
             conflicts += laid.conflicts
-            let rewritten = BodyBuilder.rewritten(transaction, laid, order: session.tableOrder)
+            let parts = try Outbox.PartWriter(db, inPlaceOf: row, limits: limits)
+            let rewritten = try BodyBuilder.rewritten(transaction, laid, order: session.tableOrder, parts: parts)
             if let rewritten {
                 try Outbox.rewrite(db, sequence: row.sequence, rewritten)
             } else {

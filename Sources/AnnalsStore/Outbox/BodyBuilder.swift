@@ -3,16 +3,21 @@ import AnnalsMerge
 import AnnalsWire
 
 /// Puts net changes into a body and gathers their footprint.
+///
+/// A large transaction is cut into parts on the way, so that no more than one part of it is in memory.
 struct BodyBuilder {
     private var encoder: BodyEncoder
     private var footprint: FootprintBuilder
     private let info: TransactionInfo
-    private var layouts: [Int] = []
+    private let parts: Outbox.PartWriter
+    private var table = 0
     private var journalCount = 0
     private var decisions = HumanDecisions()
 
-    init(_ info: TransactionInfo) {
+    /// - Parameter parts: where all parts but the last go as they are filled.
+    init(_ info: TransactionInfo, parts: Outbox.PartWriter) {
         self.info = info
+        self.parts = parts
         encoder = BodyEncoder(info: info)
         footprint = FootprintBuilder(transaction: info.id)
     }
@@ -20,19 +25,27 @@ struct BodyBuilder {
     var isEmpty: Bool { encoder.changeCount == 0 && journalCount == 0 && decisions.isEmpty }
 
     mutating func beginTable(_ layout: Int64) {
-        if layouts.last == Int(layout) { return }
-        layouts.append(Int(layout))
-        encoder.beginTable(Int(layout))
+        table = Int(layout)
     }
 
-    mutating func add(_ change: RowChange, mark: RowMark?, old: [Value]?, new: [Value]?, rules: FootprintRules) {
+    mutating func add(_ change: RowChange, mark: RowMark?, old: [Value]?, new: [Value]?, rules: FootprintRules) throws {
+        try endFullPart()
+        encoder.beginTable(table)
         encoder.change(MarkedChange(change, mark: mark))
         footprint.add(rules, old: old, new: new)
     }
 
-    mutating func journal(_ entries: [JournalEntry]) {
-        for entry in entries { encoder.journal(entry) }
+    mutating func journal(_ entries: [JournalEntry]) throws {
+        for entry in entries {
+            try endFullPart()
+            encoder.journal(entry)
+        }
         journalCount += entries.count
+    }
+
+    /// Only when more is to come, so that no part is empty.
+    private mutating func endFullPart() throws {
+        if parts.isFull(encoder.byteCount) { try parts.write(encoder.finishPart()) }
     }
 
     mutating func decide(_ decisions: HumanDecisions) {
@@ -44,20 +57,22 @@ struct BodyBuilder {
     mutating func finish() -> Outbox.Draft {
         Outbox.Draft(
             id: info.id, time: info.time, changes: encoder.changeCount, journal: journalCount,
-            footprint: decisions.policies.isEmpty ? footprint.finish() : .everything,
+            footprint: decisions.policies.isEmpty ? footprint.finish() : .everything, parts: parts.count + 1,
             body: encoder.finishInPieces())
     }
 
     /// What remains of an outbox transaction after it was laid on top; nil when nothing does.
-    static func rewritten(_ transaction: OutboxTransaction, _ laid: LayOn.Laid, order: [String: Int]) -> Outbox.Draft? {
-        var builder = BodyBuilder(transaction.info)
+    static func rewritten(
+        _ transaction: OutboxTransaction, _ laid: LayOn.Laid, order: [String: Int], parts: Outbox.PartWriter
+    ) throws -> Outbox.Draft? {
+        var builder = BodyBuilder(transaction.info, parts: parts)
         builder.decide(transaction.decisions)
         for row in laid.rows.effective(tableOrder: order) {
             guard let change = row.change else { continue }
             builder.beginTable(row.table.layoutID)
-            builder.add(change, mark: row.mark, old: row.old, new: row.new, rules: row.table.rules)
+            try builder.add(change, mark: row.mark, old: row.old, new: row.new, rules: row.table.rules)
         }
-        builder.journal(laid.journal)
+        try builder.journal(laid.journal)
         return builder.isEmpty ? nil : builder.finish()
     }
 }

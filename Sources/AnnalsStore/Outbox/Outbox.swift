@@ -9,6 +9,9 @@ import GRDB
 /// A row moves through three tables: `annals_outbox` (may be rewritten), `annals_push` (the one push under way, whose
 /// bytes stay as they are until the relay has given a definite answer), `annals_ahead` (accepted, but beyond this
 /// replica's position because others' entries before it have not been pulled).
+///
+/// A transaction too large for one batch is kept in the parts that it will travel in: all but the last in
+/// `annals_outbox_parts`. So are the bytes of its push, a row each.
 enum Outbox {
     static let schema = """
         CREATE TABLE annals_outbox (
@@ -19,7 +22,15 @@ enum Outbox {
             changes INTEGER NOT NULL,
             journal INTEGER NOT NULL,
             footprint BLOB NOT NULL,
+            parts INTEGER NOT NULL DEFAULT 1,
             body BLOB NOT NULL
+        );
+        CREATE TABLE annals_outbox_parts (
+            id INTEGER PRIMARY KEY,
+            sequence INTEGER NOT NULL,
+            part INTEGER NOT NULL,
+            body BLOB NOT NULL,
+            UNIQUE (sequence, part)
         );
         CREATE TABLE annals_push (
             first_counter INTEGER PRIMARY KEY,
@@ -33,7 +44,7 @@ enum Outbox {
         );
         """
 
-    static let tables = ["annals_outbox", "annals_push", "annals_ahead"]
+    static let tables = ["annals_outbox", "annals_outbox_parts", "annals_push", "annals_ahead"]
 
     /// What a row is made of, or made of anew.
     struct Draft {
@@ -43,11 +54,13 @@ enum Outbox {
         /// How many journal entries travel inside.
         var journal: Int
         var footprint: Footprint
-        /// In pieces, since it can be many megabytes.
+        /// How many parts it has; all but the last are written already.
+        var parts = 1
+        /// The whole body or the last part, in pieces, since it can be some megabytes.
         var body: [[UInt8]]
     }
 
-    /// One row as it is undone or verified.
+    /// One row as it is undone, verified or sent, without its body.
     struct Row {
         var sequence: Int64
         var id: TransactionID
@@ -56,15 +69,15 @@ enum Outbox {
         /// How many journal entries travel inside.
         var journal: Int
         var footprint: Footprint
-        var body: [UInt8]
+        var parts: Int
     }
 
     static func append(_ db: Database, _ draft: Draft) throws {
         try run(
             db, draft,
             """
-            INSERT INTO annals_outbox (id, time, time_counter, changes, journal, footprint, body)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            INSERT INTO annals_outbox (id, time, time_counter, changes, journal, footprint, body, parts)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
             """)
         try fillBody(db, draft, sequence: db.lastInsertedRowID)
     }
@@ -74,7 +87,8 @@ enum Outbox {
         try run(
             db, draft,
             """
-            UPDATE annals_outbox SET id = ?1, time = ?2, time_counter = ?3, changes = ?4, journal = ?5, footprint = ?6, body = ?7
+            UPDATE annals_outbox SET id = ?1, time = ?2, time_counter = ?3, changes = ?4, journal = ?5, footprint = ?6,
+                body = ?7, parts = ?8
             WHERE sequence = \(sequence)
             """)
         try fillBody(db, draft, sequence: sequence)
@@ -89,6 +103,7 @@ enum Outbox {
         statement.bind(4, Int64(draft.changes))
         statement.bind(5, Int64(draft.journal))
         statement.bind(6, .blob(draft.footprint.encode()))
+        statement.bind(8, Int64(draft.parts))
         if draft.body.count == 1 {
             try draft.body[0].withUnsafeBytes { try statement.run(lending: 7, $0) }
         } else {
@@ -103,10 +118,12 @@ enum Outbox {
     }
 
     static func delete(_ db: Database, through sequence: Int64) throws {
+        try db.execute(sql: "DELETE FROM annals_outbox_parts WHERE sequence <= ?", arguments: [sequence])
         try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence <= ?", arguments: [sequence])
     }
 
     static func delete(_ db: Database, sequence: Int64) throws {
+        try deleteParts(db, sequence: sequence)
         try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence = ?", arguments: [sequence])
     }
 
@@ -130,21 +147,26 @@ enum Outbox {
         try GRDB.Row.fetchOne(db, sql: "\(select) WHERE sequence = ?", arguments: [sequence]).map(decode)
     }
 
+    static func firstRow(_ db: Database) throws -> Row? {
+        try GRDB.Row.fetchOne(db, sql: "\(select) ORDER BY sequence LIMIT 1").map(decode)
+    }
+
     /// A row without its body and what that is made of.
     struct Head {
         var sequence: Int64
         var changes: Int
         var journal: Int
+        var parts: Int
     }
 
     static func heads(_ db: Database, through last: Int64, limit: Int) throws -> [Head] {
         try GRDB.Row.fetchAll(
-            db, sql: "SELECT sequence, changes, journal FROM annals_outbox WHERE sequence <= ? ORDER BY sequence LIMIT ?",
+            db, sql: "SELECT sequence, changes, journal, parts FROM annals_outbox WHERE sequence <= ? ORDER BY sequence LIMIT ?",
             arguments: [last, limit]
-        ).map { Head(sequence: $0["sequence"], changes: $0["changes"], journal: $0["journal"]) }
+        ).map { Head(sequence: $0["sequence"], changes: $0["changes"], journal: $0["journal"], parts: $0["parts"]) }
     }
 
-    /// All rows from that one on, in local order.
+    /// All rows from that one on, in local order, without their bodies.
     static func rows(_ db: Database, from first: Int64 = 0) throws -> [Row] {
         let cursor = try GRDB.Row.fetchCursor(db, sql: "\(select) WHERE sequence >= ? ORDER BY sequence", arguments: [first])
         var rows: [Row] = []
@@ -155,31 +177,30 @@ enum Outbox {
     /// Sequence and footprint of every row in local order: what local certification needs.
     static func footprints(_ db: Database) throws -> [(sequence: Int64, footprint: Footprint)] {
         var footprints: [(sequence: Int64, footprint: Footprint)] = []
-        try forEachFootprint(db) { sequence, footprint in
+        try forEachFootprint(db) { sequence, _, footprint in
             footprints.append((sequence, footprint))
             return true
         }
         return footprints
     }
 
-    /// Visits sequence and footprint of rows in local order until `visit` says stop.
-    static func forEachFootprint(_ db: Database, _ visit: (_ sequence: Int64, Footprint) throws -> Bool) throws {
-        let cursor = try GRDB.Row.fetchCursor(db, sql: "SELECT sequence, footprint FROM annals_outbox ORDER BY sequence")
+    /// Visits sequence, number of parts and footprint of rows in local order until `visit` says stop.
+    static func forEachFootprint(_ db: Database, _ visit: (_ sequence: Int64, _ parts: Int, Footprint) throws -> Bool) throws {
+        let cursor = try GRDB.Row.fetchCursor(db, sql: "SELECT sequence, parts, footprint FROM annals_outbox ORDER BY sequence")
         while let row = try cursor.next() {
             let bytes: Data = row["footprint"]
-            if try !visit(row["sequence"], Footprint.decode([UInt8](bytes))) { return }
+            if try !visit(row["sequence"], row["parts"], Footprint.decode([UInt8](bytes))) { return }
         }
     }
 
-    private static let select = "SELECT sequence, id, time, time_counter, changes, journal, footprint, body FROM annals_outbox"
+    private static let select = "SELECT sequence, id, time, time_counter, changes, journal, footprint, parts FROM annals_outbox"
 
     private static func decode(_ row: GRDB.Row) throws -> Row {
         let id: Data = row["id"]
         let footprint: Data = row["footprint"]
-        let body = try row.withUnsafeData(named: "body") { [UInt8]($0 ?? Data()) }
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_outbox.id") }
         return Row(
             sequence: row["sequence"], id: id, time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]),
-            changes: row["changes"], journal: row["journal"], footprint: try Footprint.decode([UInt8](footprint)), body: body)
+            changes: row["changes"], journal: row["journal"], footprint: try Footprint.decode([UInt8](footprint)), parts: row["parts"])
     }
 }

@@ -10,6 +10,7 @@ import GRDB
 struct OutboxFiller {
     let db: Database
     let tables: TrackedTables
+    let limits: OutboxLimits
 
     /// Returns how many transactions were added.
     @discardableResult
@@ -41,7 +42,8 @@ struct OutboxFiller {
     /// must be in the outbox already.
     func append(_ decisions: HumanDecisions, with number: Int64?, time: HybridTime, author: String?) throws {
         guard let number, let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
-            var builder = BodyBuilder(TransactionInfo(id: .random(), time: time, author: author, origin: .local))
+            let info = TransactionInfo(id: .random(), time: time, author: author, origin: .local)
+            var builder = BodyBuilder(info, parts: Outbox.PartWriter(db, limits: limits))
             builder.decide(decisions)
             return try Outbox.append(db, builder.finish())
         }
@@ -59,7 +61,7 @@ struct OutboxFiller {
         let info = TransactionInfo(
             id: id, time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"],
             contextName: row["context"], origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
-        var builder = BodyBuilder(info)
+        var builder = BodyBuilder(info, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
         var highest: [String: Int64] = [:]
         try changes.forEach(in: row["number"]) { table, old, new in
@@ -80,7 +82,7 @@ struct OutboxFiller {
             }
             guard let change else { return }
             builder.beginTable(table.id)
-            builder.add(change, mark: nil, old: old, new: new, rules: table.rules)
+            try builder.add(change, mark: nil, old: old, new: new, rules: table.rules)
         }
         try HighestKeys.save(db, highest)
         return builder.isEmpty ? nil : builder.finish()

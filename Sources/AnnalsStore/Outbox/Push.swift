@@ -5,11 +5,15 @@ import Foundation
 import GRDB
 
 /// The push under way: frozen before its first byte leaves, kept until the relay gave a definite answer.
+///
+/// It is one batch of transactions, or one transaction in parts, each of them a batch.
 struct Push {
     var firstCounter: Counter
-    var transactions: Int
+    /// Batches; more than one are the parts of one transaction.
+    var parts: Int
     /// The last outbox row inside.
     var lastSequence: Int64
+    /// One for each transaction, or for each part.
     var digests: [Digest]
 
     static func isUnderWay(_ db: Database) throws -> Bool {
@@ -17,41 +21,48 @@ struct Push {
     }
 
     static func load(_ db: Database) throws -> Push? {
-        let sql = "SELECT first_counter, transactions, last_sequence, digests FROM annals_push"
-        guard let row = try GRDB.Row.fetchOne(db, sql: sql) else { return nil }
-        let digests: Data = row["digests"]
-        let bytes = [UInt8](digests)
-        let parsed = stride(from: 0, to: bytes.count, by: Digest.byteCount).compactMap {
-            Digest(bytes: Array(bytes[$0..<min($0 + Digest.byteCount, bytes.count)]))
+        let sql = "SELECT first_counter, transactions, last_sequence, digests FROM annals_push ORDER BY first_counter"
+        var push: Push?
+        for row in try GRDB.Row.fetchAll(db, sql: sql) {
+            let digests: Data = row["digests"]
+            let bytes = [UInt8](digests)
+            let parsed = stride(from: 0, to: bytes.count, by: Digest.byteCount).compactMap {
+                Digest(bytes: Array(bytes[$0..<min($0 + Digest.byteCount, bytes.count)]))
+            }
+            guard parsed.count == row["transactions"] else { throw StoreDamage("annals_push.digests") }
+            let first = Counter(row["first_counter"])
+            if push == nil { push = Push(firstCounter: first, parts: 0, lastSequence: row["last_sequence"], digests: []) }
+            push?.parts += 1
+            push?.digests += parsed
         }
-        let push = Push(
-            firstCounter: Counter(row["first_counter"]), transactions: row["transactions"], lastSequence: row["last_sequence"],
-            digests: parsed)
-        guard push.digests.count == push.transactions else { throw StoreDamage("annals_push.digests") }
         return push
     }
 
     /// The bytes to send.
-    func batch(_ db: Database) throws -> [UInt8] {
-        try StoredBlob(db, table: "annals_push", column: "batch", row: firstCounter.rawValue, .read).read()
+    func batch(_ db: Database, part: Int) throws -> [UInt8] {
+        try StoredBlob(db, table: "annals_push", column: "batch", row: firstCounter.rawValue + Int64(part), .read).read()
     }
 
-    /// Freezes the oldest outbox rows, up to the limits of one batch; nil when the outbox is empty.
+    /// Freezes the oldest outbox rows, up to the limits of one batch, or the oldest alone when it has parts; nil when the
+    /// outbox is empty.
     ///
     /// Counters are given here: last accepted + 1, + 2, … A refused transaction gives its counter back.
-    static func freeze(_ db: Database, _ state: ReplicaState, layouts: LayoutNames) throws -> Push? {
+    static func freeze(_ db: Database, _ state: ReplicaState, layouts: LayoutNames, limits: OutboxLimits) throws -> Push? {
+        let unsettled = try UnsettledReferences.first(db) ?? .max
+        if let row = try Outbox.firstRow(db), row.parts > 1, row.sequence < unsettled {
+            return try freezeParts(db, row, state, layouts)
+        }
         var encoder = BatchEncoder(
             lineage: state.lineage, replica: state.replica, firstCounter: state.lastCounter.next, previousDigest: state.lastDigest,
             schemaVersion: 1, codec: .zstd)
         let bodies = OutboxBodies(db)
         var named: Set<Int> = []
         var last: Int64 = 0
-        let unsettled = try UnsettledReferences.first(db) ?? .max
-        try Outbox.forEachFootprint(db) { sequence, footprint in
-            guard sequence < unsettled else { return false }
-            guard encoder.transactionCount < OutboxLimits.pushTransactions else { return false }
+        try Outbox.forEachFootprint(db) { sequence, parts, footprint in
+            guard sequence < unsettled, parts == 1 else { return false }
+            guard encoder.transactionCount < limits.pushTransactions else { return false }
             let (body, byteCount, tables) = try bodies.body(of: sequence)
-            if encoder.transactionCount > 0, encoder.plainBytes + byteCount > OutboxLimits.pushBytes { return false }
+            if encoder.transactionCount > 0, encoder.plainBytes + byteCount > limits.pushBytes { return false }
             for layout in tables where named.insert(layout).inserted { encoder.layout(ref: layout, try layouts.layout(layout)) }
             encoder.append(body, base: state.position, footprint: footprint)
             last = sequence
@@ -59,32 +70,43 @@ struct Push {
         }
         guard encoder.transactionCount > 0 else { return nil }
         let encoded = try encoder.finish()
-        let push = Push(
-            firstCounter: state.lastCounter.next, transactions: encoder.transactionCount, lastSequence: last, digests: encoded.digests)
-        try push.save(db, encoded.pieces)
+        let push = Push(firstCounter: state.lastCounter.next, parts: 1, lastSequence: last, digests: encoded.digests)
+        try push.save(db, encoded, part: 0)
         return push
     }
 
-    private func save(_ db: Database, _ batch: [[UInt8]]) throws {
+    /// All parts with one base and one footprint, since they are certified as one.
+    private static func freezeParts(_ db: Database, _ row: Outbox.Row, _ state: ReplicaState, _ layouts: LayoutNames) throws -> Push {
+        var push = Push(firstCounter: state.lastCounter.next, parts: row.parts, lastSequence: row.sequence, digests: [])
+        for number in 0..<row.parts {
+            let body = try Outbox.body(db, of: row.sequence, part: number, parts: row.parts)
+            var encoder = BatchEncoder(
+                lineage: state.lineage, replica: state.replica, firstCounter: Counter(push.firstCounter.rawValue + Int64(number)),
+                previousDigest: push.digests.last ?? state.lastDigest, schemaVersion: 1,
+                part: BatchPart(number: number, count: row.parts), codec: .zstd)
+            for layout in try BodyReader(bytes: body).tables { encoder.layout(ref: layout, try layouts.layout(layout)) }
+            encoder.append(body: body, base: state.position, footprint: row.footprint)
+            let encoded = try encoder.finish()
+            try push.save(db, encoded, part: number)
+            push.digests += encoded.digests
+        }
+        return push
+    }
+
+    private func save(_ db: Database, _ encoded: EncodedBatch, part: Int) throws {
+        let counter = firstCounter.rawValue + Int64(part)
         let statement = try PreparedStatement(
             db, "INSERT INTO annals_push (first_counter, transactions, last_sequence, digests, batch) VALUES (?1, ?2, ?3, ?4, ?5)")
-        statement.bind(1, firstCounter.rawValue)
-        statement.bind(2, Int64(transactions))
+        statement.bind(1, counter)
+        statement.bind(2, Int64(encoded.digests.count))
         statement.bind(3, lastSequence)
-        statement.bind(4, .blob(digests.flatMap(\.bytes)))
-        statement.bind(5, roomFor: batch.reduce(0) { $0 + $1.count })
+        statement.bind(4, .blob(encoded.digests.flatMap(\.bytes)))
+        statement.bind(5, roomFor: encoded.pieces.reduce(0) { $0 + $1.count })
         try statement.run()
-        try StoredBlob(db, table: "annals_push", column: "batch", row: firstCounter.rawValue, .write).write(batch)
+        try StoredBlob(db, table: "annals_push", column: "batch", row: counter, .write).write(encoded.pieces)
     }
 
     static func thaw(_ db: Database) throws {
         try db.execute(sql: "DELETE FROM annals_push")
     }
-}
-
-/// Named bounds of the outbox and of pushes.
-enum OutboxLimits {
-    /// Plain bytes of bodies in one push, unless a single transaction is larger.
-    static let pushBytes = 2 << 20
-    static let pushTransactions = 4_096
 }

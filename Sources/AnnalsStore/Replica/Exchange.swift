@@ -9,6 +9,8 @@ public struct ExchangeStatus: Sendable {
     public var space: SpaceName
     public var lineage: Lineage
     public var position: Position
+    /// The log is here up to this position: beyond `position` lie parts of a transaction whose last part is still to come.
+    public var pulled: Position
     public var head: Position
     /// Local transactions that the space has not ordered yet, those under way included.
     public var outbox: Int
@@ -21,11 +23,19 @@ public struct ExchangeStatus: Sendable {
 }
 
 /// A push whose bytes stay as they are until the relay has given a definite answer.
+///
+/// A transaction too large for one batch is sent in parts, one after another, from the first; the answer to the last of
+/// them, or one that refuses, settles all.
 public struct FrozenPush: Sendable {
+    /// The bytes to send: the batch, or this part's.
     public var batch: [UInt8]
     public var lineage: Lineage
-    /// Of its transactions, in order: which push an answer belongs to.
+    /// Of its transactions or parts, in order: which push an answer belongs to.
     public var digests: [Digest]
+    /// Which part this is, from 0.
+    public var part = 0
+    /// How many parts there are; 1 for whole batches.
+    public var parts = 1
 }
 
 /// What the relay's answer to a push settled.
@@ -62,30 +72,42 @@ struct ReplicaExchange {
 
     func status() throws -> ExchangeStatus {
         ExchangeStatus(
-            replica: state.replica, space: state.space, lineage: state.lineage, position: state.position, head: state.head,
-            outbox: try Outbox.count(db), isPushUnderWay: try Push.isUnderWay(db))
+            replica: state.replica, space: state.space, lineage: state.lineage, position: state.position,
+            pulled: try KeptParts.last(db) ?? state.position, head: state.head, outbox: try Outbox.count(db),
+            isPushUnderWay: try Push.isUnderWay(db))
     }
 
-    func freeze() throws -> FrozenPush? {
-        let push = try Push.load(db) ?? Push.freeze(db, state, layouts: LayoutNames(db))
-        return try push.map { FrozenPush(batch: try $0.batch(db), lineage: state.lineage, digests: $0.digests) }
+    func freeze(_ limits: OutboxLimits) throws -> FrozenPush? {
+        let push = try Push.load(db) ?? Push.freeze(db, state, layouts: LayoutNames(db), limits: limits)
+        return try push.map { try frozen($0, part: 0) }
+    }
+
+    /// Another part of a push; nil when that push is settled.
+    func part(_ number: Int, of sent: FrozenPush) throws -> FrozenPush? {
+        guard let push = try Push.load(db), push.digests == sent.digests else { return nil }
+        return try frozen(push, part: number)
+    }
+
+    private func frozen(_ push: Push, part: Int) throws -> FrozenPush {
+        FrozenPush(
+            batch: try push.batch(db, part: part), lineage: state.lineage, digests: push.digests, part: part, parts: push.parts)
     }
 
     /// Takes note of which transactions of the push are in the log now. A push answer is committed before the entries
     /// that came with it are applied.
     ///
-    /// - Parameter digests: those of the push that was answered.
-    mutating func settle(_ answer: PushAnswer, digests: [Digest]) throws -> SettledPush {
+    /// - Parameter sent: the push that was answered, or the part of it.
+    mutating func settle(_ answer: PushAnswer, to sent: FrozenPush) throws -> SettledPush {
         // Two agents may sync one file at once: an answer that comes late belongs to a push that is settled.
-        guard let push = try Push.load(db), push.digests == digests else { return try unsettled() }
+        guard let push = try Push.load(db), push.digests == sent.digests else { return try unsettled() }
         switch answer.outcome {
-        case .wait: return try unsettled()
+        case .wait, .partsMissing: return try unsettled()
+        case .accepted where sent.parts > 1 && answer.positions.isEmpty: return try unsettled()
         case .wentBack: throw Self.wentBack
         case .identityConflict, .gap: return try takeNewIdentity()
         case .accepted, .stale: break
         }
-        guard answer.positions.count <= push.transactions else { throw WireError.badLength }
-        let settled = try accept(answer, push)
+        let settled = try accept(Self.positions(answer, sent), at: answer.receivedAt, push)
         try Push.thaw(db)
         state.head = max(state.head, answer.head)
         try advanceThroughOwn()
@@ -107,24 +129,43 @@ struct ReplicaExchange {
         return try unsettled()
     }
 
-    private mutating func accept(_ answer: PushAnswer, _ push: Push) throws -> (transactions: Int, changes: Int) {
-        let accepted = try Outbox.heads(db, through: push.lastSequence, limit: answer.positions.count)
-        guard accepted.count == answer.positions.count else { throw StoreDamage("annals_outbox") }
-        for (index, row) in accepted.enumerated() {
-            let counter = Counter(push.firstCounter.rawValue + Int64(index))
-            try db.execute(sql: "INSERT INTO annals_ahead (position) VALUES (?)", arguments: [answer.positions[index].rawValue])
-            if row.journal > 0 {
-                guard let body = try Outbox.row(db, sequence: row.sequence)?.body else { throw StoreDamage("annals_outbox") }
-                var reader = try BodyReader(bytes: body)
-                try ConflictJournal.append(
-                    db, try reader.journalEntries(), transaction: reader.info, replica: state.replica, position: answer.positions[index],
-                    receivedAt: answer.receivedAt)
-            }
-            state.lastCounter = counter
-            state.lastDigest = push.digests[index]
+    /// Where the push's transactions are in the log, or the parts of its one: these lie next to each other.
+    private static func positions(_ answer: PushAnswer, _ sent: FrozenPush) throws -> [Position] {
+        guard sent.parts > 1 else {
+            guard answer.positions.count <= sent.digests.count else { throw WireError.badLength }
+            return answer.positions
         }
+        guard let position = answer.positions.first else { return [] }
+        guard answer.positions.count == 1, position.rawValue > Int64(sent.part) else { throw WireError.badLength }
+        return (0..<sent.parts).map { position.advanced(by: $0 - sent.part) }
+    }
+
+    private mutating func accept(
+        _ positions: [Position], at receivedAt: Int64, _ push: Push
+    ) throws -> (transactions: Int, changes: Int) {
+        guard !positions.isEmpty else { return (0, 0) }
+        let accepted = try Outbox.heads(db, through: push.lastSequence, limit: push.parts > 1 ? 1 : positions.count)
+        guard accepted.count == (push.parts > 1 ? 1 : positions.count) else { throw StoreDamage("annals_outbox") }
+        for position in positions {
+            try db.execute(sql: "INSERT INTO annals_ahead (position) VALUES (?)", arguments: [position.rawValue])
+        }
+        for (index, row) in accepted.enumerated() where row.journal > 0 {
+            try journal(row, at: push.parts > 1 ? positions[positions.count - 1] : positions[index], receivedAt)
+        }
+        state.lastCounter = Counter(push.firstCounter.rawValue + Int64(positions.count) - 1)
+        state.lastDigest = push.digests[positions.count - 1]
         if let last = accepted.last { try Outbox.delete(db, through: last.sequence) }
         return (accepted.count, accepted.reduce(0) { $0 + $1.changes })
+    }
+
+    private func journal(_ head: Outbox.Head, at position: Position, _ receivedAt: Int64) throws {
+        guard let row = try Outbox.row(db, sequence: head.sequence) else { throw StoreDamage("annals_outbox") }
+        let content = try Outbox.content(db, of: row, layouts: [:])
+        let info = try content.info()
+        _ = try content.rest { entries, first in
+            try ConflictJournal.append(
+                db, entries, from: first, transaction: info, replica: state.replica, position: position, receivedAt: receivedAt)
+        }
     }
 
     /// Own entries that come next in the log are in the rows already, so the position passes them without a pull.

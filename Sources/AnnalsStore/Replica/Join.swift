@@ -83,7 +83,7 @@ extension Store {
                     try Meta(db).set(.outboxed, try step.newestTransaction())
                     try HighestKeys.noteRows(db, tables)
                     if state.lastCounter == .zero {
-                        try db.execute(sql: "DELETE FROM annals_outbox; DELETE FROM annals_push")
+                        try db.execute(sql: "DELETE FROM annals_outbox; DELETE FROM annals_outbox_parts; DELETE FROM annals_push")
                         try Outbox.append(db, Self.schemaRow(tables, statements, at: step.tick()))
                     }
                     return SnapshotFile.Contents(
@@ -136,12 +136,18 @@ enum ReplicaTables {
 
     static func createIfMissing(_ db: Database) throws {
         guard try !exist(db) else { return }
-        try db.execute(sql: Outbox.schema + HighestKeys.schema + ConflictJournal.schema + PolicyTable.schema + UnsettledReferences.schema)
+        let schemas = [
+            Outbox.schema, KeptParts.schema, HighestKeys.schema, ConflictJournal.schema, PolicyTable.schema, UnsettledReferences.schema,
+        ]
+        try db.execute(sql: schemas.joined())
     }
 
     /// Forgets the space. Numbers and tokens of history go on.
     static func drop(_ db: Database) throws {
-        for table in Outbox.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables + UnsettledReferences.tables {
+        let tables =
+            Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables
+            + UnsettledReferences.tables
+        for table in tables {
             try db.execute(sql: "DROP TABLE IF EXISTS \(table)")
         }
         let meta = Meta(db)

@@ -5,11 +5,13 @@ import GRDB
 struct ManagedStep {
     let db: Database
     let environment: CaptureEnvironment
+    let outboxLimits: OutboxLimits
     private let schema: SchemaCache
 
     init(_ db: Database, _ configuration: Store.Configuration, _ schema: SchemaCache = SchemaCache()) {
         self.db = db
         self.schema = schema
+        outboxLimits = configuration.outboxLimits
         var environment = CaptureEnvironment(
             now: configuration.now, makeTransactionID: { .random() }, makeStoreID: { .random() }, processName: configuration.process)
         environment.didRecord = { db, info, number in

@@ -18,7 +18,7 @@ extension Store {
         let (status, isUnsettled) = try await managed("sync") { db, step in
             let exchange = try ReplicaExchange(db)
             try step.seal()
-            try OutboxFiller(db: db, tables: step.tables()).fill()
+            try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
             return (try exchange.status(), try UnsettledReferences.first(db) != nil)
         }
         return isUnsettled ? try await settleReferences() : status
@@ -38,23 +38,31 @@ extension Store {
     private static func pull(_ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies) throws -> Pull {
         Pull(
             db: db, session: MergeSession(db, registry: try step.tables()), state: state, process: step.environment.processName,
-            layouts: try LayoutNames(db), policies: policies, clock: try step.clock(), now: try step.tick())
+            layouts: try LayoutNames(db), limits: step.outboxLimits, policies: policies, clock: try step.clock(), now: try step.tick())
     }
 
-    /// The push under way, or a new one from the oldest outbox transactions; nil when there is nothing to push.
+    /// The push under way, or a new one from the oldest outbox transactions, at its first part; nil when there is nothing
+    /// to push.
     public func freezePush() async throws -> FrozenPush? {
-        try await managed("sync") { db, _ in try ReplicaExchange(db).freeze() }
+        try await managed("sync") { db, step in try ReplicaExchange(db).freeze(step.outboxLimits) }
+    }
+
+    /// Another part of a push; nil when that push was settled meanwhile.
+    public func part(_ number: Int, of push: FrozenPush) async throws -> FrozenPush? {
+        precondition((0..<push.parts).contains(number), "parts are numbered from 0")
+        return try await managed("sync") { db, _ in try ReplicaExchange(db).part(number, of: push) }
     }
 
     /// Notes the relay's answer to a push; one that is settled already changes nothing.
     public func settle(_ answer: PushAnswer, to push: FrozenPush) async throws -> SettledPush {
         try await managed("sync") { db, _ in
             var exchange = try ReplicaExchange(db)
-            return try exchange.settle(answer, digests: push.digests)
+            return try exchange.settle(answer, to: push)
         }
     }
 
-    /// Takes in a page of the log and lays the outbox on top, in one SQLite transaction.
+    /// Takes in a page of the log and lays the outbox on top, in one SQLite transaction. Parts of a transaction whose
+    /// last is not among them are kept until it comes.
     public func apply(_ page: Page) async throws -> TakenPage {
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
@@ -62,7 +70,7 @@ extension Store {
             guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
             guard try !Push.isUnderWay(db) else { throw PullError.pushUnderWay }
             try step.seal()
-            try OutboxFiller(db: db, tables: step.tables()).fill()
+            try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
             var pull = try Self.pull(db, step, exchange.state, policies)
             let summary = try pull.apply(page)
             try StoreClock.save(pull.clock, db)

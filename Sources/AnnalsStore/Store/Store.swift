@@ -23,6 +23,8 @@ public final class Store: Sendable {
         public var process = ProcessInfo.processInfo.processName
         /// How conflicts of this store's own work are settled.
         package var mergePolicies = MergePolicies()
+        /// How much is encoded and sent at a time.
+        package var outboxLimits = OutboxLimits()
 
         public init() {}
     }

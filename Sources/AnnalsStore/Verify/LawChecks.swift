@@ -105,15 +105,17 @@ struct LawChecks {
     /// are as they are in the copy.
     private func steps(back row: Outbox.Row) throws -> [HistoryCopy.Step] {
         var steps: [HistoryCopy.Step] = []
-        for (reference, section) in try decodeChanges(row.body) {
-            guard let translation = try changes.translation(Int64(reference)) else { continue }
-            let table = copy.table(translation.entry.definition)
-            for change in section {
-                switch change.change {
-                case .insert(let row): steps.append(.init(table: table, from: translation.translate(row), to: nil))
-                case .delete(let row): steps.append(.init(table: table, from: nil, to: translation.translate(row)))
-                case .update(let key, let columns):
-                    if let step = try step(table, translation, key, columns) { steps.append(step) }
+        for part in 0..<row.parts {
+            for (reference, section) in try decodeChanges(Outbox.body(db, of: row.sequence, part: part, parts: row.parts)) {
+                guard let translation = try changes.translation(Int64(reference)) else { continue }
+                let table = copy.table(translation.entry.definition)
+                for change in section {
+                    switch change.change {
+                    case .insert(let row): steps.append(.init(table: table, from: translation.translate(row), to: nil))
+                    case .delete(let row): steps.append(.init(table: table, from: nil, to: translation.translate(row)))
+                    case .update(let key, let columns):
+                        if let step = try step(table, translation, key, columns) { steps.append(step) }
+                    }
                 }
             }
         }

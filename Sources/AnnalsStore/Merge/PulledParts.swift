@@ -1,0 +1,54 @@
+import AnnalsCore
+import AnnalsWire
+import GRDB
+
+/// Opens the parts of one transaction one after another, those that are kept and those that came with the page.
+///
+/// They are one transaction only if each says so itself: the same author, the next counter and the digest of the one
+/// before. Whoever reads them from the first to the last has checked all.
+final class PulledParts {
+    private let db: Database
+    private let parts: Entries.Parts
+    private var headers: [Int: BatchHeader] = [:]
+    private var info: TransactionInfo?
+    private var opened: (number: Int, batch: Batch)?
+
+    init(_ db: Database, _ parts: Entries.Parts) {
+        self.db = db
+        self.parts = parts
+    }
+
+    var content: TransactionParts {
+        TransactionParts(count: parts.count) { number in
+            let batch = try self.open(number)
+            return TransactionParts.Part(reader: try batch.body(0), layouts: batch.layouts)
+        }
+    }
+
+    private func open(_ number: Int) throws -> Batch {
+        if let opened, opened.number == number { return opened.batch }
+        opened = nil
+        let position = parts.first.advanced(by: number)
+        let bytes = try parts.frames.first { $0.firstPosition == position }?.batch ?? KeptParts.batch(db, at: position)
+        let batch = try Batch.open(bytes)
+        try check(batch, number)
+        opened = (number, batch)
+        return batch
+    }
+
+    private func check(_ batch: Batch, _ number: Int) throws {
+        var header = batch.header
+        let info = try batch.body(0).info
+        guard header.part == BatchPart(number: number, count: parts.count) else { throw WireError.badValue("part") }
+        if let before = headers[number - 1] {
+            let follows =
+                header.replica == before.replica && header.firstCounter == before.firstCounter.next
+                && header.previousDigest == before.certificates[0].digest && info == self.info
+            guard follows else { throw WireError.badValue("part") }
+        }
+        self.info = info
+        // The same in all parts, and can be long.
+        header.certificates[0].footprint = .everything
+        headers[number] = header
+    }
+}

@@ -1,0 +1,69 @@
+import AnnalsCore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import Synchronization
+
+/// A relay on a bad day: it hands out small pages, and loses chosen requests and answers for good.
+final class FaultyRelay: RelayTransport {
+    private struct State {
+        var pushes = 0
+        var pulls = 0
+    }
+
+    private let relay: LocalRelay
+    private let pageBytes: Int
+    /// Requests from this one on fail.
+    private let failingPush: Int
+    private let failingPull: Int
+    /// Whether the relay has done what it was asked when a push fails.
+    private let isAnswerLost: Bool
+    private let state = Mutex(State())
+
+    init(_ relay: LocalRelay, pageBytes: Int = .max, failingPush: Int = .max, failingPull: Int = .max, isAnswerLost: Bool = true) {
+        self.relay = relay
+        self.pageBytes = pageBytes
+        self.failingPush = failingPush
+        self.failingPull = failingPull
+        self.isAnswerLost = isAnswerLost
+    }
+
+    var pushes: Int { state.withLock { $0.pushes } }
+    var pulls: Int { state.withLock { $0.pulls } }
+
+    private static let lost = TransportError.notARelay("lost")
+
+    func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+        let number = state.withLock { state in
+            state.pushes += 1
+            return state.pushes
+        }
+        if number >= failingPush, !isAnswerLost { throw Self.lost }
+        let answer = try await relay.push(batch, lineage: lineage)
+        if number >= failingPush { throw Self.lost }
+        return answer
+    }
+
+    func pull(after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        let number = state.withLock { state in
+            state.pulls += 1
+            return state.pulls
+        }
+        if number >= failingPull { throw Self.lost }
+        return try await relay.pull(after: position, lineage: lineage, byteLimit: min(byteLimit, pageBytes), wait: wait)
+    }
+
+    func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
+
+    func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
+
+    func uploadSnapshot(
+        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        try await relay.uploadSnapshot(at: path, position: position, digest: digest, progress: progress)
+    }
+
+    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        try await relay.downloadSnapshot(to: path, progress: progress)
+    }
+}

@@ -1,0 +1,209 @@
+import AnnalsCore
+import AnnalsMerge
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import GRDB
+import Testing
+
+/// Transactions too large for one batch. The limit is lowered, so that some thousand rows have many parts.
+@Suite struct PartsTests {
+    private static let rows = 3_000
+    private static let partBytes = 16 << 10
+
+    /// `insert`: the second row and all after it come in one transaction of a program that knows nothing of Annals.
+    private func world(replicas: Int = 2, insert: Bool = true) async throws -> World {
+        var limits = OutboxLimits()
+        limits.partBytes = Self.partBytes
+        let world = try await World(
+            replicas: replicas,
+            schema: """
+                CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT UNIQUE, note TEXT);
+                INSERT INTO item VALUES(1, 'name of 1', NULL)
+                """,
+            outboxLimits: limits)
+        if insert { try world.outside(0, Self.insert) }
+        return world
+    }
+
+    private static let insert = """
+        WITH RECURSIVE c(x) AS (SELECT 2 UNION ALL SELECT x + 1 FROM c WHERE x < \(rows))
+        INSERT INTO item SELECT x, 'name of ' || x, hex(randomblob(30)) FROM c
+        """
+
+    private func parts(_ world: World, _ index: Int = 0) async throws -> Int {
+        try await world.stores[index].read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_push") ?? 0 }
+    }
+
+    private func expectEqual(_ world: World, rows: Int = Self.rows) async throws {
+        let digests = try await world.stores.asyncMap { try await $0.digest() }
+        #expect(Set(digests).count == 1)
+        #expect(Set(try await world.stores.asyncMap { try await $0.digestOfLog() }).count == 1)
+        for index in world.stores.indices {
+            #expect(try await world.rows(index, "SELECT count(*) FROM item") == [[rows.databaseValue]])
+            #expect(try await world.stores[index].verify().isEmpty)
+            for table in ["annals_outbox", "annals_outbox_parts", "annals_push", "annals_parts", "annals_ahead"] {
+                #expect(try await world.rows(index, "SELECT count(*) FROM \(table)") == [[0.databaseValue]], "\(table) of \(index)")
+            }
+        }
+    }
+
+    @Test func `law 6: a transaction in parts arrives whole`() async throws {
+        let world = try await world()
+        let relay = FaultyRelay(world.relay)
+        let pushed = try await world.sync(0, over: relay).pushed
+        #expect(pushed.transactions == 1 && pushed.changes == Self.rows - 1)
+        #expect(relay.pushes > 5)
+        let pulled = try await world.sync(1)
+        #expect(pulled.pulled.transactions == 1 && pulled.pulled.changes == Self.rows - 1)
+        #expect(pulled.position.rawValue == Int64(relay.pushes) + 1)
+        try await expectEqual(world)
+        try await world.addClone("r2")
+        try await world.settle()
+        try await expectEqual(world)
+    }
+
+    @Test func `law 6: a page may end in the middle, and no reader sees half`() async throws {
+        let world = try await world()
+        try await world.sync(0)
+        let relay = FaultyRelay(world.relay, pageBytes: 1, failingPull: 4)
+        await #expect(throws: AnnalsError.self) { try await world.sync(1, over: relay) }
+        #expect(try await world.rows(1, "SELECT count(*) FROM item") == [[1.databaseValue]])
+        #expect(try await world.rows(1, "SELECT count(*) FROM annals_parts") == [[3.databaseValue]])
+        #expect(try await world.stores[1].verify().isEmpty)
+        // Local work goes on meanwhile, and is pushed upon the position before the parts.
+        try world.outside(1, "INSERT INTO item VALUES(\(Self.rows + 7), 'mine', NULL)")
+        try world.reopen(1)
+        let rest = FaultyRelay(world.relay, pageBytes: 1)
+        try await world.sync(1, over: rest)
+        let parts = try await world.relay.describe().head.rawValue - 2
+        #expect(Int64(rest.pulls) < parts)
+        try await world.settle()
+        try await expectEqual(world, rows: Self.rows + 1)
+    }
+
+    @Test func `law 7: killed after any part and come back`() async throws {
+        let world = try await world()
+        _ = try await world.stores[0].prepareOutbox()
+        let push = try #require(try await world.stores[0].freezePush())
+        #expect(push.parts > 5)
+        for part in 1...push.parts {
+            for isAnswerLost in [false, true] {
+                let relay = FaultyRelay(world.relay, failingPush: part, isAnswerLost: isAnswerLost)
+                await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
+                try world.reopen(0)
+                #expect(try await parts(world) == push.parts)
+                let isThere = part == push.parts && isAnswerLost
+                #expect(try await world.relay.describe().head.rawValue == (isThere ? Int64(push.parts) + 1 : 1))
+            }
+        }
+        // The first says that all are there, and the last that they are the same.
+        let relay = FaultyRelay(world.relay)
+        #expect(try await world.sync(0, over: relay).pushed.transactions == 1)
+        #expect(relay.pushes == 2)
+        try await world.settle()
+        try await expectEqual(world)
+    }
+
+    @Test func `unique values and keys that are swapped across parts`() async throws {
+        let world = try await world()
+        try await world.settle()
+        // Every row takes the name of the one at the other end; all names move out of the way first.
+        try world.outside(
+            0,
+            """
+            UPDATE item SET name = 'x' || id;
+            UPDATE item SET name = 'name of ' || (\(Self.rows + 1) - id), note = 'swapped';
+            """)
+        let relay = FaultyRelay(world.relay)
+        try await world.sync(0, over: relay)
+        #expect(relay.pushes > 5)
+        try await world.sync(1, over: FaultyRelay(world.relay, pageBytes: 1))
+        try await expectEqual(world)
+        #expect(try await world.rows(1, "SELECT name FROM item WHERE id = 1") == [["name of \(Self.rows)".databaseValue]])
+    }
+
+    @Test func `a transaction in parts that met something is rewritten in parts`() async throws {
+        let world = try await world(replicas: 3)
+        try await world.settle()
+        try world.outside(2, "UPDATE item SET name = 'theirs', note = 'theirs' WHERE id = 7")
+        try await world.sync(2)
+        world.clock.advance(.seconds(1))
+        try world.outside(0, "UPDATE item SET note = 'ours ' || coalesce(note, '')")
+        #expect(try await world.stores[0].prepareOutbox().outbox == 1)
+        #expect(try await world.stores[0].verify().isEmpty)
+        let summary = try await world.sync(0, over: FaultyRelay(world.relay, pageBytes: 1))
+        #expect(summary.refusals == 1 && summary.pushed.transactions == 1 && summary.conflicts == 1)
+        try await world.settle()
+        try await expectEqual(world)
+        #expect(try await world.stores.asyncMap { try await $0.conflicts().count } == [1, 1, 1])
+    }
+
+    @Test func `law 5: a journal may have parts too`() async throws {
+        let world = try await world(replicas: 3)
+        try await world.settle()
+        try world.outside(0, "UPDATE item SET note = 'theirs ' || id")
+        try await world.sync(0)
+        world.clock.advance(.seconds(1))
+        try world.outside(1, "UPDATE item SET note = 'ours ' || id")
+        let relay = FaultyRelay(world.relay)
+        let summary = try await world.sync(1, over: relay)
+        #expect(summary.conflicts == Self.rows && relay.pushes > 10)
+        try await world.settle()
+        try await expectEqual(world)
+        let journals = try await world.stores.asyncMap { store in
+            try await store.conflicts().map { "\($0.name) \($0.position) \($0.entry)" }.sorted()
+        }
+        #expect(journals[0].count == Self.rows && Set(journals[0]).count == Self.rows)
+        #expect(journals[1] == journals[0] && journals[2] == journals[0])
+    }
+
+    @Test func `two transactions in parts that do not meet`() async throws {
+        let world = try await World(
+            replicas: 2,
+            schema: """
+                CREATE TABLE a(id INTEGER PRIMARY KEY, note TEXT); CREATE TABLE b(id INTEGER PRIMARY KEY, note TEXT);
+                CREATE TABLE item(id INTEGER PRIMARY KEY)
+                """,
+            outboxLimits: {
+                var limits = OutboxLimits()
+                limits.partBytes = Self.partBytes
+                return limits
+            }())
+        func fill(_ table: String) -> String {
+            """
+            WITH RECURSIVE c(x) AS (SELECT 2 UNION ALL SELECT x + 1 FROM c WHERE x < \(Self.rows))
+            INSERT INTO \(table) SELECT x, hex(randomblob(30)) FROM c
+            """
+        }
+        try world.outside(0, fill("a"))
+        try world.outside(1, fill("b"))
+        try await world.sync(0)
+        // The second is pushed without having seen the first, lies ahead of the position and is not applied again.
+        #expect(try await world.sync(1, .pushOnly).refusals == 0)
+        try world.outside(1, "INSERT INTO item VALUES(5)")
+        try await world.sync(1, over: FaultyRelay(world.relay, pageBytes: 1))
+        try await world.settle()
+        try await expectEqual(world, rows: 1)
+    }
+
+    @Test func `leaving with parts kept`() async throws {
+        let world = try await world()
+        try await world.sync(0)
+        await #expect(throws: AnnalsError.self) { try await world.sync(1, over: FaultyRelay(world.relay, pageBytes: 1, failingPull: 3)) }
+        try await world.stores[1].leave()
+        let tables = try await world.rows(1, "SELECT name FROM sqlite_master WHERE name GLOB 'annals_*part*'")
+        #expect(tables.isEmpty)
+    }
+
+    @Test func `a copy of a file whose push in parts is under way`() async throws {
+        let world = try await world()
+        _ = try await world.stores[0].prepareOutbox()
+        _ = try await world.stores[0].freezePush()
+        try await world.addCopy(of: 0)
+        try await world.sync(0)
+        try await world.settle()
+        try await expectEqual(world)
+    }
+}
