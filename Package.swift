@@ -30,6 +30,7 @@ let package = Package(
         .library(name: "Annals", targets: ["Annals"]),
         .library(name: "AnnalsTesting", targets: ["AnnalsTesting"]),
         .executable(name: "annals", targets: ["AnnalsCLI"]),
+        .executable(name: "annals-simulate", targets: ["SimulateProgram"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -91,6 +92,15 @@ let package = Package(
         .target(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
+
+        // The simulator: a world from one seed, its oracle, and the program that runs as many seeds as one likes.
+        .target(
+            name: "Simulation",
+            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsSync", "AnnalsTesting", grdb, sqlite],
+            path: "Tests/Simulation", swiftSettings: settings),
+        .executableTarget(
+            name: "SimulateProgram", dependencies: ["Simulation"], path: "Tests/SimulateProgram", swiftSettings: settings),
+        .testTarget(name: "SimulationTests", dependencies: ["Simulation"], swiftSettings: settings),
 
         .testTarget(
             name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", argumentParser, grdb],

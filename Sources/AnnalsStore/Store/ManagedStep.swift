@@ -11,7 +11,8 @@ struct ManagedStep {
         self.db = db
         self.schema = schema
         environment = CaptureEnvironment(
-            now: configuration.now, makeTransactionID: { .random() }, makeStoreID: { .random() }, processName: configuration.process)
+            now: configuration.now, makeTransactionID: { configuration.newIdentifier() }, makeStoreID: { configuration.newIdentifier() },
+            processName: configuration.process)
     }
 
     /// Makes what other programs committed since the last step into a transaction; nil when there was nothing.

@@ -1,0 +1,60 @@
+/// What a run may contain. A switch that is off names a situation that the product does not support yet; the fixed
+/// seeds leave it out until it does.
+public struct Features: Sendable, Hashable {
+    // MARK: Schemas
+
+    public var compoundKeys = true
+    public var textKeys = true
+    /// Keys that are references to another table's key.
+    public var referenceKeys = true
+    public var uniques = true
+    /// Partial and expression indexes.
+    public var coarseUniques = true
+    public var foreignKeys = true
+    public var setDefault = true
+    public var selfReferences = true
+    public var cycles = true
+    public var checks = true
+    public var generatedColumns = true
+    /// Triggers of the user's own that write tracked tables.
+    public var triggersOnTracked = true
+    /// Triggers of the user's own that keep an untracked table.
+    public var triggersOnUntracked = true
+
+    // MARK: Writes
+
+    public var strangers = true
+    public var replace = true
+    public var keyChanges = true
+    public var swaps = true
+    /// Deletes and inserts of the same key, in one transaction or in several.
+    public var rebirths = true
+
+    // MARK: Faults
+
+    public var networkFaults = true
+    public var partitions = true
+    public var crashes = true
+    public var clockFaults = true
+    /// Some replicas live in files, which are opened anew after a crash.
+    public var files = true
+
+    // MARK: Not supported yet
+
+    /// Strangers that write with foreign keys off and break them.
+    public var strangersWithoutForeignKeys = false
+    /// Tracked parents with untracked children.
+    public var untrackedChildren = false
+    /// Rows whose key holds NULL, which stay local.
+    public var nullKeys = false
+    /// Transactions larger than one batch.
+    public var largeTransactions = false
+    /// Replicas whose file is copied or restored.
+    public var copies = false
+    /// Relays restored from a backup.
+    public var relayRestores = false
+    /// Policies other than lastWriterWins and renumber.
+    public var policies = false
+
+    public init() {}
+}
