@@ -99,7 +99,7 @@ let package = Package(
             dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsSync", "AnnalsTesting", grdb, sqlite],
             path: "Tests/Simulation", swiftSettings: settings),
         .executableTarget(
-            name: "SimulateProgram", dependencies: ["Simulation"], path: "Tests/SimulateProgram", swiftSettings: settings),
+            name: "SimulateProgram", dependencies: ["Simulation", argumentParser], path: "Tests/SimulateProgram", swiftSettings: settings),
         .testTarget(name: "SimulationTests", dependencies: ["Simulation"], swiftSettings: settings),
 
         .testTarget(

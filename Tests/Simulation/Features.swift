@@ -43,6 +43,9 @@ public struct Features: Sendable, Hashable {
 
     /// Strangers that write with foreign keys off and break them.
     public var strangersWithoutForeignKeys = false
+    /// REPLACE into a table that refers to itself with ON DELETE SET NULL or SET DEFAULT: SQLite (3.40 at least) then lets
+    /// a reference to nobody in, with foreign keys on.
+    public var replaceInSelfReferences = false
     /// Tracked parents with untracked children.
     public var untrackedChildren = false
     /// Rows whose key holds NULL, which stay local.

@@ -7,10 +7,32 @@ struct Ledger {
         var id: TransactionID
         var replica: String
         var number: Int64
+        var time: HybridTime
         /// What was different afterwards.
         var differences: [Difference]
         /// A rebase left nothing of it, and no conflict that the journal could tell of.
         var isGone = false
+
+        /// Its changes as far as differences tell; where a table lost rows and got others, those may be one row that
+        /// moved, so new rows are left out there.
+        var body: DecodedBody {
+            var changes: [Change] = []
+            for difference in differences {
+                switch (difference.old, difference.new) {
+                case (let old?, let new?):
+                    let cells = old.indices.filter { old[$0] != new[$0] }.map { Change.Update(column: $0, old: old[$0], new: new[$0]) }
+                    changes.append(Change(table: difference.table, kind: .update(key: difference.key, cells)))
+                case (let old?, nil):
+                    changes.append(Change(table: difference.table, kind: .delete(old)))
+                case (nil, let new?):
+                    let mayHaveMoved = differences.contains { $0.table == difference.table && $0.new == nil }
+                    if !mayHaveMoved { changes.append(Change(table: difference.table, kind: .insert(new))) }
+                case (nil, nil):
+                    continue
+                }
+            }
+            return DecodedBody(info: TransactionInfo(id: id, time: time), changes: changes, journal: [])
+        }
     }
 
     private(set) var intents: [TransactionID: Intent] = [:]
@@ -19,6 +41,13 @@ struct Ledger {
         guard intents.updateValue(intent, forKey: intent.id) == nil else {
             throw Violation("law 7", "\(intent.replica) has two transactions \(intent.id)")
         }
+    }
+
+    /// A replica's transactions whose numbers lie beyond the range's beginning, up to its end.
+    func intents(of replica: String, in numbers: Range<Int64>) -> [Intent] {
+        if numbers.isEmpty { return [] }
+        return intents.values.filter { $0.replica == replica && $0.number > numbers.lowerBound && $0.number <= numbers.upperBound }
+            .sorted { $0.number < $1.number }
     }
 
     mutating func noteGone(_ id: TransactionID) {

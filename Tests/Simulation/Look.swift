@@ -10,6 +10,7 @@ struct Look {
     struct Recorded {
         var number: Int64
         var id: TransactionID
+        var time: HybridTime
         var origin: Int
     }
 
@@ -52,10 +53,12 @@ struct Look {
             let body = [UInt8](row["body"] as Data)
             outbox.append(Waiting(sequence: row["sequence"], body: body, decoded: try DecodedBody(body) { tables[$0] }))
         }
-        let transactions = try db.cachedStatement(sql: "SELECT number, id, origin FROM annals_transactions WHERE number > ? ORDER BY number")
+        let transactions = try db.cachedStatement(
+            sql: "SELECT number, id, time, time_counter, origin FROM annals_transactions WHERE number > ? ORDER BY number")
         for row in try Row.fetchAll(transactions, arguments: [number]) {
             guard let id = TransactionID(bytes: row["id"] as Data) else { throw Violation("law 1", "a transaction without an id") }
-            recorded.append(Recorded(number: row["number"], id: id, origin: row["origin"]))
+            let time = HybridTime(milliseconds: row["time"], counter: row["time_counter"])
+            recorded.append(Recorded(number: row["number"], id: id, time: time, origin: row["origin"]))
         }
     }
 

@@ -20,6 +20,7 @@ struct LossChecks {
             names.note(rewrite.before.changes.filter { !$0.isDelete })
             names.note(rewrite.changes.filter { !$0.isDelete })
             for change in rewrite.before.changes { try checkAsked(change, rewrite, rows, names) }
+            guard rewrite.isExact else { continue }
             for difference in before.differences(to: rows) { try checkLost(difference, rewrite, names) }
         }
     }
@@ -74,7 +75,7 @@ struct LossChecks {
         for (place, value) in old.enumerated() {
             if let new = difference.new, new[place] == value { continue }
             if value.isNull { continue }
-            if hasSeen(table, place, value, rewrite) { continue }
+            if hasSeen(table, difference.key, place, value, rewrite, names) { continue }
             if let new = difference.new, isRenamed(table, place, value, now: new[place], names) { continue }
             if rewrite.journal.contains(where: { holds($0, table, place, value, in: \.stored) }) { continue }
             throw lost(rewrite, "\(difference.text): \(table.columns[place].name) = \(value.literal) is gone, unseen and not in the journal")
@@ -82,12 +83,17 @@ struct LossChecks {
     }
 
     /// Whether the author asked for this very value's end.
-    private func hasSeen(_ table: Table, _ place: Int, _ value: Cell, _ rewrite: Rebase.Rewrite) -> Bool {
+    private func hasSeen(
+        _ table: Table, _ key: [Cell], _ place: Int, _ value: Cell, _ rewrite: Rebase.Rewrite, _ names: NameBook
+    ) -> Bool {
         rewrite.before.changes.contains { change in
             guard change.table == table.name else { return false }
             switch change.kind {
             case .insert: return false
-            case .delete(let row): return row[place] == value
+            case .delete(let row):
+                // The key may be another by now, because the row was renumbered before.
+                let isMeant = table.key.contains(place) && names.candidates(table, table.key.map { row[$0] }).contains(key)
+                return row[place] == value || isMeant
             // Whoever moves a row takes along all that is in it.
             case .update(_, let cells):
                 return cells.contains { $0.column == place && $0.old == value } || cells.contains { table.key.contains($0.column) }

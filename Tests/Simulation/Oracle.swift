@@ -88,6 +88,12 @@ struct DecodedBody {
     var changes: [Change] = []
     var journal: [JournalEntry]
 
+    init(info: TransactionInfo, changes: [Change], journal: [JournalEntry]) {
+        self.info = info
+        self.changes = changes
+        self.journal = journal
+    }
+
     init(_ body: [UInt8], table: (Int) -> String?) throws {
         var reader = try BodyReader(bytes: body)
         info = reader.info

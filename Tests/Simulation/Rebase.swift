@@ -7,6 +7,9 @@ struct Rebase {
         var before: DecodedBody
         /// nil when nothing is left of it.
         var after: DecodedBody?
+        /// Whether `before` is what stood in the outbox. What got there in the same step that rebased it was not seen
+        /// there; then only the rows that its program changed are known, and not which of them moved.
+        var isExact = true
 
         var text: String {
             let (old, new) = (before.changes.map(\.text), changes.map(\.text))
@@ -29,8 +32,7 @@ struct Rebase {
     }
 
     var replica: ReplicaID
-    /// In local order. Transactions that were not seen in the outbox before, because they got there in the same step,
-    /// are left out.
+    /// In local order.
     var rewrites: [Rewrite]
     /// Others' entries that were taken in.
     var pulled: [Oracle.Entry]
@@ -48,7 +50,10 @@ extension World {
         for position in now.ahead { try start.apply(oracle.entry(at: position).changes, plan.schema) }
         let after = Dictionary(now.outbox.map { ($0.id, $0.decoded) }, uniquingKeysWith: { $1 })
         let unsent = before.outbox.filter { oracle.position(of: $0.id) == nil }
-        let rewrites = unsent.map { Rebase.Rewrite(before: $0.decoded, after: after[$0.id]) }
+        var rewrites = unsent.map { Rebase.Rewrite(before: $0.decoded, after: after[$0.id]) }
+        for intent in ledger.intents(of: replica.name, in: before.outboxed..<now.outboxed) where oracle.position(of: intent.id) == nil {
+            rewrites.append(Rebase.Rewrite(before: intent.body, after: after[intent.id], isExact: false))
+        }
         return Rebase(replica: replica.id, rewrites: rewrites, pulled: pulled, start: start)
     }
 }

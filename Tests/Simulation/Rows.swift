@@ -71,6 +71,7 @@ struct Rows: Equatable, Sendable {
 /// One row that is not the same in two states.
 struct Difference: Sendable {
     var table: String
+    /// Folded by its collation.
     var key: [Cell]
     var old: [Cell]?
     var new: [Cell]?

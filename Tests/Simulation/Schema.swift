@@ -11,6 +11,8 @@ struct Schema: Sendable {
         var table: String
         var name: String
         var column: String
+        /// Fills it from the rows that are there: a clone's untracked tables come empty.
+        var fill: String
     }
 
     func table(_ name: String) -> Table? {

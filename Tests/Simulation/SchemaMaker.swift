@@ -246,6 +246,7 @@ struct SchemaMaker {
             "CREATE TRIGGER keep_update AFTER UPDATE ON \(table.name) BEGIN DELETE FROM kept WHERE \(isOld); \(write) END",
             "CREATE TRIGGER keep_delete AFTER DELETE ON \(table.name) BEGIN DELETE FROM kept WHERE \(isOld); END",
         ]
-        schema.copies.append(Schema.Copy(table: table.name, name: "kept", column: column))
+        let fill = "INSERT OR REPLACE INTO kept (\(list), value) SELECT \(list), \(column) FROM \(table.name)"
+        schema.copies.append(Schema.Copy(table: table.name, name: "kept", column: column, fill: fill))
     }
 }

@@ -1,7 +1,10 @@
 /// One seed, from its plan to its verdict.
+///
+///     let outcome = await Simulation(seed: 17).run()
+///     if let failure = outcome.failure { print(failure) }
 public struct Simulation: Sendable {
-    public var seed: UInt64
-    public var features: Features
+    public let seed: UInt64
+    public let features: Features
 
     public init(seed: UInt64, features: Features = Features()) {
         self.seed = seed
@@ -12,25 +15,30 @@ public struct Simulation: Sendable {
     public struct Outcome: Sendable {
         /// Equal for equal runs.
         public var traceHash: UInt64
-        /// nil when every law held.
-        public var failure: String?
+        public var failure: Failure?
     }
 
-    public func run() async throws -> Outcome {
-        do {
-            return Outcome(traceHash: try await World.run(PlanMaker.make(seed: seed, features: features)).hash)
-        } catch let failure as World.Failure {
-            return Outcome(traceHash: failure.trace.hash, failure: failure.violation.description)
-        }
+    /// A law that did not hold.
+    public struct Failure: Sendable, CustomStringConvertible {
+        /// Which, in a few words.
+        public var law: String
+        public var text: String
+
+        public var description: String { "\(law): \(text)" }
     }
 
-    /// The run once more, told line by line.
-    public func story() async throws -> [String] {
-        let plan = PlanMaker.make(seed: seed, features: features)
-        do {
-            return plan.lines + ["—"] + (try await World.run(plan, keepsLines: true)).lines
-        } catch let failure as World.Failure {
-            return plan.lines + ["—"] + failure.trace.lines + [failure.violation.description]
-        }
+    public func run() async -> Outcome {
+        let (trace, violation) = await World.run(PlanMaker.make(seed: seed, features: features))
+        return Outcome(traceHash: trace.hash, failure: violation.map { Failure(law: $0.law, text: $0.text) })
+    }
+
+    /// The run once more, told line by line, with the steps that a failure needs and no others.
+    public func story(isShrunk: Bool = true) async -> [String] {
+        var plan = PlanMaker.make(seed: seed, features: features)
+        let (whole, violation) = await World.run(plan, keepsLines: true)
+        guard let violation else { return plan.lines + [""] + whole.lines }
+        if isShrunk { plan = await Shrinker.shrink(plan, law: violation.law) }
+        let (trace, last) = await World.run(plan, keepsLines: true)
+        return plan.lines + [""] + trace.lines + ["", (last ?? violation).description]
     }
 }

@@ -27,17 +27,22 @@ struct Workload {
         let table = dice.one(of: schema.tables)
         switch dice.number(0...99) {
         case 0..<27: return insert(table, verb: "INSERT")
-        case 27..<33: return insert(table, verb: features.replace ? "INSERT OR REPLACE" : "INSERT")
+        case 27..<33: return insert(table, verb: mayReplace(table) ? "INSERT OR REPLACE" : "INSERT")
         case 33..<36: return insert(table, verb: "INSERT OR IGNORE")
         case 36..<42: return insert(table, verb: "INSERT", suffix: upsert(table))
         case 42..<64: return update(table, verb: "UPDATE", condition: keyCondition(table))
         case 64..<70: return update(table, verb: "UPDATE", condition: condition(table))
-        case 70..<74: return update(table, verb: features.replace ? "UPDATE OR REPLACE" : "UPDATE OR IGNORE", condition: keyCondition(table))
+        case 70..<74: return update(table, verb: mayReplace(table) ? "UPDATE OR REPLACE" : "UPDATE OR IGNORE", condition: keyCondition(table))
         case 74..<81: return features.keyChanges ? changeKey(table) : update(table, verb: "UPDATE", condition: keyCondition(table))
         case 81..<94: return "DELETE FROM \(table.name) WHERE \(keyCondition(table))"
         case 94..<97: return "DELETE FROM \(table.name) WHERE \(condition(table))"
         default: return shift(table)
         }
+    }
+
+    private func mayReplace(_ table: Table) -> Bool {
+        let isLeaky = table.references.contains { $0.parent == table.name && [.setNull, .setDefault].contains($0.onDelete) }
+        return features.replace && (features.replaceInSelfReferences || !isLeaky)
     }
 
     // MARK: Inserts

@@ -48,20 +48,30 @@ extension World {
             }
             replica.newestOwnNumber = recorded.number
         }
-        let isSealed = cause == .write || cause == .seal || (cause == .reply && now.position != before.position)
-        if isSealed, let rows = replica.rowsBeforeStrangers, !replica.power.isDead {
-            let missed = rows.differences(to: before.rows)
-            guard missed.isEmpty else { throw Violation("law 1", "\(replica.name) sealed, and missed \(missed.map(\.text))") }
-            replica.rowsBeforeStrangers = nil
-        }
+        try learnSealing(replica, before, now, cause)
         if cause == .write, own == 0, !replica.power.isDead {
             let missed = before.rows.differences(to: now.rows)
             guard missed.isEmpty else { throw Violation("law 1", "\(replica.name) wrote without a transaction: \(missed.map(\.text))") }
         }
     }
 
+    /// Strangers' writes that cancelled out leave no transaction when they are sealed; others must.
+    private func learnSealing(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
+        guard cause != .strangers, let rows = replica.rowsBeforeStrangers else { return }
+        let unsealed = rows.differences(to: before.rows)
+        if unsealed.isEmpty {
+            // Whether it was sealed or not: there is nothing but what changed since.
+            replica.rowsBeforeStrangers = now.rows
+            return
+        }
+        let tookIn = (before.position..<max(before.position, now.position)).contains { oracle.entry(at: $0 + 1).replica != replica.id }
+        let isSealed = cause == .write || (!replica.power.isDead && (cause == .seal || (cause == .reply && tookIn)))
+        if isSealed { throw Violation("law 1", "\(replica.name) sealed, and missed \(unsealed.map(\.text))") }
+    }
+
     private func intent(_ replica: Replica, _ recorded: Look.Recorded, _ before: Rows, _ after: Rows) -> Ledger.Intent {
-        Ledger.Intent(id: recorded.id, replica: replica.name, number: recorded.number, differences: before.differences(to: after))
+        Ledger.Intent(
+            id: recorded.id, replica: replica.name, number: recorded.number, time: recorded.time, differences: before.differences(to: after))
     }
 
     // MARK: What the rows must be
@@ -88,17 +98,23 @@ extension World {
         } catch let error as Violation {
             throw Violation("law 3", "\(replica.name) at \(now.position): what is unsent does not lie on the log: \(error.text)")
         }
-        guard replica.rowsBeforeStrangers == nil, isFilled(replica, now), rows != now.rows else { return }
+        guard !hasUnsealed(replica, now), isFilled(replica, now), rows != now.rows else { return }
         let differences = rows.differences(to: now.rows).map(\.text)
         throw Violation("law 3", "\(replica.name) at \(now.position) has other rows than the log and its outbox say: \(differences)")
     }
 
-    /// Law 5: what a rebase drops is in the journal.
+    /// Law 5: what a rebase drops is in the journal, and what it keeps is what the policy says.
     private func checkRebase(_ replica: Replica, _ before: Look, _ now: Look) throws {
         guard let rebase = try rebase(replica, before, now), !rebase.rewrites.isEmpty else { return }
         trace.note("  \(replica.name) rebased: " + rebase.rewrites.map(\.text).joined(separator: "; "))
         try LossChecks(schema: plan.schema, rebase: rebase).run()
+        var judge = Judge(schema: plan.schema, rebase: rebase)
+        try judge.run()
         for rewrite in rebase.rewrites where rewrite.after == nil { ledger.noteGone(rewrite.before.info.id) }
+    }
+
+    private func hasUnsealed(_ replica: Replica, _ now: Look) -> Bool {
+        replica.rowsBeforeStrangers.map { $0 != now.rows } ?? false
     }
 
     /// Whether the outbox holds everything that history does.

@@ -32,33 +32,23 @@ final class World {
     /// As the plan says, until everything heals.
     var network: NetworkPlan
 
-    /// Runs a plan to its end.
-    ///
-    /// - Throws: `Violation`.
-    static func run(_ plan: Plan, keepsLines: Bool = false) async throws -> Trace {
-        let folder = try SimulationFolder()
-        let world = try await World(plan, folder, keepsLines: keepsLines)
+    /// Runs a plan to its end, or to the first law that does not hold.
+    static func run(_ plan: Plan, keepsLines: Bool = false) async -> (trace: Trace, violation: Violation?) {
+        var world: World?
         do {
-            for step in plan.steps { world.queue.add(.step(step), at: step.at) }
-            try await world.runQueue()
-            try await world.settle()
-            try await FinalChecks(world: world, folder: folder).run()
+            let folder = try SimulationFolder()
+            let made = try await World(plan, folder, keepsLines: keepsLines)
+            world = made
+            for step in plan.steps { made.queue.add(.step(step), at: step.at) }
+            try await made.runQueue()
+            try await made.settle()
+            try await FinalChecks(world: made, folder: folder).run()
+            await made.end()
+            return (made.trace, nil)
         } catch {
-            await world.end()
-            throw Failure(violation: Self.violation(error), trace: world.trace)
+            await world?.end()
+            return (world?.trace ?? Trace(keepsLines: false), error as? Violation ?? Violation("simulator", "\(error)"))
         }
-        await world.end()
-        return world.trace
-    }
-
-    /// A run that ended before its time, with what happened until then.
-    struct Failure: Error {
-        var violation: Violation
-        var trace: Trace
-    }
-
-    private static func violation(_ error: any Error) -> Violation {
-        error as? Violation ?? Violation("simulator", "\(error)")
     }
 
     // MARK: The beginning
@@ -121,6 +111,7 @@ final class World {
         }
         let database = try Replica.open(plan.isInFile ? path : nil, clock)
         if !plan.isInFile { try Self.load(path, into: database) }
+        try fillCopies(database)
         let replica = try Replica(
             name: name, clock: clock, identities: identities, database: database, path: plan.isInFile ? path : nil)
         replica.tableNumbers = try replica.read { try Look.tableNumbers($0) }
@@ -128,6 +119,12 @@ final class World {
         replicas.append(replica)
         replica.look = try look(replica)
         replica.seenNumber = replica.look.recorded.last?.number ?? 0
+    }
+
+    private func fillCopies(_ database: DatabaseQueue) throws {
+        try database.writeWithoutTransaction { db in
+            for copy in plan.schema.copies { try db.execute(sql: copy.fill) }
+        }
     }
 
     private static func load(_ path: String, into database: DatabaseQueue) throws {

@@ -1,0 +1,178 @@
+import AnnalsCore
+
+/// Says for a rebase what lastWriterWins allows, where no constraint took part: rules 26, 28 and 29, thought out anew.
+///
+/// It looks at rows that were only updated or deleted by both sides. Where a row moved, was born, or where the journal
+/// tells of a constraint, it has no opinion; the laws still hold there, and other checks watch them.
+struct Judge {
+    /// Who wrote something, and when.
+    private struct Mark: Comparable {
+        var milliseconds: Int64
+        var counter: UInt32
+        var replica: ReplicaID
+
+        /// `limit`: a stamp beyond it counts as this, so that a clock that is ahead does not win for ever.
+        init(_ time: HybridTime, _ replica: ReplicaID, limit: Int64 = .max) {
+            milliseconds = min(time.milliseconds, limit)
+            counter = time.milliseconds <= limit ? time.counter : 0
+            self.replica = replica
+        }
+
+        static func < (left: Mark, right: Mark) -> Bool {
+            (left.milliseconds, left.counter, left.replica.high, left.replica.low)
+                < (right.milliseconds, right.counter, right.replica.high, right.replica.low)
+        }
+    }
+
+    /// How far a stamp may be ahead of the relay's clock.
+    private static let lead: Int64 = 60_000
+
+    private struct Name: Hashable {
+        var table: String
+        var key: [Cell]
+    }
+
+    private enum Verdict { case incoming, stored, unsure }
+
+    private let schema: Schema
+    private let rebase: Rebase
+    private var cells: [Name: [Int: Mark]] = [:]
+    private var deaths: [Name: Mark] = [:]
+    /// Rows about which there is no opinion.
+    private var unclear: Set<Name> = []
+    private let lastReceipt: Int64
+
+    init(schema: Schema, rebase: Rebase) {
+        self.schema = schema
+        self.rebase = rebase
+        lastReceipt = rebase.pulled.map(\.receivedAt).max() ?? 0
+        for entry in rebase.pulled { note(entry) }
+    }
+
+    private mutating func note(_ entry: Oracle.Entry) {
+        let mark = Mark(entry.info.time, entry.replica, limit: entry.receivedAt + Self.lead)
+        for change in entry.changes {
+            guard let table = schema.table(change.table) else { continue }
+            switch change.kind {
+            case .insert(let row):
+                unclear.insert(Name(table: table.name, key: table.key(of: row)))
+            case .delete(let row):
+                let name = Name(table: table.name, key: table.key(of: row))
+                if deaths.updateValue(mark, forKey: name) != nil { unclear.insert(name) }
+            case .update(let key, let updates):
+                let name = name(table, key)
+                for update in updates {
+                    cells[name, default: [:]][update.column] = mark
+                    guard let part = table.key.firstIndex(of: update.column) else { continue }
+                    var moved = key
+                    moved[part] = update.new
+                    unclear.formUnion([name, self.name(table, moved)])
+                }
+            }
+        }
+    }
+
+    mutating func run() throws(Violation) {
+        var rows = rebase.start
+        for rewrite in rebase.rewrites {
+            let before = rows
+            try rows.apply(rewrite.changes, schema)
+            for change in rewrite.before.changes where rewrite.isExact { try judge(change, rewrite, before, rows) }
+            for change in rewrite.before.changes + rewrite.changes { noteOwn(change) }
+        }
+    }
+
+    private func judge(_ change: Change, _ rewrite: Rebase.Rewrite, _ before: Rows, _ after: Rows) throws(Violation) {
+        guard let table = schema.table(change.table) else { return }
+        switch change.kind {
+        case .insert: return
+        case .update(let key, let updates):
+            let name = name(table, key)
+            guard !unclear.contains(name), !isConstrained(table, key, rewrite) else { return }
+            if updates.contains(where: { table.key.contains($0.column) }) { return }
+            if deaths[name] == nil, let stored = before.row(table, key) {
+                for update in updates { try judge(update, name, table, stored, after.row(table, key), change, rewrite) }
+            } else if let death = deaths[name], before.row(table, key) == nil {
+                try judgeRevival(death, after.row(table, key), change, rewrite)
+            }
+        case .delete(let row):
+            let name = Name(table: table.name, key: table.key(of: row))
+            guard !unclear.contains(name), deaths[name] == nil, let stored = before.rows(of: table.name)[name.key] else { return }
+            guard !isConstrained(table, table.key.map { row[$0] }, rewrite) else { return }
+            try judgeDelete(name, row, stored, isThere: after.rows(of: table.name)[name.key] != nil, change, rewrite)
+        }
+    }
+
+    /// Rule 26: a column goes to the later writer.
+    private func judge(
+        _ update: Change.Update, _ name: Name, _ table: Table, _ stored: [Cell], _ after: [Cell]?, _ change: Change,
+        _ rewrite: Rebase.Rewrite
+    ) throws(Violation) {
+        // References are names and follow their parents.
+        guard !table.references.contains(where: { $0.columns.contains(update.column) }) else { return }
+        let verdict = cells[name]?[update.column].map { self.verdict(rewrite, against: $0) } ?? .incoming
+        let expected: Cell
+        switch verdict {
+        case .incoming: expected = update.new
+        case .stored: expected = stored[update.column]
+        case .unsure: return
+        }
+        guard after?[update.column] != expected else { return }
+        throw Violation(
+            "rule 26",
+            "\(change.text): \(table.columns[update.column].name) must be \(expected.literal) and is "
+                + "\(after.map { $0[update.column].literal } ?? "gone"); \(rewrite.text)")
+    }
+
+    /// Rule 28: a delete against updates goes by the latest of them.
+    private func judgeDelete(
+        _ name: Name, _ wanted: [Cell], _ stored: [Cell], isThere: Bool, _ change: Change, _ rewrite: Rebase.Rewrite
+    ) throws(Violation) {
+        let verdict = cells[name]?.values.max().map { self.verdict(rewrite, against: $0) } ?? .incoming
+        // Marks that left the row as it was are nothing to fight about.
+        if verdict == .unsure || (verdict == .stored && wanted == stored) || isThere == (verdict == .stored) { return }
+        throw Violation("rule 28", "\(change.text): the row must be \(verdict == .stored ? "there" : "gone"); \(rewrite.text)")
+    }
+
+    /// Rule 29: an update against a delete goes to the later one.
+    private func judgeRevival(_ death: Mark, _ after: [Cell]?, _ change: Change, _ rewrite: Rebase.Rewrite) throws(Violation) {
+        let verdict = self.verdict(rewrite, against: death)
+        if verdict == .unsure || (after != nil) == (verdict == .incoming) { return }
+        throw Violation("rule 29", "\(change.text): the row must be \(verdict == .stored ? "gone" : "back"); \(rewrite.text)")
+    }
+
+    // MARK: Who is later
+
+    private func verdict(_ rewrite: Rebase.Rewrite, against mark: Mark) -> Verdict {
+        // The relay's time in the answer is not seen from here, but lies past the last receipt.
+        let early = Mark(rewrite.before.info.time, rebase.replica, limit: lastReceipt + Self.lead) > mark
+        let late = Mark(rewrite.before.info.time, rebase.replica) > mark
+        return early != late ? .unsure : early ? .incoming : .stored
+    }
+
+    // MARK: Where it has no opinion
+
+    /// Whether a constraint or a reference took part in what became of the row.
+    private func isConstrained(_ table: Table, _ key: [Cell], _ rewrite: Rebase.Rewrite) -> Bool {
+        rewrite.journal.contains { line in
+            guard [.unique, .foreignKey, .check, .renumber, .insert].contains(line.kind) else { return false }
+            return line.table == table.name && name(table, line.key.map { Cell($0) }) == name(table, key) || line.kind == .foreignKey
+        }
+    }
+
+    /// A later transaction means what this one made of the row.
+    private mutating func noteOwn(_ change: Change) {
+        guard let table = schema.table(change.table) else { return }
+        switch change.kind {
+        case .insert(let row), .delete(let row): unclear.insert(Name(table: table.name, key: table.key(of: row)))
+        case .update(let key, let updates):
+            var moved = key
+            for update in updates { if let part = table.key.firstIndex(of: update.column) { moved[part] = update.new } }
+            if moved != key { unclear.formUnion([name(table, key), name(table, moved)]) }
+        }
+    }
+
+    private func name(_ table: Table, _ key: [Cell]) -> Name {
+        Name(table: table.name, key: zip(table.key, key).map { table.columns[$0].collation.folded($1) })
+    }
+}
