@@ -19,15 +19,33 @@ struct Simulate: AsyncParsableCommand {
     @Flag(help: "Tell the story of a single seed, whether it fails or not.")
     var story = false
 
+    @Flag(help: "Print the plan and run nothing.")
+    var plan = false
+
+    @Option(help: "Only these steps of a single seed's plan, by number, separated by commas.")
+    var steps: String?
+
+    @Flag(help: "Say which seed is run, so that one that ends the program can be told.")
+    var verbose = false
+
+    private func simulation(_ seed: UInt64) -> Simulation {
+        Simulation(seed: seed, steps: steps.map { Set($0.split(separator: ",").compactMap { Int($0) }) })
+    }
+
     func run() async throws {
         guard let range = SeedRange(seeds) else { throw ValidationError("\(seeds) names no seeds") }
+        if plan {
+            for seed in range { for line in simulation(seed).planLines { print(line) } }
+            return
+        }
         let clock = ContinuousClock()
         let start = clock.now
         var failures: [String: Int] = [:]
         var count = 0
         var last: UInt64 = 0
         for seed in range {
-            let outcome = await Simulation(seed: seed).run()
+            if verbose { print("seed \(seed)") }
+            let outcome = await simulation(seed).run()
             count += 1
             last = seed
             guard let failure = outcome.failure else { continue }
@@ -40,7 +58,7 @@ struct Simulate: AsyncParsableCommand {
         for (law, number) in failures.sorted(by: { $0.key < $1.key }) { print("  \(law): \(number)") }
         if story || (!failures.isEmpty && !all) {
             print("")
-            for line in await Simulation(seed: last).story(isShrunk: shrink) { print(line) }
+            for line in await simulation(last).story(isShrunk: shrink) { print(line) }
             print("\nreplay it with: make simulate SEEDS=\(last)")
         }
         if !failures.isEmpty { throw ExitCode.failure }

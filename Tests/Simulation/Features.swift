@@ -30,6 +30,11 @@ public struct Features: Sendable, Hashable {
     /// Deletes and inserts of the same key, in one transaction or in several.
     public var rebirths = true
 
+    // MARK: Replicas
+
+    /// Clones that come in the middle of a run.
+    public var newcomers = true
+
     // MARK: Faults
 
     public var networkFaults = true

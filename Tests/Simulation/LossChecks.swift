@@ -10,6 +10,8 @@ struct LossChecks {
         var rows = rebase.start
         var names = NameBook(schema: schema)
         for entry in rebase.pulled { names.note(entry.changes) }
+        // What the author asked for up to here.
+        var asked: [Change] = []
         for rewrite in rebase.rewrites {
             for line in rewrite.journal where line.kind == .renumber {
                 guard let table = schema.table(line.table), let now = line.incoming else { continue }
@@ -17,11 +19,21 @@ struct LossChecks {
             }
             let before = rows
             try rows.apply(rewrite.changes, schema)
+            asked += rewrite.before.changes
             names.note(rewrite.before.changes.filter { !$0.isDelete })
             names.note(rewrite.changes.filter { !$0.isDelete })
-            for change in rewrite.before.changes { try checkAsked(change, rewrite, rows, names) }
+            for change in rewrite.before.changes where !isWithdrawn(change, asked) { try checkAsked(change, rewrite, rows, names) }
             guard rewrite.isExact else { continue }
-            for difference in before.differences(to: rows) { try checkLost(difference, rewrite, names) }
+            for change in rewrite.changes { try checkLost(change, before, rewrite, asked, names) }
+        }
+    }
+
+    /// A delete of what its author inserted before means that row, wherever it is, and not who has its key now.
+    private func isWithdrawn(_ change: Change, _ asked: [Change]) -> Bool {
+        guard let table = schema.table(change.table), case .delete(let row) = change.kind else { return false }
+        return asked.contains { earlier in
+            guard earlier.table == change.table, case .insert(let inserted) = earlier.kind else { return false }
+            return table.key(of: inserted) == table.key(of: row)
         }
     }
 
@@ -43,7 +55,7 @@ struct LossChecks {
             let key = table.key.map { row[$0] }
             if names.isGone(table, key) || rows.row(table, key) == nil { return }
             if rewrite.journal.contains(where: { $0.table == table.name && $0.winner == .stored }) { return }
-            throw lost(rewrite, "\(change.text): the row is there, and the journal does not say why")
+            throw lost("delete", rewrite, "\(change.text): the row is there, and the journal does not say why")
         }
     }
 
@@ -56,47 +68,63 @@ struct LossChecks {
             if row[place] == value || isRenamed(table, place, value, now: row[place], names) { return }
         }
         if rewrite.journal.contains(where: { holds($0, table, place, value, in: \.incoming) }) { return }
-        throw lost(rewrite, "\(change.text): \(table.columns[place].name) = \(value.literal) is neither in the row nor in the journal")
+        throw lost(
+            table.key.contains(place) ? "key" : "asked", rewrite, "\(change.text): \(table.columns[place].name) = \(value.literal) is neither in the row nor in the journal")
     }
 
     /// A reference follows its parent, and a key that is a reference does too.
     private func isRenamed(_ table: Table, _ place: Int, _ value: Cell, now: Cell, _ names: NameBook) -> Bool {
         table.references.contains { reference in
             guard let part = reference.columns.firstIndex(of: place), let parent = schema.table(reference.parent) else { return false }
+            let folded = reference.collations[part].folded(now)
+            // Spelled as its parent spells it.
+            if reference.collations[part].folded(value) == folded { return true }
             // The other parts of the parent's key are not at hand; whoever was renamed to this part will do.
-            return names.renamed(parent, part, value).contains(reference.collations[part].folded(now))
+            return names.renamed(parent, part, value).contains(folded)
         }
     }
 
     // MARK: (b) What was there
 
-    private func checkLost(_ difference: Difference, _ rewrite: Rebase.Rewrite, _ names: NameBook) throws(Violation) {
-        guard let table = schema.table(difference.table), let old = difference.old else { return }
-        for (place, value) in old.enumerated() {
-            if let new = difference.new, new[place] == value { continue }
-            if value.isNull { continue }
-            if hasSeen(table, difference.key, place, value, rewrite, names) { continue }
-            if let new = difference.new, isRenamed(table, place, value, now: new[place], names) { continue }
-            if rewrite.journal.contains(where: { holds($0, table, place, value, in: \.stored) }) { continue }
-            throw lost(rewrite, "\(difference.text): \(table.columns[place].name) = \(value.literal) is gone, unseen and not in the journal")
+    private func checkLost(
+        _ change: Change, _ rows: Rows, _ rewrite: Rebase.Rewrite, _ asked: [Change], _ names: NameBook
+    ) throws(Violation) {
+        guard let table = schema.table(change.table) else { return }
+        var lost: [(place: Int, old: Cell, new: Cell?)] = []
+        let key: [Cell]
+        switch change.kind {
+        case .insert:
+            return
+        case .delete(let row):
+            key = table.key.map { row[$0] }
+            lost = row.enumerated().map { ($0, $1, nil) }
+        case .update(let old, let cells):
+            key = old
+            lost = cells.map { ($0.column, $0.old, $0.new) }
+        }
+        for (place, old, new) in lost where !old.isNull {
+            if hasSeen(table, key, place, old, asked, names) { continue }
+            if let new, isRenamed(table, place, old, now: new, names) { continue }
+            if rewrite.journal.contains(where: { holds($0, table, place, old, in: \.stored) }) { continue }
+            throw self.lost("stored", rewrite, "\(change.text): \(table.columns[place].name) = \(old.literal) is gone, unseen and not in the journal")
         }
     }
 
-    /// Whether the author asked for this very value's end.
+    /// Whether the author asked for this very value's end, here or in an earlier transaction that got no further.
     private func hasSeen(
-        _ table: Table, _ key: [Cell], _ place: Int, _ value: Cell, _ rewrite: Rebase.Rewrite, _ names: NameBook
+        _ table: Table, _ key: [Cell], _ place: Int, _ value: Cell, _ asked: [Change], _ names: NameBook
     ) -> Bool {
-        rewrite.before.changes.contains { change in
+        let folded = names.candidates(table, key)
+        // A key may be another by now, because the row was renumbered before.
+        func isMeant(_ key: [Cell]) -> Bool { names.candidates(table, key).contains { folded.contains($0) } }
+        return asked.contains { change in
             guard change.table == table.name else { return false }
             switch change.kind {
             case .insert: return false
             case .delete(let row):
-                // The key may be another by now, because the row was renumbered before.
-                let isMeant = table.key.contains(place) && names.candidates(table, table.key.map { row[$0] }).contains(key)
-                return row[place] == value || isMeant
-            // Whoever moves a row takes along all that is in it.
-            case .update(_, let cells):
-                return cells.contains { $0.column == place && $0.old == value } || cells.contains { table.key.contains($0.column) }
+                return row[place] == value || (table.key.contains(place) && isMeant(table.key.map { row[$0] }))
+            case .update(let key, let cells):
+                return cells.contains { $0.column == place && ($0.old == value || (table.key.contains(place) && isMeant(key))) }
             }
         }
     }
@@ -112,10 +140,10 @@ struct LossChecks {
         return Cell(values[number]) == value
     }
 
-    private func lost(_ rewrite: Rebase.Rewrite, _ text: String) -> Violation {
+    private func lost(_ what: String, _ rewrite: Rebase.Rewrite, _ text: String) -> Violation {
         let after = rewrite.changes.map(\.text)
         let journal = rewrite.journal.map { "\($0.kind) \($0.table) \($0.columns) \($0.winner) wins" }
-        return Violation("law 5", "\(text); left of the transaction: \(after), journal: \(journal)")
+        return Violation("law 5 (\(what))", "\(text); left of the transaction: \(after), journal: \(journal)")
     }
 }
 

@@ -31,8 +31,10 @@ struct NameBook {
         for (name, key) in moves { rename(name, to: key) }
     }
 
+    /// Notes that what the author inserted under one key has another now. Who came to the first key by a move is
+    /// another row.
     mutating func note(_ table: Table, _ key: [Cell], isNow now: [Cell]) {
-        rename(Name(table: table.name, key: fold(table, key)), to: fold(table, now))
+        names[Name(table: table.name, key: fold(table, key))] = fold(table, now)
     }
 
     private mutating func rename(_ name: Name, to key: [Cell]) {
@@ -43,8 +45,24 @@ struct NameBook {
     /// The keys under which the row may be now that somebody called by `key`.
     func candidates(_ table: Table, _ key: [Cell]) -> [[Cell]] {
         let folded = fold(table, key)
-        guard let now = names[Name(table: table.name, key: folded)], now != folded else { return [folded] }
-        return [folded, now]
+        var candidates = [folded]
+        if let now = names[Name(table: table.name, key: folded)] { candidates.append(now) }
+        // A key that is a reference follows its parent.
+        for reference in table.references {
+            guard let parent = schema.table(reference.parent) else { continue }
+            for (part, place) in reference.columns.enumerated() {
+                guard let keyPart = table.key.firstIndex(of: place), let parentPart = parent.key.firstIndex(of: reference.parentColumns[part])
+                else { continue }
+                for candidate in candidates {
+                    for now in renamed(parent, parentPart, candidate[keyPart]) {
+                        var other = candidate
+                        other[keyPart] = table.columns[place].collation.folded(now)
+                        if !candidates.contains(other) { candidates.append(other) }
+                    }
+                }
+            }
+        }
+        return candidates
     }
 
     /// What one part of a key became where it was `value` before.

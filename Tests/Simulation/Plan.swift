@@ -56,6 +56,8 @@ struct Step: Sendable {
         case crash(CrashPoint, downFor: Int64)
         case cut(for: Int64)
         case turnClock(by: Int64)
+        /// Another replica comes, from the relay's snapshot and the log after it.
+        case newcomer
     }
 
     enum Direction: Sendable { case both, pushOnly, pullOnly }

@@ -4,6 +4,7 @@ struct PlanMaker {
     private let seed: UInt64
     private var dice: Dice
     private var time: Int64 = 0
+    private var isFirstNewcomer = true
 
     static func make(seed: UInt64, features: Features) -> Plan {
         var maker = PlanMaker(features: features, seed: seed, dice: Dice(seed: seed, 2))
@@ -49,10 +50,10 @@ struct PlanMaker {
     }
 
     private mutating func action(_ workload: inout Workload) -> Step.Action {
-        enum Kind { case write, stranger, sync, look, remember, crash, cut, clock }
+        enum Kind { case write, stranger, sync, look, remember, crash, cut, clock, newcomer }
         let kind = dice.weighted([
             (36, Kind.write), (features.strangers ? 16 : 0, .stranger), (34, .sync), (3, .look), (2, .remember),
-            (features.crashes ? 6 : 0, .crash), (features.partitions ? 2 : 0, .cut), (features.clockFaults ? 2 : 0, .clock),
+            (features.crashes ? 6 : 0, .crash), (features.partitions ? 2 : 0, .cut), (features.clockFaults ? 2 : 0, .clock), (features.newcomers && isFirstNewcomer ? 1 : 0, .newcomer),
         ])
         switch kind {
         case .write: return .write(statements: workload.transaction(), isTolerant: dice.chance(75))
@@ -62,6 +63,9 @@ struct PlanMaker {
         case .remember: return .remember
         case .crash: return .crash(crashPoint(), downFor: Int64(dice.number(0...1_500)))
         case .cut: return .cut(for: Int64(dice.number(100...3_000)))
+        case .newcomer:
+            isFirstNewcomer = false
+            return .newcomer
         case .clock: return .turnClock(by: Int64(dice.one(of: [-86_400_000, -10_000, -500, 500, 10_000, 120_000, 86_400_000])))
         }
     }

@@ -35,6 +35,7 @@ extension Step.Action {
         case .remember: "is remembered"
         case .crash(let point, let down): "crashes \(point), back after \(down) ms"
         case .cut(let time): "is cut off for \(time) ms"
+        case .newcomer: "sees a newcomer"
         case .turnClock(let time): "its clock jumps by \(time) ms"
         }
     }

@@ -31,6 +31,8 @@ extension World {
             replica.cutUntil = time.now + duration
         case .turnClock(let duration):
             replica.clock.turn(by: duration)
+        case .newcomer:
+            if replicas.count < Self.mostReplicas { try await addNewcomer() }
         }
     }
 

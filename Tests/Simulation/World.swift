@@ -20,10 +20,14 @@ final class World {
         case restart(replica: Int)
     }
 
+    static let mostReplicas = 6
+
     let plan: Plan
     let time = VirtualTime()
     let relay: MemoryRelay
     let relayClock: WallClock
+    let space: SpaceName
+    let folder: SimulationFolder
     var replicas: [Replica] = []
     var oracle: Oracle
     var ledger = Ledger()
@@ -62,79 +66,16 @@ final class World {
         self.relayClock = relayClock
         let lineages = Identities(Dice(seed: plan.seed, 5))
         guard let space = SpaceName("world") else { throw Violation("simulator", "no name for the space") }
+        self.space = space
+        self.folder = folder
         relay = MemoryRelay(
             space: space, wall: { relayClock.milliseconds }, monotonic: { time.now }, lineage: { Lineage(high: lineages.next(), low: 1) })
-        let database = try Self.database(plan, relayClock)
+        let clock = WallClock(time, offset: plan.replicas[0].clockOffset, drift: plan.replicas[0].clockDrift)
+        let database = try Self.firstDatabase(plan, clock, folder)
         oracle = try Oracle(schema: plan.schema, rows: try Self.rows(database, plan.schema))
-        for number in plan.replicas.indices { try await addReplica(number, space, number == 0 ? database : nil, folder) }
+        try await addFirst(database, clock)
         try await absorbLog()
-    }
-
-    private static func database(_ plan: Plan, _ clock: WallClock) throws -> DatabaseQueue {
-        let database = try Replica.open(nil, clock)
-        try database.writeWithoutTransaction { db in
-            for statement in plan.schema.statements { try db.execute(sql: statement) }
-            for row in plan.rows {
-                try? db.inTransaction {
-                    try db.execute(sql: row)
-                    return .commit
-                }
-            }
-        }
-        return database
-    }
-
-    private static func rows(_ database: DatabaseQueue, _ schema: Schema) throws -> Rows {
-        try database.read { db in try Look.rows(db, schema) }
-    }
-
-    /// The first replica makes the space from its rows, the others are cloned from it.
-    private func addReplica(_ number: Int, _ space: SpaceName, _ first: DatabaseQueue?, _ folder: SimulationFolder) async throws {
-        let plan = plan.replicas[number]
-        let name = "r\(number)"
-        let clock = WallClock(time, offset: plan.clockOffset, drift: plan.clockDrift)
-        let identities = Identities(Dice(seed: self.plan.seed, 6, UInt64(number)))
-        let path = folder.path + "/\(name).db"
-        let joining = Joining(
-            transport: relay, address: "http://127.0.0.1:1", space: space, name: name,
-            configuration: Replica.configuration(name, clock, identities),
-            environment: .init(pause: { _ in throw CancellationError() }, random: { 0.5 }))
-        if let first {
-            let file = try DatabaseQueue(path: path)
-            try Self.copy(first, to: file)
-            let store = try Store(wrapping: file, configuration: Replica.configuration(name, clock, identities))
-            _ = try await store.track(.tables(self.plan.schema.tables.map(\.name)))
-            _ = try await joining.join(store)
-            try file.close()
-        } else {
-            _ = try await joining.clone(to: path)
-        }
-        let database = try Replica.open(plan.isInFile ? path : nil, clock)
-        if !plan.isInFile { try Self.load(path, into: database) }
-        try fillCopies(database)
-        let replica = try Replica(
-            name: name, clock: clock, identities: identities, database: database, path: plan.isInFile ? path : nil)
-        replica.tableNumbers = try replica.read { try Look.tableNumbers($0) }
-        replica.id = try await replica.store?.replicaState()?.replica ?? replica.id
-        replicas.append(replica)
-        replica.look = try look(replica)
-        replica.seenNumber = replica.look.recorded.last?.number ?? 0
-    }
-
-    private func fillCopies(_ database: DatabaseQueue) throws {
-        try database.writeWithoutTransaction { db in
-            for copy in plan.schema.copies { try db.execute(sql: copy.fill) }
-        }
-    }
-
-    private static func load(_ path: String, into database: DatabaseQueue) throws {
-        let file = try DatabaseQueue(path: path)
-        try copy(file, to: database)
-        try file.close()
-    }
-
-    private static func copy(_ source: DatabaseQueue, to target: DatabaseQueue) throws {
-        try source.backup(to: target)
+        try await addReplicas()
     }
 
     func look(_ replica: Replica) throws -> Look {
@@ -191,6 +132,8 @@ final class SimulationFolder {
         path = "\(parent)/annals-simulation-\(UInt64.random(in: 0 ... .max))"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
     }
+
+    func file(_ name: String) -> String { "\(path)/\(name)" }
 
     deinit {
         try? FileManager.default.removeItem(atPath: path)
