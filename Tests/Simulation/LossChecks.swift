@@ -67,7 +67,10 @@ struct LossChecks {
             guard let row = rows.rows(of: table.name)[key] else { continue }
             if row[place] == value || isRenamed(table, place, value, now: row[place], names) { return }
         }
-        if rewrite.journal.contains(where: { holds($0, table, place, value, in: \.incoming) }) { return }
+        let isNoted = rewrite.journal.contains { line in
+            self.value(line, table, place, in: \.incoming).map { $0 == value || isRenamed(table, place, value, now: $0, names) } ?? false
+        }
+        if isNoted { return }
         throw lost(
             table.key.contains(place) ? "key" : "asked", rewrite, "\(change.text): \(table.columns[place].name) = \(value.literal) is neither in the row nor in the journal")
     }
@@ -105,7 +108,7 @@ struct LossChecks {
         for (place, old, new) in lost where !old.isNull {
             if hasSeen(table, key, place, old, asked, names) { continue }
             if let new, isRenamed(table, place, old, now: new, names) { continue }
-            if rewrite.journal.contains(where: { holds($0, table, place, old, in: \.stored) }) { continue }
+            if rewrite.journal.contains(where: { value($0, table, place, in: \.stored) == old }) { continue }
             throw self.lost("stored", rewrite, "\(change.text): \(table.columns[place].name) = \(old.literal) is gone, unseen and not in the journal")
         }
     }
@@ -122,7 +125,8 @@ struct LossChecks {
             switch change.kind {
             case .insert: return false
             case .delete(let row):
-                return row[place] == value || (table.key.contains(place) && isMeant(table.key.map { row[$0] }))
+                return row[place] == value || isRenamed(table, place, row[place], now: value, names)
+                    || (table.key.contains(place) && isMeant(table.key.map { row[$0] }))
             case .update(let key, let cells):
                 return cells.contains { $0.column == place && ($0.old == value || (table.key.contains(place) && isMeant(key))) }
             }
@@ -131,13 +135,14 @@ struct LossChecks {
 
     // MARK: The journal
 
-    private func holds(
-        _ line: JournalEntry, _ table: Table, _ place: Int, _ value: Cell, in side: KeyPath<JournalEntry, [Value]?>
-    ) -> Bool {
-        guard line.table == table.name, let values = line[keyPath: side] else { return false }
-        if line.columns.isEmpty { return values.indices.contains(place) && Cell(values[place]) == value }
-        guard let number = line.columns.firstIndex(of: table.columns[place].name), values.indices.contains(number) else { return false }
-        return Cell(values[number]) == value
+    /// What a line says of one column; nil when it says nothing.
+    private func value(
+        _ line: JournalEntry, _ table: Table, _ place: Int, in side: KeyPath<JournalEntry, [Value]?>
+    ) -> Cell? {
+        guard line.table == table.name, let values = line[keyPath: side] else { return nil }
+        let number = line.columns.isEmpty ? place : line.columns.firstIndex(of: table.columns[place].name)
+        guard let number, values.indices.contains(number) else { return nil }
+        return Cell(values[number])
     }
 
     private func lost(_ what: String, _ rewrite: Rebase.Rewrite, _ text: String) -> Violation {
