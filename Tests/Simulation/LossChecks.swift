@@ -28,12 +28,17 @@ struct LossChecks {
         }
     }
 
-    /// A delete of what its author inserted before means that row, wherever it is, and not who has its key now.
+    /// A delete of what its author inserted before means that row, wherever it is, and not who has its key now; and where
+    /// its author put another row in the place, that one is there.
     private func isWithdrawn(_ change: Change, _ asked: [Change]) -> Bool {
         guard let table = schema.table(change.table), case .delete(let row) = change.kind else { return false }
         return asked.contains { earlier in
-            guard earlier.table == change.table, case .insert(let inserted) = earlier.kind else { return false }
-            return table.key(of: inserted) == table.key(of: row)
+            guard earlier.table == change.table else { return false }
+            switch earlier.kind {
+            case .insert(let inserted): return table.key(of: inserted) == table.key(of: row)
+            case .update(_, let cells): return cells.contains { table.key.contains($0.column) && $0.new == row[$0.column] }
+            case .delete: return false
+            }
         }
     }
 
@@ -44,7 +49,9 @@ struct LossChecks {
         switch change.kind {
         case .insert(let row):
             let keys = names.candidates(table, table.key.map { row[$0] })
-            for (place, value) in row.enumerated() { try check(table, keys, place, value, change, rewrite, rows, names) }
+            for (place, value) in row.enumerated() where change.revived?.contains(place) ?? true {
+                try check(table, keys, place, value, change, rewrite, rows, names)
+            }
         case .update(let key, let cells):
             var keys = names.candidates(table, key)
             var moved = key

@@ -99,17 +99,18 @@ struct DecodedBody {
         info = reader.info
         for (reference, changes) in try decodeChanges(body) {
             guard let table = table(reference) else { throw Violation("law 3", "a body names table \(reference), which nobody knows") }
-            self.changes += changes.map { Change(table: table, $0.change) }
+            self.changes += changes.map { Change(table: table, $0) }
         }
         journal = try reader.journalEntries()
     }
 }
 
 extension Change {
-    init(table: String, _ change: RowChange) {
+    init(table: String, _ marked: MarkedChange) {
         self.table = table
+        if case .revived(_, let changed)? = marked.mark { revived = changed.map(\.column) }
         kind =
-            switch change {
+            switch marked.change {
             case .insert(let row): .insert(row.map { Cell($0) })
             case .delete(let row): .delete(row.map { Cell($0) })
             case .update(let key, let columns):

@@ -97,10 +97,12 @@ struct Change: Sendable, Hashable {
 
     var table: String
     var kind: Kind
+    /// On an insert that brings a dead row back: the columns that its author changed. The others are as they were.
+    var revived: [Int]?
 
     var text: String {
         switch kind {
-        case .insert(let row): "insert into \(table) \(Rows.text(row))"
+        case .insert(let row): "\(revived == nil ? "insert into" : "revive in") \(table) \(Rows.text(row))"
         case .delete(let row): "delete from \(table) \(Rows.text(row))"
         case .update(let key, let cells):
             "update \(table) \(Rows.text(key)): "
