@@ -111,9 +111,10 @@ let package = Package(
         .testTarget(
             name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["Fixtures", "decode_batch.py"],
             swiftSettings: settings),
+        .testTarget(name: "AnnalsMergeTests", dependencies: ["AnnalsMerge", "AnnalsCore", "AnnalsWire"], swiftSettings: settings),
         .testTarget(
             name: "AnnalsSyncTests",
-            dependencies: ["AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", grdb, logging],
+            dependencies: ["AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", "AnnalsMerge", grdb, logging],
             swiftSettings: settings),
         .testTarget(
             name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "CAnnalsSQLite", grdb, sqlite],

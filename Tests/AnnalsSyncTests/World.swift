@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsMerge
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting
@@ -49,9 +50,11 @@ final class World: Sendable {
     private let opened = Mutex<[Store]>([])
     var stores: [Store] { opened.withLock { $0 } }
     let space: SpaceName
+    let policies: MergePolicies
 
     /// The first replica is made from `schema` and `rows`; the others are clones.
-    init(replicas: Int, schema: String) async throws {
+    init(replicas: Int, schema: String, policies: MergePolicies = MergePolicies()) async throws {
+        self.policies = policies
         folder = try TemporaryFolder()
         space = try #require(SpaceName("shop"))
         relay = try LocalRelay(folder: folder.file("relay"), space: space)
@@ -92,6 +95,7 @@ final class World: Sendable {
         let clock = clock
         configuration.now = { clock.milliseconds }
         configuration.process = name
+        configuration.mergePolicies = policies
         return configuration
     }
 

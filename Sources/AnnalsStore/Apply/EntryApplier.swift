@@ -167,6 +167,7 @@ struct EntryApplier {
             throw taken(row.table, row.table.key(of: row.new), error)
         }
         observe?(row.table, row.old, row.new, row.mark)
+        session.noteHighestKey(row.table, row.new)
         try session.checks.noteChanged(row.table, old: row.old, new: row.new)
     }
 

@@ -29,9 +29,20 @@ final class MergeSession {
         let table = try RowTable(db, layoutID: entry.id, definition: entry.definition, rules: entry.rules)
         let children = registry.references(to: name)
         table.isReferenced = !children.isEmpty
+        table.nameIndexes = entry.definition.nameIndexes(entry.rules, children: children.map(\.reference))
+        table.parents = entry.definition.references.map(parentNaming)
         table.referencedPlaces = Set(children.flatMap { $0.reference.parentColumns.compactMap(entry.definition.place(of:)) })
         tables[folded] = table
         return table
+    }
+
+    private func parentNaming(_ reference: ParentReference) -> ParentNaming? {
+        guard let parent = registry.table(named: reference.parentTable) else { return nil }
+        let places = reference.parentColumns.compactMap(parent.definition.place(of:))
+        guard places.count == reference.places.count else { return nil }
+        let index = parent.definition.nameIndex(places.sorted(), parent.rules)
+        let childPlaces = index.places.compactMap { place in places.firstIndex(of: place).map { reference.places[$0] } }
+        return ParentNaming(index: index, places: childPlaces)
     }
 
     /// Maps the columns of an author's layout to the places here.
@@ -82,7 +93,7 @@ final class MergeSession {
     func parentExists(_ table: RowTable, _ key: ParentReference, _ row: [Value]) throws -> Bool {
         if key.places.contains(where: { row[$0].isNull }) { return true }
         let conditions = key.parentColumns.enumerated().map { "\(SQL.quote($1)) = ?\($0 + 1)" }.joined(separator: " AND ")
-        let statement = try probe("SELECT 1 FROM \(SQL.quote(key.parentTable)) WHERE \(conditions)")
+        let statement = try prepared("SELECT 1 FROM \(SQL.quote(key.parentTable)) WHERE \(conditions)")
         for (index, place) in key.places.enumerated() { statement.bind(index + 1, row[place]) }
         defer { statement.reset() }
         return try statement.step()
@@ -102,7 +113,7 @@ final class MergeSession {
         if tuple.contains(where: \.isNull) { return [] }
         let childColumns = key.places.map { SQL.quote(child.definition.columns[$0].name) }
         let conditions = childColumns.enumerated().map { "c.\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
-        let statement = try probe(orphanQuery(child, key, where: conditions))
+        let statement = try prepared(orphanQuery(child, key, where: conditions))
         for (index, value) in tuple.enumerated() { statement.bind(index + 1, value) }
         return try keys(statement, count: child.definition.primaryKey.count)
     }
@@ -110,7 +121,7 @@ final class MergeSession {
     /// Keys of all rows of a child table whose reference has no parent.
     func orphans(_ child: RowTable, _ key: ParentReference) throws -> [[Value]] {
         let present = key.places.map { "c.\(SQL.quote(child.definition.columns[$0].name)) IS NOT NULL" }.joined(separator: " AND ")
-        return try keys(probe(orphanQuery(child, key, where: present)), count: child.definition.primaryKey.count)
+        return try keys(prepared(orphanQuery(child, key, where: present)), count: child.definition.primaryKey.count)
     }
 
     private func orphanQuery(_ child: RowTable, _ key: ParentReference, where condition: String) -> String {
@@ -132,7 +143,8 @@ final class MergeSession {
         return keys
     }
 
-    private func probe(_ sql: String) throws -> PreparedStatement {
+    /// A statement that is kept for the session.
+    func prepared(_ sql: String) throws -> PreparedStatement {
         if let statement = probes[sql] { return statement }
         let statement = try PreparedStatement(db, sql)
         probes[sql] = statement

@@ -81,7 +81,7 @@ extension TableDefinition {
         return nil
     }
 
-    private func footprintColumn(_ place: Int, collation: String) -> FootprintRules.Column {
+    func footprintColumn(_ place: Int, collation: String) -> FootprintRules.Column {
         let affinity: FootprintRules.Affinity =
             switch columns[place].affinity {
             case .integer: .integer

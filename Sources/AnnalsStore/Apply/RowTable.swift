@@ -18,6 +18,10 @@ final class RowTable {
     /// Whether some tracked table has a foreign key to this one, and to which of its columns.
     var isReferenced = false
     var referencedPlaces: Set<Int> = []
+    /// What its rows can be called by, the key first.
+    var nameIndexes: [NameIndex] = []
+    /// How its foreign keys call their parents, in the order of `references`; nil where the parent is not tracked.
+    var parents: [ParentNaming?] = []
 
     private let db: Database
     private let history: HistoryWriter

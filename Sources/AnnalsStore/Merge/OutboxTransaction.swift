@@ -8,6 +8,13 @@ struct OutboxTransaction {
     var info: TransactionInfo
     var changes: [TableChange]
     var journal: [JournalEntry]
+    /// By the number of a change: its row as the author found and left it, where a policy settles rows as a whole.
+    var wholeRows: [Int: WholeRow] = [:]
+
+    struct WholeRow {
+        var before: [Value]
+        var after: [Value]
+    }
 
     init(_ row: Outbox.Row, layouts: [Int: TableLayout]) throws {
         var reader = try BodyReader(bytes: row.body)

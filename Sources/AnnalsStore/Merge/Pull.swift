@@ -17,6 +17,7 @@ struct Pull {
     /// What this process calls itself in history.
     let process: String
     let layouts: LayoutNames
+    let policies: MergePolicies
     /// The store's clock: it passes every time that is taken in.
     var clock: HybridClock
     let now: HybridTime
@@ -36,14 +37,14 @@ struct Pull {
         let entries = try Entries(page, after: state.position)
         let suffix = try outboxToRebase(entries)
         let isRebasing = !suffix.isEmpty
-        let notes = isRebasing ? MarkNotes() : nil
-        if isRebasing { try undo(suffix) }
+        let notes = isRebasing ? LifeNotes() : nil
+        let outbox = try isRebasing ? undo(suffix) : []
         try applyEntries(entries, notes, &summary)
         guard try session.checks.dangling().isEmpty else { throw try danglingError() }
         session.checks.reset()
         if let notes {
             summary.rebased = suffix.count
-            summary.conflicts = try layOn(suffix, marks: notes.marks, relayTime: entries.lastReceipt)
+            summary.conflicts = try layOn(suffix, outbox, lives: notes.lives, relayTime: entries.lastReceipt)
         }
         state.head = max(page.head, state.position)
         try HighestKeys.save(db, session.highestKeys)
@@ -77,14 +78,22 @@ struct Pull {
 
     // MARK: Undo
 
-    private func undo(_ rows: [Outbox.Row]) throws {
+    /// Gives the transactions that were undone, with whole rows where a policy wants them.
+    private func undo(_ rows: [Outbox.Row]) throws -> [OutboxTransaction] {
         let mark = session.historyMark()
-        let applier = EntryApplier(session: session, direction: .backward, position: nil)
+        var transactions: [OutboxTransaction] = []
         for row in rows.reversed() {
+            var transaction = try OutboxTransaction(row, layouts: layouts.all)
+            let whole = WholeRows(policies)
+            var applier = EntryApplier(session: session, direction: .backward, position: nil)
+            if transaction.changes.contains(where: { policies[$0.table].needsWholeRows }) { applier.observe = whole.note }
             try applier.apply(BodyReader(bytes: row.body), layouts: layouts.all)
+            transaction.wholeRows = try whole.byChange(of: transaction, session)
+            transactions.append(transaction)
         }
         session.checks.reset()
         try recordRebase(since: mark)
+        return transactions.reversed()
     }
 
     private func recordRebase(since mark: [Int64: Int64]) throws {
@@ -96,7 +105,7 @@ struct Pull {
 
     // MARK: Apply
 
-    private mutating func applyEntries(_ entries: Entries, _ notes: MarkNotes?, _ summary: inout Summary) throws {
+    private mutating func applyEntries(_ entries: Entries, _ notes: LifeNotes?, _ summary: inout Summary) throws {
         for frame in entries.frames {
             let batch = try Batch.open(frame.frame.batch)
             for index in frame.indices {
@@ -122,15 +131,16 @@ struct Pull {
     }
 
     private mutating func applyEntry(
-        _ batch: Batch, _ index: Int, _ frame: LogFrame, _ position: Position, _ notes: MarkNotes?
+        _ batch: Batch, _ index: Int, _ frame: LogFrame, _ position: Position, _ notes: LifeNotes?
     ) throws -> Int {
         var reader = try BodyReader(bytes: batch.plain, range: batch.bodyRange(index))
         let mark = session.historyMark()
         let writer = WriteMark(
             time: reader.info.time.clamped(toReceipt: frame.receivedAt), replica: batch.header.replica, position: position)
         var applier = EntryApplier(session: session, direction: .forward, position: position)
-        if let notes { applier.observe = { table, old, new, rowMark in notes.note(table, old, new, rowMark, by: writer) } }
+        if let notes { applier.observe = notes.note }
         let changes = try applier.apply(reader, layouts: batch.layouts)
+        notes?.endEntry(by: writer)
         let journal = try reader.journalEntries()
         let spans = session.spans(since: mark)
         if !spans.isEmpty {
@@ -145,18 +155,16 @@ struct Pull {
 
     // MARK: Lay on
 
-    private func layOn(_ rows: [Outbox.Row], marks: Marks, relayTime: Int64) throws -> Int {
+    private func layOn(_ rows: [Outbox.Row], _ transactions: [OutboxTransaction], lives: Lives, relayTime: Int64) throws -> Int {
         let mark = session.historyMark()
-        let transactions = try rows.map { row in
-            try OutboxTransaction(row, layouts: layouts.all)
-        }
         var highest = try HighestKeys.load(db).merging(session.highestKeys, uniquingKeysWith: max)
         for transaction in transactions { try raise(&highest, by: transaction) }
-        let layOn = LayOn(session: session, marks: marks, replica: state.replica, relayTime: relayTime, highestKeys: highest)
+        let layOn = LayOn(
+            session: session, lives: lives, policies: policies, replica: state.replica, relayTime: relayTime, highestKeys: highest)
         var conflicts = 0
         for (row, transaction) in zip(rows, transactions) {
             let laid = try layOn.lay(transaction)
-            conflicts += laid.journal.count - transaction.journal.count
+            conflicts += laid.conflicts
             let rewritten = BodyBuilder.rewritten(row, transaction.info, laid, order: session.tableOrder)
             if let rewritten { try Outbox.rewrite(db, rewritten) } else { try Outbox.delete(db, sequence: row.sequence) }
         }
@@ -166,10 +174,15 @@ struct Pull {
 
     private func raise(_ highest: inout [String: Int64], by transaction: OutboxTransaction) throws {
         for change in transaction.changes {
-            guard case .insert(let row) = change.change else { continue }
             let table = try session.table(named: change.table)
-            guard let place = table.definition.rowidAlias, let key = row[place].integer else { continue }
-            highest[table.name] = max(highest[table.name] ?? 0, key)
+            guard let place = table.definition.rowidAlias else { continue }
+            var key: Int64?
+            switch change.change {
+            case .insert(let row): key = row[place].integer
+            case .update(_, let columns): key = columns.first { $0.column == place }?.new.integer
+            case .delete: continue
+            }
+            if let key { highest[table.name] = max(highest[table.name] ?? 0, key) }
         }
     }
 }
@@ -180,30 +193,4 @@ enum PullError: Error {
     /// The log holds an entry of this replica's identity that it never sent: the file is a copy or a restored backup.
     case foreignUseOfIdentity(Position)
     case pushUnderWay
-}
-
-/// Gathers marks while an entry is applied.
-private final class MarkNotes {
-    private(set) var marks = Marks()
-
-    func note(_ table: RowTable, _ old: [Value]?, _ new: [Value]?, _ mark: RowMark?, by writer: WriteMark) {
-        switch (old, new) {
-        case (nil, let new?):
-            var revives: Position?
-            if case .revived(let position, _)? = mark { revives = position }
-            marks.noteInsert(RowReference(table.name, table.key(of: new)), revives: revives, by: writer)
-        case (let old?, nil):
-            var link = Marks.Link.dead
-            if case .merged(let key)? = mark { link = .merged(into: key) }
-            if case .setAside? = mark { link = .setAside }
-            marks.noteDelete(RowReference(table.name, table.key(of: old)), values: old, link: link, by: writer)
-        case (let old?, let new?):
-            let key = table.key(of: new)
-            let before = RowReference(table.name, table.key(of: old))
-            if before.key != key { marks.noteDelete(before, values: old, link: .moved(to: key), by: writer) }
-            marks.noteUpdate(RowReference(table.name, key), columns: old.indices.filter { old[$0] != new[$0] }, by: writer)
-        default:
-            break
-        }
-    }
 }

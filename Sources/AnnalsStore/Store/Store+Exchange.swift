@@ -35,7 +35,8 @@ extension Store {
 
     /// Takes in a page of the log and lays the outbox on top, in one SQLite transaction.
     public func apply(_ page: Page) async throws -> TakenPage {
-        try await merging("sync") { db, step in
+        let policies = configuration.mergePolicies
+        return try await merging("sync") { db, step in
             var exchange = try ReplicaExchange(db)
             guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
             guard try Push.load(db) == nil else { throw PullError.pushUnderWay }
@@ -44,7 +45,8 @@ extension Store {
             try OutboxFiller(db: db, tables: tables).fill()
             var pull = Pull(
                 db: db, session: MergeSession(db, registry: tables), state: exchange.state,
-                process: step.environment.processName, layouts: try LayoutNames(db), clock: try step.clock(), now: try step.tick())
+                process: step.environment.processName, layouts: try LayoutNames(db), policies: policies, clock: try step.clock(),
+                now: try step.tick())
             let summary = try pull.apply(page)
             try StoreClock.save(pull.clock, db)
             exchange.state = pull.state

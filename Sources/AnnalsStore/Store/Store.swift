@@ -1,4 +1,5 @@
 import AnnalsCore
+package import AnnalsMerge
 import Foundation
 public import GRDB
 
@@ -22,6 +23,8 @@ public final class Store: Sendable {
         public var process = ProcessInfo.processInfo.processName
         /// Where new identities come from. A test draws them from its seed, since ties between replicas are settled by them.
         package var random: @Sendable () -> UInt64 = { UInt64.random(in: 0 ... .max) }
+        /// How conflicts of this store's own work are settled.
+        package var mergePolicies = MergePolicies()
 
         public init() {}
     }

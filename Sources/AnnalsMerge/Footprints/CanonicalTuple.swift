@@ -32,7 +32,7 @@ public enum CanonicalTuple {
     }
 
     /// A real with an integral value in the 64-bit range is the integer that it equals.
-    static func number(_ value: Value) -> Value {
+    public static func number(_ value: Value) -> Value {
         guard case .real(let real) = value, real.rounded(.towardZero) == real, real >= -0x1p63, real < 0x1p63 else { return value }
         return .integer(Int64(real))
     }

@@ -1,0 +1,97 @@
+import AnnalsCore
+import AnnalsMerge
+
+/// Updates, and moves, which are updates that change the key (rules 26 and 27).
+///
+/// Columns that are part of a foreign key wait until the parents' present names are known; the others are merged first,
+/// because parents are called by them.
+extension LayAttempt {
+    func mergeOwnColumns(_ index: Int) throws {
+        guard let number = mergedRow(index) else { return }
+        try settleByRow(index, number)
+        let table = rows[number].table
+        for column in verdicts[index].asked where !table.referencePlaces.contains(column.column) {
+            try mergeCell(index, number, column)
+        }
+    }
+
+    /// The row whose columns the change sets, as long as both stand.
+    func mergedRow(_ index: Int) -> Int? {
+        guard verdicts[index].loss == nil, let number = verdicts[index].row, rows[number].after != nil else { return nil }
+        // A new row holds what it asks for; one that came back, or was joined, is merged into.
+        return rows[number].before == nil && rows[number].life == nil ? nil : number
+    }
+
+    /// One column, by its policy; `column.new` calls parents by their present names.
+    func mergeCell(_ index: Int, _ number: Int, _ column: AskedColumn) throws {
+        let place = column.column
+        guard !verdicts[index].isSettled, verdicts[index].losses[place] == nil, let stored = rows[number].after?[place] else { return }
+        if let reason = givenUp(index, place, rows[number].table) {
+            verdicts[index].losses[place] = reason
+            return
+        }
+        guard column.new != stored else { return }
+        rows[number].cause = Cause(index)
+        if verdicts[index].isByRow {
+            rows[number].after?[place] = column.new
+            return
+        }
+        let table = rows[number].table
+        let name = table.definition.columns[place].name
+        let policy = rules(table).policy(ofColumn: name)
+        if policy.isCombining, column.old != stored, !table.definition.primaryKey.contains(place),
+            let combined = try combine(policy, number, column, stored)
+        {
+            rows[number].after?[place] = combined
+            verdicts[index].combined.insert(place)
+            return
+        }
+        guard let mark = rows[number].life.flatMap({ lives[$0].writer(of: place) }) else {
+            rows[number].after?[place] = column.new
+            return
+        }
+        let winner: JournalEntry.Side =
+            switch policy {
+            case .mergeByPropertyStoreTrump: .stored
+            case .mergeByPropertyObjectTrump: .incoming
+            default: self.winner(against: mark)
+            }
+        if winner == .incoming {
+            rows[number].after?[place] = column.new
+        } else {
+            verdicts[index].losses[place] = Reason(kind: cellKind(index), policy: policyName(policy), mark: mark)
+        }
+    }
+
+    /// The key of a row that moves is given up as a whole: both halves of a move stand or fall together.
+    func givenUp(_ index: Int, _ place: Int, _ table: RowTable) -> Reason? {
+        let reasons = decisions.givenUp(index)
+        if let reason = reasons[place] { return reason }
+        let key = table.definition.primaryKey
+        guard key.contains(place) else { return nil }
+        return key.lazy.compactMap { reasons[$0] }.first
+    }
+
+    private func combine(_ policy: ColumnPolicy, _ number: Int, _ column: AskedColumn, _ stored: Value) throws -> Value? {
+        let table = rows[number].table
+        var combined = policy.combine(base: column.old, stored: stored, incoming: column.new)
+        if combined == nil, case .sql(let expression) = policy, let evaluate = layOn.policies.evaluate, let row = rows[number].after {
+            let named = Dictionary(zip(table.definition.columns.map(\.name), row), uniquingKeysWith: { $1 })
+            combined = try evaluate(
+                expression,
+                SQLConflict(
+                    table: table.name, column: table.definition.columns[column.column].name, base: column.old, stored: stored,
+                    incoming: column.new, row: named))
+        }
+        return try combined.map { try session.asStored($0, in: table.definition.columns[column.column]) }
+    }
+
+    /// The policy by which a column was settled after all: what is not combinable goes to the later writer.
+    func policyName(_ policy: ColumnPolicy) -> String {
+        policy.isCombining ? ColumnPolicy.lastWriterWins.description : policy.description
+    }
+
+    func cellKind(_ index: Int) -> JournalEntry.Kind {
+        verdicts[index].isJoined ? .insert : .update
+    }
+}

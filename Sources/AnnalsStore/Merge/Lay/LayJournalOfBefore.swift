@@ -1,0 +1,20 @@
+import AnnalsCore
+import AnnalsMerge
+
+/// What a transaction carries from earlier rebases (rule 34): of what others lost to it, that which they have again is dropped.
+extension LayAttempt {
+    func isTakenBack(_ entry: JournalEntry) throws -> Bool {
+        guard entry.winner == .incoming, entry.kind != .renumber else { return false }
+        let table = try layOn.table(entry.table)
+        guard entry.key.count == table.definition.primaryKey.count else { return false }
+        guard case .alive(let row, _) = try fate(of: table.keyName(entry.key), key: entry.key, in: table) else {
+            // A delete that was overruled, and stands after all.
+            return entry.stored == nil
+        }
+        guard let loser = entry.stored else { return false }
+        if entry.columns.isEmpty { return row == loser }
+        return zip(entry.columns, loser).allSatisfy { name, value in
+            table.definition.place(of: name).map { row[$0] == value } ?? false
+        }
+    }
+}

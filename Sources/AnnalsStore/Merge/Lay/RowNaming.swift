@@ -1,0 +1,67 @@
+import AnnalsCore
+import AnnalsMerge
+
+/// How a foreign key calls its parent.
+struct ParentNaming {
+    var index: NameIndex
+    /// The child's columns in the order of the index's.
+    var places: [Int]
+
+    func name(in child: [Value]) -> RowName? {
+        index.name(places.map { child[$0] })
+    }
+}
+
+extension TableDefinition {
+    /// The key first, then what other tables reference, as `children`'s lists of this table's columns say.
+    func nameIndexes(_ rules: FootprintRules, children: [ParentReference]) -> [NameIndex] {
+        var lists = [primaryKey.sorted()]
+        for child in children {
+            let places = child.parentColumns.compactMap(place(of:)).sorted()
+            if places.count == child.parentColumns.count, !lists.contains(places) { lists.append(places) }
+        }
+        return lists.map { nameIndex($0, rules) }
+    }
+
+    /// The index over exactly these columns; where it is coarse, by the columns' own collations.
+    func nameIndex(_ places: [Int], _ rules: FootprintRules) -> NameIndex {
+        let indexes = [rules.key] + rules.uniques.filter { !$0.isCoarse }
+        if let index = indexes.first(where: { Set($0.places) == Set(places) }) {
+            return NameIndex(table: name, parts: Array(zip(index.places, index.columns)))
+        }
+        return NameIndex(table: name, parts: places.map { ($0, footprintColumn($0, collation: columns[$0].collation)) })
+    }
+}
+
+extension RowTable {
+    /// Everything that the row can be called, its key first. A key that holds a NULL is a name too.
+    func names(of row: [Value]) -> [RowName] {
+        var names = [keyName(of: row)]
+        for index in nameIndexes.dropFirst() {
+            if let name = index.name(of: row) { names.append(name) }
+        }
+        return names
+    }
+
+    func keyName(of row: [Value]) -> RowName {
+        let index = nameIndexes[0]
+        let values = zip(index.places, index.columns).map { CanonicalTuple.value(row[$0], in: $1) }
+        return RowName(table: name, places: index.places, values: values)
+    }
+
+    /// The name made of a key in the key's own order.
+    func keyName(_ key: [Value]) -> RowName {
+        var row = [Value](repeating: .null, count: columnCount)
+        for (place, value) in zip(definition.primaryKey, key) { row[place] = value }
+        return keyName(of: row)
+    }
+
+    func parentName(_ reference: Int, in row: [Value]) -> RowName? {
+        parents[reference]?.name(in: row)
+    }
+
+    /// The row with all that a merge knows it by.
+    func side(_ row: [Value]) -> NotedSide {
+        NotedSide(row: row, key: key(of: row), names: names(of: row), parents: references.indices.map { parentName($0, in: row) })
+    }
+}

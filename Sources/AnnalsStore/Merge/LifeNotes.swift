@@ -1,0 +1,45 @@
+import AnnalsCore
+import AnnalsMerge
+
+/// Gathers what the pulled entries did to rows, entry by entry, while they are applied.
+final class LifeNotes {
+    private(set) var lives = Lives()
+    private var changes: [NotedChange] = []
+
+    func note(_ table: RowTable, _ old: [Value]?, _ new: [Value]?, _ mark: RowMark?) {
+        var into: RowName?
+        if case .merged(let key)? = mark { into = table.keyName(key) }
+        changes.append(NotedChange(old: old.map(table.side), new: new.map(table.side), mark: mark, mergedInto: into))
+    }
+
+    func endEntry(by writer: WriteMark) {
+        lives.note(changes, by: writer)
+        changes.removeAll()
+    }
+}
+
+/// Gathers rows as an outbox transaction found and left them, while it is undone.
+final class WholeRows {
+    private let policies: MergePolicies
+    private var rows: [RowReference: OutboxTransaction.WholeRow] = [:]
+
+    init(_ policies: MergePolicies) {
+        self.policies = policies
+    }
+
+    /// Undoing goes from the row as it was left to the row as it was found.
+    func note(_ table: RowTable, _ left: [Value]?, _ found: [Value]?, _ mark: RowMark?) {
+        guard let left, let found, policies[table.name].needsWholeRows else { return }
+        rows[RowReference(table.name, table.key(of: found))] = OutboxTransaction.WholeRow(before: found, after: left)
+    }
+
+    func byChange(of transaction: OutboxTransaction, _ session: MergeSession) throws -> [Int: OutboxTransaction.WholeRow] {
+        guard !rows.isEmpty else { return [:] }
+        var byChange: [Int: OutboxTransaction.WholeRow] = [:]
+        for (index, change) in transaction.changes.enumerated() {
+            guard case .update(let key, _) = change.change else { continue }
+            byChange[index] = rows[RowReference(try session.table(named: change.table).name, key)]
+        }
+        return byChange
+    }
+}
