@@ -63,11 +63,8 @@ struct Judge {
                 let name = name(table, key)
                 for update in updates {
                     cells[name, default: [:]][update.column] = mark
-                    guard let part = table.key.firstIndex(of: update.column) else { continue }
-                    var moved = key
-                    moved[part] = update.new
-                    unclear.formUnion([name, self.name(table, moved)])
                 }
+                unclear.formUnion(moves(table, key, updates))
             }
         }
     }
@@ -77,6 +74,8 @@ struct Judge {
         for rewrite in rebase.rewrites {
             let before = rows
             try rows.apply(rewrite.changes, schema)
+            // Where its author put a row in another's place, the key means two rows.
+            for change in rewrite.before.changes { noteArrival(change) }
             for change in rewrite.before.changes where rewrite.isExact { try judge(change, rewrite, before, rows) }
             for change in rewrite.before.changes + rewrite.changes { noteOwn(change) }
         }
@@ -160,15 +159,28 @@ struct Judge {
         }
     }
 
+    private mutating func noteArrival(_ change: Change) {
+        guard let table = schema.table(change.table) else { return }
+        switch change.kind {
+        case .insert(let row): unclear.insert(Name(table: table.name, key: table.key(of: row)))
+        case .update(let key, let updates): unclear.formUnion(moves(table, key, updates))
+        case .delete: return
+        }
+    }
+
+    /// The keys that a move leaves and takes; none when it is no move.
+    private func moves(_ table: Table, _ key: [Cell], _ updates: [Change.Update]) -> Set<Name> {
+        var moved = key
+        for update in updates { if let part = table.key.firstIndex(of: update.column) { moved[part] = update.new } }
+        return moved == key ? [] : [name(table, key), name(table, moved)]
+    }
+
     /// A later transaction means what this one made of the row.
     private mutating func noteOwn(_ change: Change) {
         guard let table = schema.table(change.table) else { return }
         switch change.kind {
         case .insert(let row), .delete(let row): unclear.insert(Name(table: table.name, key: table.key(of: row)))
-        case .update(let key, let updates):
-            var moved = key
-            for update in updates { if let part = table.key.firstIndex(of: update.column) { moved[part] = update.new } }
-            if moved != key { unclear.formUnion([name(table, key), name(table, moved)]) }
+        case .update(let key, let updates): unclear.formUnion(moves(table, key, updates))
         }
     }
 
