@@ -173,7 +173,8 @@ extension MemoryRelay.State {
         let first = verdict.known.count
         frames.append(
             LogFrame(
-                firstPosition: verdict.firstPosition, firstIndex: first, acceptedCount: verdict.accepted, receivedAt: receivedAt, batch: batch))
+                firstPosition: verdict.firstPosition, firstIndex: first, acceptedCount: verdict.accepted, receivedAt: receivedAt,
+                batch: batch))
         for offset in 0..<verdict.accepted {
             entries[header.replica, default: []].append(
                 Certifier.Accepted(

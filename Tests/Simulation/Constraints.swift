@@ -27,7 +27,8 @@ struct Constraints {
             let tuple = unique.parts.map { $0.collation.folded($0.value(row)) }
             if tuple.contains(.null) { continue }
             if !seen.insert(tuple).inserted {
-                throw Violation("law 4", "\(table.name) holds \(Rows.text(tuple)) twice in UNIQUE (\(unique.parts.map(\.sql).joined(separator: ", ")))")
+                throw Violation(
+                    "law 4", "\(table.name) holds \(Rows.text(tuple)) twice in UNIQUE (\(unique.parts.map(\.sql).joined(separator: ", ")))")
             }
         }
     }
@@ -40,7 +41,8 @@ struct Constraints {
         for row in rows {
             let tuple = reference.columns.map { row[$0] }
             if tuple.contains(.null) || parents.contains(folded(tuple)) { continue }
-            throw Violation("law 4", "\(table.name) \(Rows.text(row)) refers to \(reference.parent) \(Rows.text(tuple)), which is not there")
+            throw Violation(
+                "law 4", "\(table.name) \(Rows.text(row)) refers to \(reference.parent) \(Rows.text(tuple)), which is not there")
         }
     }
 }

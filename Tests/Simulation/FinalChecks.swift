@@ -22,7 +22,8 @@ struct FinalChecks {
     private func checkTransactions() throws {
         for intent in world.ledger.intents.values.sorted(by: { ($0.replica, $0.number) < ($1.replica, $1.number) }) {
             guard world.oracle.position(of: intent.id) == nil, !intent.differences.isEmpty, !intent.isGone else { continue }
-            throw Violation("law 7", "\(intent.replica)'s transaction \(intent.number) is not in the log: \(intent.differences.map(\.text))")
+            throw Violation(
+                "law 7", "\(intent.replica)'s transaction \(intent.number) is not in the log: \(intent.differences.map(\.text))")
         }
     }
 

@@ -79,7 +79,8 @@ struct LossChecks {
         }
         if isNoted { return }
         throw lost(
-            table.key.contains(place) ? "key" : "asked", rewrite, "\(change.text): \(table.columns[place].name) = \(value.literal) is neither in the row nor in the journal")
+            table.key.contains(place) ? "key" : "asked", rewrite,
+            "\(change.text): \(table.columns[place].name) = \(value.literal) is neither in the row nor in the journal")
     }
 
     /// A reference follows its parent, and a key that is a reference does too.
@@ -116,7 +117,8 @@ struct LossChecks {
             if hasSeen(table, key, place, old, asked, names) { continue }
             if let new, isRenamed(table, place, old, now: new, names) { continue }
             if rewrite.journal.contains(where: { value($0, table, place, in: \.stored) == old }) { continue }
-            throw self.lost("stored", rewrite, "\(change.text): \(table.columns[place].name) = \(old.literal) is gone, unseen and not in the journal")
+            throw self.lost(
+                "stored", rewrite, "\(change.text): \(table.columns[place].name) = \(old.literal) is gone, unseen and not in the journal")
         }
     }
 

@@ -51,7 +51,8 @@ struct NameBook {
         for reference in table.references {
             guard let parent = schema.table(reference.parent) else { continue }
             for (part, place) in reference.columns.enumerated() {
-                guard let keyPart = table.key.firstIndex(of: place), let parentPart = parent.key.firstIndex(of: reference.parentColumns[part])
+                guard let keyPart = table.key.firstIndex(of: place),
+                    let parentPart = parent.key.firstIndex(of: reference.parentColumns[part])
                 else { continue }
                 for candidate in candidates {
                     for now in renamed(parent, parentPart, candidate[keyPart]) {

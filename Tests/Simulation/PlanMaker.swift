@@ -53,7 +53,8 @@ struct PlanMaker {
         enum Kind { case write, stranger, sync, look, remember, crash, cut, clock, newcomer }
         let kind = dice.weighted([
             (36, Kind.write), (features.strangers ? 16 : 0, .stranger), (34, .sync), (3, .look), (2, .remember),
-            (features.crashes ? 6 : 0, .crash), (features.partitions ? 2 : 0, .cut), (features.clockFaults ? 2 : 0, .clock), (features.newcomers && isFirstNewcomer ? 1 : 0, .newcomer),
+            (features.crashes ? 6 : 0, .crash), (features.partitions ? 2 : 0, .cut), (features.clockFaults ? 2 : 0, .clock),
+            (features.newcomers && isFirstNewcomer ? 1 : 0, .newcomer),
         ])
         switch kind {
         case .write: return .write(statements: workload.transaction(), isTolerant: dice.chance(75))

@@ -32,7 +32,8 @@ struct Workload {
         case 36..<42: return insert(table, verb: "INSERT", suffix: upsert(table))
         case 42..<64: return update(table, verb: "UPDATE", condition: keyCondition(table))
         case 64..<70: return update(table, verb: "UPDATE", condition: condition(table))
-        case 70..<74: return update(table, verb: mayReplace(table) ? "UPDATE OR REPLACE" : "UPDATE OR IGNORE", condition: keyCondition(table))
+        case 70..<74:
+            return update(table, verb: mayReplace(table) ? "UPDATE OR REPLACE" : "UPDATE OR IGNORE", condition: keyCondition(table))
         case 74..<81: return features.keyChanges ? changeKey(table) : update(table, verb: "UPDATE", condition: keyCondition(table))
         case 81..<94: return "DELETE FROM \(table.name) WHERE \(keyCondition(table))"
         case 94..<97: return "DELETE FROM \(table.name) WHERE \(condition(table))"

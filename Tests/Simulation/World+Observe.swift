@@ -71,7 +71,8 @@ extension World {
 
     private func intent(_ replica: Replica, _ recorded: Look.Recorded, _ before: Rows, _ after: Rows) -> Ledger.Intent {
         Ledger.Intent(
-            id: recorded.id, replica: replica.name, number: recorded.number, time: recorded.time, differences: before.differences(to: after))
+            id: recorded.id, replica: replica.name, number: recorded.number, time: recorded.time, differences: before.differences(to: after)
+        )
     }
 
     // MARK: What the rows must be

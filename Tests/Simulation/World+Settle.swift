@@ -26,7 +26,8 @@ extension World {
             let look = replica.look
             guard look.position == oracle.head, look.outbox.isEmpty, look.ahead.isEmpty else {
                 throw Violation(
-                    "liveness", "\(replica.name) is at \(look.position) of \(oracle.head) with \(look.outbox.count) unsent after \(Self.rounds) rounds")
+                    "liveness",
+                    "\(replica.name) is at \(look.position) of \(oracle.head) with \(look.outbox.count) unsent after \(Self.rounds) rounds")
             }
         }
     }
