@@ -9,7 +9,7 @@ struct LossChecks {
     func run() throws(Violation) {
         var rows = rebase.start
         var names = NameBook(schema: schema)
-        for entry in rebase.pulled { names.note(entry.changes) }
+        for entry in rebase.pulled { names.note(others: entry.changes) }
         // What the author asked for up to here.
         var asked: [Change] = []
         for rewrite in rebase.rewrites {
@@ -20,9 +20,9 @@ struct LossChecks {
             let before = rows
             try rows.apply(rewrite.changes, schema)
             asked += rewrite.before.changes
-            names.note(rewrite.before.changes.filter { !$0.isDelete })
-            names.note(rewrite.changes.filter { !$0.isDelete })
-            for change in rewrite.before.changes where !isWithdrawn(change, asked) { try checkAsked(change, rewrite, rows, names) }
+            let called = names
+            names.note(asked: rewrite.before.changes, done: rewrite.changes)
+            for change in rewrite.before.changes where !isWithdrawn(change, asked) { try checkAsked(change, rewrite, rows, called, names) }
             guard rewrite.isExact else { continue }
             for change in rewrite.changes { try checkLost(change, before, rewrite, asked, names) }
         }
@@ -44,23 +44,26 @@ struct LossChecks {
 
     // MARK: (a) What was asked for
 
-    private func checkAsked(_ change: Change, _ rewrite: Rebase.Rewrite, _ rows: Rows, _ names: NameBook) throws(Violation) {
+    /// `called`: what the author called rows before this transaction, `names`: and after it.
+    private func checkAsked(
+        _ change: Change, _ rewrite: Rebase.Rewrite, _ rows: Rows, _ called: NameBook, _ names: NameBook
+    ) throws(Violation) {
         guard let table = schema.table(change.table) else { return }
         switch change.kind {
         case .insert(let row):
             let keys = names.candidates(table, table.key.map { row[$0] })
-            for (place, value) in row.enumerated() where change.revived?.contains(place) ?? true {
+            for (place, value) in row.enumerated() where change.revived?.contains(where: { $0.column == place }) ?? true {
                 try check(table, keys, place, value, change, rewrite, rows, names)
             }
         case .update(let key, let cells):
-            var keys = names.candidates(table, key)
+            var keys = called.candidates(table, key) + names.candidates(table, key)
             var moved = key
             for cell in cells { if let part = table.key.firstIndex(of: cell.column) { moved[part] = cell.new } }
             keys += names.candidates(table, moved)
             for cell in cells { try check(table, keys, cell.column, cell.new, change, rewrite, rows, names) }
         case .delete(let row):
             let key = table.key.map { row[$0] }
-            if names.isGone(table, key) || rows.row(table, key) == nil { return }
+            if called.isGone(table, key) || rows.row(table, key) == nil { return }
             if rewrite.journal.contains(where: { $0.table == table.name && $0.winner == .stored }) { return }
             throw lost("delete", rewrite, "\(change.text): the row is there, and the journal does not say why")
         }
@@ -132,7 +135,7 @@ struct LossChecks {
         return asked.contains { change in
             guard change.table == table.name else { return false }
             switch change.kind {
-            case .insert: return false
+            case .insert: return change.revived?.contains { $0.column == place && $0.old == value } ?? false
             case .delete(let row):
                 return row[place] == value || isRenamed(table, place, row[place], now: value, names)
                     || (table.key.contains(place) && isMeant(table.key.map { row[$0] }))

@@ -1,4 +1,5 @@
-/// Where rows went: which key a row has now that was called otherwise before.
+/// Where rows are: which key a row has now that an author called otherwise, because others moved it, because it was
+/// renumbered, or because its own move was refused.
 struct NameBook {
     private struct Name: Hashable {
         var table: String
@@ -13,57 +14,72 @@ struct NameBook {
         self.schema = schema
     }
 
-    /// Notes who moved and who died.
-    mutating func note(_ changes: [Change]) {
-        var moves: [(Name, [Cell])] = []
+    /// Others moved and deleted rows.
+    mutating func note(others changes: [Change]) {
+        for (name, key) in moves(changes) { rename(name, to: key) }
         for change in changes {
-            guard let table = schema.table(change.table) else { continue }
-            switch change.kind {
-            case .insert: continue
-            case .delete(let row): gone.insert(Name(table: table.name, key: table.key(of: row)))
-            case .update(let key, let cells):
-                var moved = key
-                for cell in cells { if let part = table.key.firstIndex(of: cell.column) { moved[part] = cell.new } }
-                let old = fold(table, key)
-                if fold(table, moved) != old { moves.append((Name(table: table.name, key: old), fold(table, moved))) }
-            }
+            guard let table = schema.table(change.table), case .delete(let row) = change.kind else { continue }
+            gone.insert(Name(table: table.name, key: table.key(of: row)))
         }
-        for (name, key) in moves { rename(name, to: key) }
     }
 
-    /// Notes that what the author inserted under one key has another now. Who came to the first key by a move is
-    /// another row.
+    /// What the author inserted under one key has another now. Who came to the first key by a move is another row.
     mutating func note(_ table: Table, _ key: [Cell], isNow now: [Cell]) {
         names[Name(table: table.name, key: fold(table, key))] = fold(table, now)
     }
 
+    /// The author asked for moves, and some of them, or others, were done: from now on it calls rows by the keys it
+    /// asked for.
+    mutating func note(asked: [Change], done: [Change]) {
+        let done = moves(done)
+        for (name, key) in done { rename(name, to: key) }
+        for (name, wanted) in moves(asked) { names[Name(table: name.table, key: wanted)] = names[name] ?? name.key }
+    }
+
+    /// Everyone who is called by a key, or was found there, is found under another.
     private mutating func rename(_ name: Name, to key: [Cell]) {
         for (earlier, now) in names where earlier.table == name.table && now == name.key { names[earlier] = key }
         names[name] = key
     }
 
-    /// The keys under which the row may be now that somebody called by `key`.
+    private func moves(_ changes: [Change]) -> [(Name, [Cell])] {
+        changes.compactMap { change in
+            guard let table = schema.table(change.table), case .update(let key, let cells) = change.kind else { return nil }
+            var moved = key
+            for cell in cells { if let part = table.key.firstIndex(of: cell.column) { moved[part] = cell.new } }
+            let (from, to) = (fold(table, key), fold(table, moved))
+            return from == to ? nil : (Name(table: table.name, key: from), to)
+        }
+    }
+
+    // MARK: Asking
+
+    /// The keys under which the row may be now that its author calls by `key`.
     func candidates(_ table: Table, _ key: [Cell]) -> [[Cell]] {
         let folded = fold(table, key)
         var candidates = [folded]
         if let now = names[Name(table: table.name, key: folded)] { candidates.append(now) }
-        // A key that is a reference follows its parent.
-        for reference in table.references {
-            guard let parent = schema.table(reference.parent) else { continue }
-            for (part, place) in reference.columns.enumerated() {
-                guard let keyPart = table.key.firstIndex(of: place),
-                    let parentPart = parent.key.firstIndex(of: reference.parentColumns[part])
-                else { continue }
-                for candidate in candidates {
-                    for now in renamed(parent, parentPart, candidate[keyPart]) {
-                        var other = candidate
-                        other[keyPart] = table.columns[place].collation.folded(now)
-                        if !candidates.contains(other) { candidates.append(other) }
-                    }
-                }
+        for (place, now) in renamedParts(table, candidates) {
+            for candidate in candidates {
+                var other = candidate
+                other[place] = now
+                if !candidates.contains(other) { candidates.append(other) }
             }
         }
         return candidates
+    }
+
+    /// A key that is a reference follows its parent: what its parts may be now.
+    private func renamedParts(_ table: Table, _ candidates: [[Cell]]) -> [(Int, Cell)] {
+        table.references.flatMap { reference -> [(Int, Cell)] in
+            guard let parent = schema.table(reference.parent) else { return [] }
+            return zip(reference.columns, reference.parentColumns).flatMap { place, parentPlace -> [(Int, Cell)] in
+                guard let part = table.key.firstIndex(of: place), let parentPart = parent.key.firstIndex(of: parentPlace) else { return [] }
+                return candidates.flatMap { candidate in
+                    renamed(parent, parentPart, candidate[part]).map { (part, table.columns[place].collation.folded($0)) }
+                }
+            }
+        }
     }
 
     /// What one part of a key became where it was `value` before.
@@ -72,6 +88,7 @@ struct NameBook {
         return Set(names.filter { $0.key.table == table.name && $0.key.key[part] == folded }.map { $0.value[part] })
     }
 
+    /// Whether the row that was called so is no longer there.
     func isGone(_ table: Table, _ key: [Cell]) -> Bool {
         let name = Name(table: table.name, key: fold(table, key))
         return gone.contains(name) || names[name] != nil

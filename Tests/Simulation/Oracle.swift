@@ -108,7 +108,9 @@ struct DecodedBody {
 extension Change {
     init(table: String, _ marked: MarkedChange) {
         self.table = table
-        if case .revived(_, let changed)? = marked.mark { revived = changed.map(\.column) }
+        if case .revived(_, let changed)? = marked.mark {
+            revived = changed.map { Update(column: $0.column, old: Cell($0.old), new: Cell($0.new)) }
+        }
         kind =
             switch marked.change {
             case .insert(let row): .insert(row.map { Cell($0) })

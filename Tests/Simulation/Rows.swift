@@ -97,8 +97,8 @@ struct Change: Sendable, Hashable {
 
     var table: String
     var kind: Kind
-    /// On an insert that brings a dead row back: the columns that its author changed. The others are as they were.
-    var revived: [Int]?
+    /// On an insert that brings a dead row back: what its author changed. The other columns are as they were.
+    var revived: [Update]?
 
     var text: String {
         switch kind {
