@@ -51,7 +51,7 @@ check: ## what every change must pass: lint, a build without warnings, the tests
 	bash .ci/run
 
 .PHONY: check-full
-check-full: dependencies ## sanitizers, release tests, quick benchmarks: before closing an issue, not for each change
+check-full: dependencies ## sanitizers, release tests, memory, quick benchmarks: before closing an issue, not for each change
 	Scripts/check-full
 
 .PHONY: dependencies

@@ -24,7 +24,8 @@ struct RootCommand: AsyncParsableCommand {
             CommandGroup(
                 name: "Other machines",
                 subcommands: [
-                    JoinCommand.self, CloneCommand.self, SyncCommand.self, ConflictsCommand.self, LeaveCommand.self,
+                    JoinCommand.self, CloneCommand.self, SyncCommand.self, ConflictsCommand.self, ResolveCommand.self, PolicyCommand.self,
+                    LeaveCommand.self,
                 ]),
             CommandGroup(name: "The relay", subcommands: [RelayCommand.self]),
         ]

@@ -5,7 +5,7 @@ import Testing
 @Suite("Combining numbers") struct NumberCombinerTests {
     @Test(
         "sum adds both differences",
-        arguments: [(10, 12, 15, 17), (0, -3, 4, 1), (5, 5, 9, 9), (5, 9, 5, 9)] as [(Int64, Int64, Int64, Int64)])
+        arguments: [(10, 12, 15, 17), (10, 15, 15, 20), (0, -3, 4, 1), (5, 5, 9, 9), (5, 9, 5, 9)] as [(Int64, Int64, Int64, Int64)])
     func sum(base: Int64, stored: Int64, incoming: Int64, expected: Int64) {
         #expect(
             ColumnPolicy.sum.combine(base: .integer(base), stored: .integer(stored), incoming: .integer(incoming)) == .integer(expected))

@@ -3,13 +3,19 @@ public import AnnalsCore
 extension ColumnPolicy {
     /// The value in which both changes are kept, or nil when there is none: then the later writer wins.
     ///
-    /// `base` is what the incoming transaction had seen, nil where it believed that there was no row. Policies that choose
+    /// A side that left the value as it was changes nothing. `base` is what the incoming transaction had seen, nil where it believed that there was no row. Policies that choose
     /// one side and those of SQL combine nothing here.
     public func combine(base: Value?, stored: Value, incoming: Value) -> Value? {
-        if stored == incoming { return isCombining ? stored : nil }
-        if isCombining, let base {
+        guard isCombining else { return nil }
+        if let base {
             if stored == base { return incoming }
             if incoming == base { return stored }
+        }
+        switch self {
+        // Two sides that counted up by the same have counted up by twice that; all others agree when their values do.
+        case .sum where base != nil: return SumCombiner.combine(base: base, stored: stored, incoming: incoming)
+        case .min, .max, .union, .json, .text, .sum: if stored == incoming { return stored }
+        case .sql, .lastWriterWins, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump: return nil
         }
         switch self {
         case .sum: return SumCombiner.combine(base: base, stored: stored, incoming: incoming)

@@ -64,6 +64,12 @@ public struct MergePolicies: Sendable {
         self.standard = standard
     }
 
+    /// The name of the closure that a table's policy asks for and nobody registered; nil when none is missing.
+    public func missingResolver(of table: String) -> String? {
+        guard case .custom(let name)? = self[table].row, resolvers[name] == nil else { return nil }
+        return name
+    }
+
     /// The rules of a table, by its name in any case.
     public subscript(table: String) -> Table {
         get { tables.isEmpty ? standard : tables[table.asciiFolded] ?? standard }

@@ -111,9 +111,14 @@ final class MergeSession {
         let parentTable = try table(named: parent)
         let tuple = key.parentColumns.map { column in parentTable.definition.place(of: column).map { parentRow[$0] } ?? .null }
         if tuple.contains(where: \.isNull) { return [] }
-        let childColumns = key.places.map { SQL.quote(child.definition.columns[$0].name) }
-        let conditions = childColumns.enumerated().map { "c.\($1) = ?\($0 + 1)" }.joined(separator: " AND ")
-        let statement = try prepared(orphanQuery(child, key, where: conditions))
+        // The child's value counts as the parent's column compares it, so that column stands on the left, with the tuple
+        // in it: `'7'` calls 7, and 'a ' calls 'a' under RTRIM.
+        let parentColumns = key.parentColumns.map(SQL.quote)
+        let bound = parentColumns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+        let list = parentColumns.joined(separator: ", ")
+        let gone = "(SELECT \(list) FROM \(SQL.quote(key.parentTable)) WHERE 0 UNION ALL SELECT \(bound) LIMIT 1) AS gone"
+        let conditions = zip(parentColumns, key.places).map { "gone.\($0) = c.\(SQL.quote(child.definition.columns[$1].name))" }
+        let statement = try prepared(orphanQuery(child, key, from: "\(gone), ", where: conditions.joined(separator: " AND ")))
         for (index, value) in tuple.enumerated() { statement.bind(index + 1, value) }
         return try keys(statement, count: child.definition.primaryKey.count)
     }
@@ -121,16 +126,16 @@ final class MergeSession {
     /// Keys of all rows of a child table whose reference has no parent.
     func orphans(_ child: RowTable, _ key: ParentReference) throws -> [[Value]] {
         let present = key.places.map { "c.\(SQL.quote(child.definition.columns[$0].name)) IS NOT NULL" }.joined(separator: " AND ")
-        return try keys(prepared(orphanQuery(child, key, where: present)), count: child.definition.primaryKey.count)
+        return try keys(prepared(orphanQuery(child, key, from: "", where: present)), count: child.definition.primaryKey.count)
     }
 
-    private func orphanQuery(_ child: RowTable, _ key: ParentReference, where condition: String) -> String {
+    private func orphanQuery(_ child: RowTable, _ key: ParentReference, from source: String, where condition: String) -> String {
         let keyColumns = child.definition.primaryKey.map { "c.\(SQL.quote(child.definition.columns[$0].name))" }
         let match = zip(key.places, key.parentColumns).map { place, column in
             "p.\(SQL.quote(column)) = c.\(SQL.quote(child.definition.columns[place].name))"
         }
         return """
-            SELECT \(keyColumns.joined(separator: ", ")) FROM \(SQL.quote(child.name)) AS c
+            SELECT \(keyColumns.joined(separator: ", ")) FROM \(source)\(SQL.quote(child.name)) AS c
             WHERE \(condition)
               AND NOT EXISTS (SELECT 1 FROM \(SQL.quote(key.parentTable)) AS p WHERE \(match.joined(separator: " AND ")))
             """

@@ -101,12 +101,12 @@ extension Store {
 
     private static func schemaRow(
         _ tables: TrackedTables, _ statements: [String], as id: TransactionID, at time: HybridTime
-    ) throws -> Outbox.Row {
+    ) throws -> Outbox.Draft {
         let info = TransactionInfo(id: id, time: time, origin: .migration)
         var encoder = BodyEncoder(info: info)
         encoder.schema(
             SchemaEntry(version: 1, statements: statements, tracked: tables.entries.map(\.definition.layout), isBreaking: true))
-        return Outbox.Row(sequence: 0, id: info.id, time: time, changes: 0, journal: 0, footprint: .everything, body: encoder.finish())
+        return Outbox.Draft(id: info.id, time: time, changes: 0, journal: 0, footprint: .everything, body: encoder.finishInPieces())
     }
 
     /// Ends the membership: rows and history stay.
@@ -138,12 +138,12 @@ enum ReplicaTables {
 
     static func createIfMissing(_ db: Database) throws {
         guard try !exist(db) else { return }
-        try db.execute(sql: Outbox.schema + HighestKeys.schema + ConflictJournal.schema)
+        try db.execute(sql: Outbox.schema + HighestKeys.schema + ConflictJournal.schema + PolicyTable.schema + UnsettledReferences.schema)
     }
 
     /// Forgets the space. Numbers and tokens of history go on.
     static func drop(_ db: Database) throws {
-        for table in Outbox.tables + HighestKeys.tables + ConflictJournal.tables {
+        for table in Outbox.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables + UnsettledReferences.tables {
             try db.execute(sql: "DROP TABLE IF EXISTS \(table)")
         }
         let meta = Meta(db)

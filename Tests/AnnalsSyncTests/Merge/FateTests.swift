@@ -108,4 +108,26 @@ import Testing
                 "updateOfDeleted person(q) email: a@x → stored –, incoming b@x; stored by lastWriterWins",
             ])
     }
+
+    @Test("Marks follow a row that one's own outbox moves")
+    func marksFollowMoves() async throws {
+        for (later, v) in [(Story.Later.second, "mine"), (.first, "theirs")] {
+            let outcome = try await Story.conflict(
+                Self.keyed, first: ["UPDATE item SET v = 'theirs' WHERE id = 'a'"],
+                second: ["UPDATE item SET id = 'z' WHERE id = 'a'", "UPDATE item SET v = 'mine' WHERE id = 'z'"], later: later)
+            #expect(try await outcome.rows("item") == ["b|old|old", "z|\(v)|old"])
+            #expect(outcome.lines.count == 1)
+        }
+    }
+
+    @Test("The columns that a row was brought back with are marked, others are not")
+    func marksOfRevived() async throws {
+        let story = try await Story(Self.keyed, replicas: 3)
+        try await story.write(0, "DELETE FROM item WHERE id = 'a'")
+        try await story.write(1, "UPDATE item SET v = 'one' WHERE id = 'a'")
+        try await story.write(2, "UPDATE item SET v = 'two', w = 'two' WHERE id = 'a'")
+        let outcome = try await story.end()
+        #expect(try await outcome.rows("item") == ["a|two|two", "b|old|old"])
+        #expect(outcome.lines.last == "update item(a) v: old → stored one, incoming two; incoming by lastWriterWins")
+    }
 }

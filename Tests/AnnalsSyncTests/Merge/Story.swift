@@ -25,6 +25,11 @@ struct Story {
         try await world.stores[replica].write(author: "r\(replica)") { db in try db.execute(sql: sql) }
     }
 
+    /// Takes in what is there and lays on top, without sending.
+    func pull(_ replica: Int) async throws {
+        try await world.sync(replica, .pullOnly)
+    }
+
     /// Both write one transaction each, unseen by the other; then the first is sent, and the second laid on top.
     static func conflict(
         _ schema: String, first: String, second: String, later: Later = .second, _ policies: MergePolicies = MergePolicies()
@@ -86,6 +91,11 @@ struct Outcome {
         case .string(let string): string
         case .blob(let data): "x'\(Hexadecimal.encode([UInt8](data)))'"
         }
+    }
+
+    /// Where the log ends.
+    func position() async throws -> Int64? {
+        try await store.replicaState()?.position.rawValue
     }
 
     /// Entries as `update person(1) city: A → stored B, incoming C; incoming by lastWriterWins`.

@@ -9,6 +9,7 @@ extension LayAttempt {
     func mergeOwnColumns(_ index: Int) throws {
         guard let number = mergedRow(index) else { return }
         try settleByRow(index, number)
+        guard verdicts[index].loss == nil else { return }
         let table = rows[number].table
         for column in verdicts[index].asked where !table.referencePlaces.contains(column.column) {
             try mergeCell(index, number, column)
@@ -30,24 +31,19 @@ extension LayAttempt {
             verdicts[index].losses[place] = reason
             return
         }
-        guard column.new != stored else { return }
-        rows[number].cause = Cause(index)
         if verdicts[index].isByRow {
-            rows[number].after?[place] = column.new
+            set(place, of: number, to: column.new, by: index)
             return
         }
-        let table = rows[number].table
-        let name = table.definition.columns[place].name
-        let policy = rules(table).policy(ofColumn: name)
-        if policy.isCombining, column.old != stored, !table.definition.primaryKey.contains(place),
-            let combined = try combine(policy, number, column, stored)
-        {
-            rows[number].after?[place] = combined
+        let policy = columnPolicy(number, place)
+        if policy.isCombining, column.old != stored, let combined = try combine(policy, number, column, stored) {
+            set(place, of: number, to: combined, by: index)
             verdicts[index].combined.insert(place)
             return
         }
+        guard column.new != stored else { return }
         guard let mark = rows[number].life.flatMap({ lives[$0].writer(of: place) }) else {
-            rows[number].after?[place] = column.new
+            set(place, of: number, to: column.new, by: index)
             return
         }
         let winner: JournalEntry.Side =
@@ -57,10 +53,23 @@ extension LayAttempt {
             default: self.winner(against: mark)
             }
         if winner == .incoming {
-            rows[number].after?[place] = column.new
+            set(place, of: number, to: column.new, by: index)
         } else {
             verdicts[index].losses[place] = Reason(kind: cellKind(index), policy: policyName(policy), mark: mark)
         }
+    }
+
+    private func set(_ place: Int, of number: Int, to value: Value, by index: Int) {
+        guard rows[number].after?[place] != value else { return }
+        rows[number].after?[place] = value
+        rows[number].cause = Cause(index)
+    }
+
+    /// A key is no quantity: its columns are never combined.
+    func columnPolicy(_ number: Int, _ place: Int) -> ColumnPolicy {
+        let table = rows[number].table
+        let policy = rules(table).policy(ofColumn: table.definition.columns[place].name)
+        return policy.isCombining && table.definition.primaryKey.contains(place) ? .lastWriterWins : policy
     }
 
     /// The key of a row that moves is given up as a whole: both halves of a move stand or fall together.

@@ -69,8 +69,8 @@ extension LayAttempt {
         rows[number].asked = []
         verdicts[index].row = target
         verdicts[index].isJoined = true
-        verdicts[index].asked = verdicts[index].asked.filter { !table.definition.primaryKey.contains($0.column) }
-            .map { AskedColumn($0.column, old: nil, new: row[$0.column], written: $0.written) }
+        // Its key too, which may be spelled otherwise under the index's collation.
+        verdicts[index].asked = verdicts[index].asked.map { AskedColumn($0.column, old: nil, new: row[$0.column], written: $0.written) }
         try mergeOwnColumns(index)
     }
 

@@ -62,8 +62,11 @@ extension LayAttempt {
         let verdict = verdicts[index]
         let lost = verdict.asked.filter { column in
             guard !column.isImplied, let after else { return !column.isImplied }
-            if verdict.nulled[column.column] != nil { return after[column.column] != column.written }
-            return after[column.column] != column.new && !verdict.combined.contains(column.column)
+            // A reference that was given up or nulled is called otherwise now than it was written.
+            let isGivenUp = verdict.nulled[column.column] != nil || verdict.losses[column.column] != nil
+            if isGivenUp { return after[column.column] != column.written }
+            if after[column.column] == column.new { return isRefusedDifference(index, column) }
+            return !verdict.combined.contains(column.column)
         }
         return groups(lost) { reason(index, $0.column) }.map { reason, columns in
             let base = columns.compactMap(\.old)
@@ -71,6 +74,13 @@ extension LayAttempt {
                 reason, table, key, columns: columns.map(\.column), base: base.count == columns.count ? base : nil,
                 stored: after.map { after in columns.map { after[$0.column] } }, incoming: columns.map(\.written), winner: .stored)
         }
+    }
+
+    /// A column that combines was asked for a difference: that its value happens to be there does not mean that it was granted.
+    private func isRefusedDifference(_ index: Int, _ column: AskedColumn) -> Bool {
+        guard let number = verdicts[index].row, let old = column.old, rows[number].before?[column.column] != old else { return false }
+        let isRefused = verdicts[index].loss != nil || verdicts[index].losses[column.column] != nil
+        return isRefused && columnPolicy(number, column.column) == .sum
     }
 
     private func reason(_ index: Int, _ column: Int?) -> Reason {

@@ -49,6 +49,7 @@ extension LayAttempt {
         let table = rows[number].table
         for position in verdicts[index].asked.indices {
             let place = verdicts[index].asked[position].column
+            guard verdicts[index].losses[place] == nil else { continue }
             verdicts[index].asked[position].new = wanted[place]
         }
         if rows[number].before == nil, rows[number].life == nil {

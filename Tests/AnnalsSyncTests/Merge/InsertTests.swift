@@ -1,0 +1,125 @@
+import AnnalsMerge
+import Testing
+
+/// Rule 25 of MERGE: what becomes of an insert whose key is taken.
+@Suite("Rule 25: inserts") struct InsertTests {
+    static let number =
+        "CREATE TABLE invoice (id INTEGER PRIMARY KEY, title TEXT, total INTEGER); INSERT INTO invoice VALUES (1, 'old', 1);"
+    static let text = "CREATE TABLE item (id TEXT PRIMARY KEY NOT NULL, v TEXT, w INTEGER);"
+
+    @Test("An integer key that is taken gives way to a number that nobody used, deleted rows included")
+    func renumber() async throws {
+        let outcome = try await Story.conflict(
+            Self.number, first: ["INSERT INTO invoice VALUES (2, 'theirs', 2), (9, 'gone', 9)", "DELETE FROM invoice WHERE id = 9"],
+            second: ["INSERT INTO invoice VALUES (2, 'mine', 3)"])
+        #expect(try await outcome.rows("invoice") == ["10|mine|3", "1|old|1", "2|theirs|2"])
+        #expect(outcome.lines == ["renumber invoice(2) id: stored 2, incoming 10; incoming by renumber"])
+    }
+
+    @Test("With mergeRows the same integer key means the same row")
+    func mergeRows() async throws {
+        var policies = MergePolicies()
+        policies.standard.key = .mergeRows
+        let outcome = try await Story.conflict(
+            Self.number, first: "INSERT INTO invoice VALUES (2, 'theirs', 2)", second: "INSERT INTO invoice VALUES (2, 'mine', 2)", policies
+        )
+        #expect(try await outcome.rows("invoice") == ["1|old|1", "2|mine|2"])
+        #expect(outcome.lines == ["insert invoice(2) title: stored theirs, incoming mine; incoming by lastWriterWins"])
+    }
+
+    @Test("Another key that is taken means one row: the later writer wins each column")
+    func join() async throws {
+        for (later, expected, winner) in [(Story.Later.second, "a|mine|2", "incoming"), (.first, "a|theirs|1", "stored")] {
+            let outcome = try await Story.conflict(
+                Self.text, first: "INSERT INTO item VALUES ('a', 'theirs', 1)", second: "INSERT INTO item VALUES ('a', 'mine', 2)",
+                later: later)
+            #expect(try await outcome.rows("item") == [expected])
+            #expect(
+                outcome.lines == [
+                    "insert item(a) v: stored theirs, incoming mine; \(winner) by lastWriterWins",
+                    "insert item(a) w: stored 1, incoming 2; \(winner) by lastWriterWins",
+                ])
+        }
+    }
+
+    @Test("sum has no base for two inserts of one key: adding would double a copy")
+    func joinWithSum() async throws {
+        var policies = MergePolicies()
+        policies["item"].columns["w"] = .sum
+        let outcome = try await Story.conflict(
+            Self.text, first: "INSERT INTO item VALUES ('a', 'x', 5)", second: "INSERT INTO item VALUES ('a', 'x', 7)", policies)
+        #expect(try await outcome.rows("item") == ["a|x|7"])
+        #expect(outcome.lines == ["insert item(a) w: stored 5, incoming 7; incoming by lastWriterWins"])
+    }
+
+    @Test("Equal rows are one, without a word")
+    func copies() async throws {
+        let outcome = try await Story.conflict(
+            Self.text, first: "INSERT INTO item VALUES ('a', 'x', 5)", second: "INSERT INTO item VALUES ('a', 'x', 5)")
+        #expect(try await outcome.rows("item") == ["a|x|5"])
+        #expect(outcome.lines == [])
+    }
+
+    @Test("An integer key that is a reference itself is joined, not renumbered")
+    func keyThatIsAReference() async throws {
+        let outcome = try await Story.conflict(
+            """
+            CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE photo (person INTEGER PRIMARY KEY REFERENCES person (id), file TEXT);
+            INSERT INTO person VALUES (1, 'Ann');
+            """, first: "INSERT INTO photo VALUES (1, 'theirs')", second: "INSERT INTO photo VALUES (1, 'mine')")
+        #expect(try await outcome.rows("photo") == ["1|mine"])
+    }
+
+    @Test("A child whose key is the renumbered parent's follows, and is not joined with the stranger's child")
+    func childWithParentsKey() async throws {
+        let outcome = try await Story.conflict(
+            """
+            CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE photo (person INTEGER PRIMARY KEY REFERENCES person (id), file TEXT);
+            """, first: "INSERT INTO person VALUES (1, 'Ann'); INSERT INTO photo VALUES (1, 'ann')",
+            second: "INSERT INTO person VALUES (1, 'Bob'); INSERT INTO photo VALUES (1, 'bob')")
+        #expect(try await outcome.rows("person") == ["1|Ann", "2|Bob"])
+        #expect(try await outcome.rows("photo") == ["1|ann", "2|bob"])
+    }
+
+    @Test("At the highest number there is, the row is set aside")
+    func noNumberLeft() async throws {
+        let outcome = try await Story.conflict(
+            Self.number, first: "INSERT INTO invoice VALUES (9223372036854775807, 'theirs', 2)",
+            second: "INSERT INTO invoice VALUES (9223372036854775807, 'mine', 3)")
+        #expect(try await outcome.rows("invoice") == ["1|old|1", "9223372036854775807|theirs|2"])
+        #expect(
+            outcome.lines == [
+                "renumber invoice(9223372036854775807): stored –, incoming 9223372036854775807|mine|3; stored by renumber"
+            ])
+    }
+
+    @Test("Worked example: two renumberings of one key come out as three rows")
+    func twoRenumberings() async throws {
+        let story = try await Story("CREATE TABLE booking (id INTEGER PRIMARY KEY, v TEXT);", replicas: 3)
+        for replica in 0..<3 { try await story.write(replica, "INSERT INTO booking VALUES (13, 'r\(replica)')") }
+        let outcome = try await story.end()
+        #expect(try await outcome.rows("booking") == ["13|r0", "14|r1", "15|r2"])
+    }
+
+    @Test("A key that the transaction itself leaves is free")
+    func keyLeft() async throws {
+        let outcome = try await Story.conflict(
+            Self.number, first: "UPDATE invoice SET title = 'theirs' WHERE id = 1",
+            second: "UPDATE invoice SET id = 5 WHERE id = 1; INSERT INTO invoice VALUES (1, 'new', 2)")
+        #expect(try await outcome.rows("invoice") == ["1|new|2", "5|theirs|1"])
+        #expect(outcome.lines == [])
+    }
+
+    @Test("Keys are compared as their index does: two spellings are one row, and the one that loses is in the journal")
+    func noCaseKey() async throws {
+        let schema = "CREATE TABLE word (w TEXT PRIMARY KEY NOT NULL COLLATE NOCASE, n INTEGER);"
+        for (later, expected, winner) in [(Story.Later.second, "TREE|1", "incoming"), (.first, "Tree|1", "stored")] {
+            let outcome = try await Story.conflict(
+                schema, first: "INSERT INTO word VALUES ('Tree', 1)", second: "INSERT INTO word VALUES ('TREE', 1)", later: later)
+            #expect(try await outcome.rows("word") == [expected])
+            #expect(outcome.lines == ["insert word(TREE) w: stored Tree, incoming TREE; \(winner) by lastWriterWins"])
+        }
+    }
+}
