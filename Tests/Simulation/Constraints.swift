@@ -8,7 +8,14 @@ struct Constraints {
             let all = rows.rows(of: table.name)
             for row in all.values { try checkRow(table, row) }
             for unique in table.uniques { try checkUnique(table, unique, all.values) }
-            for reference in table.references { try checkReference(table, reference, all.values, rows) }
+        }
+        try checkReferences(rows)
+    }
+
+    func checkReferences(_ rows: Rows) throws(Violation) {
+        for table in schema.tables {
+            let all = rows.rows(of: table.name).values
+            for reference in table.references { try checkReference(table, reference, all, rows) }
         }
     }
 

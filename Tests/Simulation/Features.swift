@@ -24,6 +24,8 @@ public struct Features: Sendable, Hashable {
     // MARK: Writes
 
     public var strangers = true
+    /// Strangers that write with foreign keys off and break them.
+    public var strangersWithoutForeignKeys = true
     public var replace = true
     public var keyChanges = true
     public var swaps = true
@@ -34,6 +36,15 @@ public struct Features: Sendable, Hashable {
 
     /// Clones that come in the middle of a run.
     public var newcomers = true
+    /// Replicas whose file is copied while they have unsent work; both files go on.
+    public var copies = true
+
+    // MARK: People
+
+    /// Conflict policies, of the space and of single replicas.
+    public var policies = true
+    /// People who settle conflicts otherwise.
+    public var resolutions = true
 
     // MARK: Faults
 
@@ -46,8 +57,6 @@ public struct Features: Sendable, Hashable {
 
     // MARK: Not supported yet
 
-    /// Strangers that write with foreign keys off and break them.
-    public var strangersWithoutForeignKeys = false
     /// REPLACE into a table that refers to itself with ON DELETE SET NULL or SET DEFAULT: SQLite (3.40 at least) then lets
     /// a reference to nobody in, with foreign keys on.
     public var replaceInSelfReferences = false
@@ -57,12 +66,10 @@ public struct Features: Sendable, Hashable {
     public var nullKeys = false
     /// Transactions larger than one batch.
     public var largeTransactions = false
-    /// Replicas whose file is copied or restored.
-    public var copies = false
+    /// Replicas whose file is restored from a backup.
+    public var restoredFiles = false
     /// Relays restored from a backup.
     public var relayRestores = false
-    /// Policies other than lastWriterWins and renumber.
-    public var policies = false
 
     public init() {}
 }

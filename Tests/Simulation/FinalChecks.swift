@@ -13,6 +13,7 @@ struct FinalChecks {
             try checkRows(replica)
             guard let store = replica.store else { throw Violation("simulator", "\(replica.name) is not running") }
             try await checkJournal(replica, store)
+            try await checkPolicies(replica, store)
             try checkCopies(replica)
             if number == Int(world.plan.seed % UInt64(world.replicas.count)) { try await verify(replica, store) }
         }
@@ -36,12 +37,16 @@ struct FinalChecks {
 
     /// All journals are equal, and are what the log's entries say (law 5).
     private func checkJournal(_ replica: Replica, _ store: Store) async throws {
+        let resolved = Set(world.oracle.entries.flatMap { $0.resolutions.map(\.conflict) })
         var expected: [Line] = []
         for entry in world.oracle.entries {
-            for journal in entry.journal { expected.append(Line(position: entry.position, entry: journal)) }
+            for (index, journal) in entry.journal.enumerated() {
+                let name = ConflictID(replica: entry.replica, transaction: entry.info.id, index: index)
+                expected.append(Line(position: entry.position, entry: journal, isResolved: resolved.contains(name)))
+            }
         }
         let found = try await store.conflicts().sorted { $0.position < $1.position }.map {
-            Line(position: $0.position.rawValue, entry: $0.entry)
+            Line(position: $0.position.rawValue, entry: $0.entry, isResolved: $0.isResolved)
         }
         guard found != expected else { return }
         throw Violation("law 5", "\(replica.name)'s journal has \(found.count) lines, the log's entries have \(expected.count)")
@@ -50,6 +55,17 @@ struct FinalChecks {
     private struct Line: Equatable {
         var position: Int64
         var entry: JournalEntry
+        var isResolved: Bool
+    }
+
+    /// The space's policies are the same everywhere: what the log set, in its order.
+    private func checkPolicies(_ replica: Replica, _ store: Store) async throws {
+        var book = PolicyBook()
+        for entry in world.oracle.entries { book.set(entry.policies) }
+        let found = Set(try await store.policies().filter { !$0.isOverride }.map(\.setting))
+        if found != book.settings {
+            throw Violation("policies", "\(replica.name) has \(found.count) of the space, the log sets \(book.settings.count)")
+        }
     }
 
     /// What the user's own triggers keep beside a tracked table.

@@ -76,7 +76,9 @@ struct Judge {
             try rows.apply(rewrite.changes, schema)
             // Where its author put a row in another's place, the key means two rows.
             for change in rewrite.before.changes { noteArrival(change) }
-            for change in rewrite.before.changes where rewrite.isExact { try judge(change, rewrite, before, rows) }
+            if rewrite.isExact, !isOneForAll(rewrite) {
+                for change in rewrite.before.changes { try judge(change, rewrite, before, rows) }
+            }
             for change in rewrite.before.changes + rewrite.changes { noteOwn(change) }
         }
     }
@@ -108,14 +110,9 @@ struct Judge {
         _ rewrite: Rebase.Rewrite
     ) throws(Violation) {
         // References are names and follow their parents.
-        guard !table.references.contains(where: { $0.columns.contains(update.column) }) else { return }
-        let verdict = cells[name]?[update.column].map { self.verdict(rewrite, against: $0) } ?? .incoming
-        let expected: Cell
-        switch verdict {
-        case .incoming: expected = update.new
-        case .stored: expected = stored[update.column]
-        case .unsure: return
-        }
+        guard !table.references.contains(where: { $0.columns.contains(update.column) }),
+            let expected = expected(update, name, table, stored[update.column], rewrite)
+        else { return }
         guard after?[update.column] != expected else { return }
         throw Violation(
             "rule 26",
@@ -123,11 +120,52 @@ struct Judge {
                 + "\(after.map { $0[update.column].literal } ?? "gone"); \(rewrite.text)")
     }
 
+    /// What the column must hold by its policy; nil where there is no opinion.
+    private func expected(_ update: Change.Update, _ name: Name, _ table: Table, _ stored: Cell, _ rewrite: Rebase.Rewrite) -> Cell? {
+        let rules = rebase.policies.rules(table.name)
+        let mark = cells[name]?[update.column]
+        if let row = rules.row, cells[name] != nil { return row == "overwrite" ? update.new : stored }
+        let policy = rules.policy(of: table.columns[update.column].name)
+        if rebase.policies.combines(table, update.column), update.old != stored {
+            guard let old = update.old.integer, let stored = stored.integer, let new = update.new.integer else { return nil }
+            switch policy {
+            case "sum": return .integer(stored + (new - old))
+            case "min": return .integer(min(stored, new))
+            case "max": return .integer(max(stored, new))
+            default: return nil
+            }
+        }
+        guard let mark else { return update.new }
+        switch policy {
+        case "mergeByPropertyStoreTrump": return stored
+        case "mergeByPropertyObjectTrump": return update.new
+        default:
+            switch verdict(rewrite, against: mark) {
+            case .incoming: return update.new
+            case .stored: return stored
+            case .unsure: return nil
+            }
+        }
+    }
+
+    /// What the table's delete rule says; the later writer where it leaves it to the times.
+    private func deleteVerdict(_ table: String, _ rewrite: Rebase.Rewrite, isDelete: Bool, against mark: Mark?) -> Verdict {
+        let rules = rebase.policies.rules(table)
+        guard let mark else { return .incoming }
+        if rules.row != nil { return .unsure }
+        switch rules.delete {
+        case "deleteWins": return isDelete ? .incoming : .stored
+        case "updateWins": return isDelete ? .stored : .incoming
+        case "manual": return .unsure
+        default: return verdict(rewrite, against: mark)
+        }
+    }
+
     /// Rule 28: a delete against updates goes by the latest of them.
     private func judgeDelete(
         _ name: Name, _ wanted: [Cell], _ stored: [Cell], isThere: Bool, _ change: Change, _ rewrite: Rebase.Rewrite
     ) throws(Violation) {
-        let verdict = cells[name]?.values.max().map { self.verdict(rewrite, against: $0) } ?? .incoming
+        let verdict = deleteVerdict(name.table, rewrite, isDelete: true, against: cells[name]?.values.max())
         // Marks that left the row as it was are nothing to fight about.
         if verdict == .unsure || (verdict == .stored && wanted == stored) || isThere == (verdict == .stored) { return }
         throw Violation("rule 28", "\(change.text): the row must be \(verdict == .stored ? "there" : "gone"); \(rewrite.text)")
@@ -135,7 +173,7 @@ struct Judge {
 
     /// Rule 29: an update against a delete goes to the later one.
     private func judgeRevival(_ death: Mark, _ after: [Cell]?, _ change: Change, _ rewrite: Rebase.Rewrite) throws(Violation) {
-        let verdict = self.verdict(rewrite, against: death)
+        let verdict = deleteVerdict(change.table, rewrite, isDelete: false, against: death)
         if verdict == .unsure || (after != nil) == (verdict == .incoming) { return }
         throw Violation("rule 29", "\(change.text): the row must be \(verdict == .stored ? "gone" : "back"); \(rewrite.text)")
     }
@@ -150,6 +188,16 @@ struct Judge {
     }
 
     // MARK: Where it has no opinion
+
+    /// Whether what became of one row may have decided over others: tables that stand or fall as a whole, and rows that
+    /// take another's place.
+    private func isOneForAll(_ rewrite: Rebase.Rewrite) -> Bool {
+        schema.tables.contains { table in
+            let rules = rebase.policies.rules(table.name)
+            if rules.isWhole { return !rewrite.journal.isEmpty }
+            return rules.unique != "keepFirst" && rewrite.journal.contains { $0.kind == .unique }
+        }
+    }
 
     /// Whether a constraint or a reference took part in what became of the row.
     private func isConstrained(_ table: Table, _ key: [Cell], _ rewrite: Rebase.Rewrite) -> Bool {

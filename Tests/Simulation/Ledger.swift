@@ -36,6 +36,12 @@ struct Ledger {
     }
 
     private(set) var intents: [TransactionID: Intent] = [:]
+    /// Replicas that began as copies of others' files, and the newest transaction that they have in common.
+    private var copies: [String: (source: String, number: Int64)] = [:]
+
+    mutating func noteCopy(_ copy: String, of source: String, through number: Int64) {
+        copies[copy] = (source, number)
+    }
 
     mutating func add(_ intent: Intent) throws(Violation) {
         guard intents.updateValue(intent, forKey: intent.id) == nil else {
@@ -46,8 +52,12 @@ struct Ledger {
     /// A replica's transactions whose numbers lie beyond the range's beginning, up to its end.
     func intents(of replica: String, in numbers: Range<Int64>) -> [Intent] {
         if numbers.isEmpty { return [] }
-        return intents.values.filter { $0.replica == replica && $0.number > numbers.lowerBound && $0.number <= numbers.upperBound }
-            .sorted { $0.number < $1.number }
+        var inherited: [Intent] = []
+        if let (source, number) = copies[replica], numbers.lowerBound < number {
+            inherited = intents(of: source, in: numbers.lowerBound..<min(number, numbers.upperBound))
+        }
+        let own = intents.values.filter { $0.replica == replica && $0.number > numbers.lowerBound && $0.number <= numbers.upperBound }
+        return inherited + own.sorted { $0.number < $1.number }
     }
 
     mutating func noteGone(_ id: TransactionID) {

@@ -24,12 +24,15 @@ struct Look {
     }
 
     var rows = Rows()
+    var replica = ReplicaID(high: 0, low: 0)
     var position: Int64 = 0
     /// Transactions of history up to this number are in the outbox, or were.
     var outboxed: Int64 = 0
     /// Positions of own entries beyond `position`, in the order of their counters.
     var ahead: [Int64] = []
     var outbox: [Waiting] = []
+    /// Something in the outbox leaves children without parents, and is to be settled before it is sent.
+    var unsettled = false
     /// History since the look before.
     var recorded: [Recorded] = []
 
@@ -44,11 +47,15 @@ struct Look {
 
     init(_ db: Database, _ schema: Schema, tables: [Int: String], after number: Int64) throws {
         rows = try Self.rows(db, schema)
-        for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed')")) {
-            let value: Int64 = row["value"]
-            if row["name"] == "position" { position = value } else { outboxed = value }
+        for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica')")) {
+            switch row["name"] as String {
+            case "position": position = row["value"]
+            case "outboxed": outboxed = row["value"]
+            default: replica = ReplicaID(row["value"] as String) ?? replica
+            }
         }
-        ahead = try Int64.fetchAll(db.cachedStatement(sql: "SELECT position FROM annals_ahead ORDER BY counter"))
+        unsettled = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS(SELECT 1 FROM annals_unsettled)")) ?? false
+        ahead = try Int64.fetchAll(db.cachedStatement(sql: "SELECT position FROM annals_ahead ORDER BY position"))
         for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT sequence, body FROM annals_outbox ORDER BY sequence")) {
             let body = [UInt8](row["body"] as Data)
             outbox.append(Waiting(sequence: row["sequence"], body: body, decoded: try DecodedBody(body) { tables[$0] }))

@@ -51,7 +51,8 @@ struct LossChecks {
         guard let table = schema.table(change.table) else { return }
         switch change.kind {
         case .insert(let row):
-            let keys = names.candidates(table, table.key.map { row[$0] })
+            let key = table.key.map { row[$0] }
+            let keys = names.candidates(table, key) + keysOtherwise(table, key, rewrite)
             for (place, value) in row.enumerated() where change.revived?.contains(where: { $0.column == place }) ?? true {
                 try check(table, keys, place, value, change, rewrite, rows, names)
             }
@@ -73,6 +74,8 @@ struct LossChecks {
         _ table: Table, _ keys: [[Cell]], _ place: Int, _ value: Cell, _ change: Change, _ rewrite: Rebase.Rewrite, _ rows: Rows,
         _ names: NameBook
     ) throws(Violation) {
+        // Combined values lose nothing.
+        if !table.key.contains(place), rebase.policies.combines(table, place) { return }
         for key in keys {
             guard let row = rows.rows(of: table.name)[key] else { continue }
             if row[place] == value || isRenamed(table, place, value, now: row[place], names) { return }
@@ -84,6 +87,16 @@ struct LossChecks {
         throw lost(
             table.key.contains(place) ? "key" : "asked", rewrite,
             "\(change.text): \(table.columns[place].name) = \(value.literal) is neither in the row nor in the journal")
+    }
+
+    /// Keys of inserted rows that differ from the wanted one where the journal says so: a part of it was a reference.
+    private func keysOtherwise(_ table: Table, _ key: [Cell], _ rewrite: Rebase.Rewrite) -> [[Cell]] {
+        let places = rewrite.journal.filter { $0.table == table.name && $0.key.map { Cell($0) } == key }.flatMap(\.columns)
+        return rewrite.changes.compactMap { change in
+            guard change.table == table.name, case .insert(let row) = change.kind else { return nil }
+            let isMeant = zip(table.key, key).allSatisfy { row[$0] == $1 || places.contains(table.columns[$0].name) }
+            return isMeant ? table.key(of: row) : nil
+        }
     }
 
     /// A reference follows its parent, and a key that is a reference does too.
@@ -117,7 +130,7 @@ struct LossChecks {
             lost = cells.map { ($0.column, $0.old, $0.new) }
         }
         for (place, old, new) in lost where !old.isNull {
-            if hasSeen(table, key, place, old, asked, names) { continue }
+            if hasSeen(table, key, place, old, asked, names) || rebase.policies.combines(table, place) { continue }
             if let new, isRenamed(table, place, old, now: new, names) { continue }
             if rewrite.journal.contains(where: { value($0, table, place, in: \.stored) == old }) { continue }
             throw self.lost(

@@ -15,6 +15,8 @@ struct Oracle {
         var info: TransactionInfo
         var changes: [Change]
         var journal: [JournalEntry]
+        var policies: [PolicySetting] = []
+        var resolutions: [ConflictResolution] = []
     }
 
     let schema: Schema
@@ -78,7 +80,8 @@ struct Oracle {
         let decoded = try DecodedBody(body) { batch.layouts[$0]?.name }
         return Entry(
             position: position, replica: batch.header.replica, base: batch.header.certificates[index].base.rawValue, receivedAt: receivedAt,
-            info: decoded.info, changes: decoded.changes, journal: decoded.journal)
+            info: decoded.info, changes: decoded.changes, journal: decoded.journal, policies: decoded.policies,
+            resolutions: decoded.resolutions)
     }
 }
 
@@ -87,6 +90,8 @@ struct DecodedBody {
     var info: TransactionInfo
     var changes: [Change] = []
     var journal: [JournalEntry]
+    var policies: [PolicySetting] = []
+    var resolutions: [ConflictResolution] = []
 
     init(info: TransactionInfo, changes: [Change], journal: [JournalEntry]) {
         self.info = info
@@ -101,7 +106,8 @@ struct DecodedBody {
             guard let table = table(reference) else { throw Violation("law 3", "a body names table \(reference), which nobody knows") }
             self.changes += changes.map { Change(table: table, $0) }
         }
-        journal = try reader.journalEntries()
+        let rest = try reader.rest()
+        (journal, policies, resolutions) = (rest.journal, rest.policies, rest.resolutions)
     }
 }
 

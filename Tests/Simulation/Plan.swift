@@ -1,3 +1,5 @@
+import AnnalsCore
+
 /// Everything that a run does, drawn beforehand from its seed: so a run can be printed, and steps can be left out of it
 /// to see whether it still fails.
 struct Plan: Sendable {
@@ -46,8 +48,8 @@ struct Step: Sendable {
     enum Action: Sendable {
         /// `isTolerant`: goes on after a statement that SQLite refused.
         case write(statements: [String], isTolerant: Bool)
-        /// Another program writes, which knows nothing of Annals.
-        case strangerWrites(statements: [String], isTolerant: Bool)
+        /// Another program writes, which knows nothing of Annals. `checksParents`: with foreign keys on.
+        case strangerWrites(statements: [String], isTolerant: Bool, checksParents: Bool)
         case sync(Direction)
         /// Asks for the status, which seals what strangers wrote.
         case look
@@ -58,6 +60,12 @@ struct Step: Sendable {
         case turnClock(by: Int64)
         /// Another replica comes, from the relay's snapshot and the log after it.
         case newcomer
+        /// Its file is copied, and a replica goes on with the copy.
+        case copy
+        /// Conflict policies are set for the space, or as an override of this replica.
+        case setPolicy(PolicySetting, isOverride: Bool)
+        /// Somebody settles the nth open conflict, counted round and round.
+        case resolve(Int, taking: JournalEntry.Side)
     }
 
     enum Direction: Sendable { case both, pushOnly, pullOnly }

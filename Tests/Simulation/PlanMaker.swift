@@ -1,3 +1,5 @@
+import AnnalsCore
+
 /// Draws a plan from a seed.
 struct PlanMaker {
     private let features: Features
@@ -5,6 +7,8 @@ struct PlanMaker {
     private var dice: Dice
     private var time: Int64 = 0
     private var isFirstNewcomer = true
+    private var isFirstCopy = true
+    private var hasPolicies = false
 
     static func make(seed: UInt64, features: Features) -> Plan {
         var maker = PlanMaker(features: features, seed: seed, dice: Dice(seed: seed, 2))
@@ -24,6 +28,7 @@ struct PlanMaker {
         let count = dice.number(2...5)
         let replicas = (0..<count).map { _ in replica() }
         let network = network()
+        hasPolicies = features.policies && dice.chance(35)
         let steps = (0..<dice.number(16...44)).map { number in step(number, replicas: count, &workload) }
         return Plan(seed: seed, schema: schema, rows: rows, replicas: replicas, network: network, steps: steps)
     }
@@ -50,15 +55,19 @@ struct PlanMaker {
     }
 
     private mutating func action(_ workload: inout Workload) -> Step.Action {
-        enum Kind { case write, stranger, sync, look, remember, crash, cut, clock, newcomer }
+        enum Kind { case write, stranger, sync, look, remember, crash, cut, clock, newcomer, copy, policy, resolve }
         let kind = dice.weighted([
             (36, Kind.write), (features.strangers ? 16 : 0, .stranger), (34, .sync), (3, .look), (2, .remember),
             (features.crashes ? 6 : 0, .crash), (features.partitions ? 2 : 0, .cut), (features.clockFaults ? 2 : 0, .clock),
             (features.newcomers && isFirstNewcomer ? 1 : 0, .newcomer),
+            (features.copies && isFirstCopy ? 1 : 0, .copy), (hasPolicies ? 5 : 0, .policy), (features.resolutions ? 2 : 0, .resolve),
         ])
         switch kind {
         case .write: return .write(statements: workload.transaction(), isTolerant: dice.chance(75))
-        case .stranger: return .strangerWrites(statements: workload.transaction(), isTolerant: dice.chance(75))
+        case .stranger:
+            return .strangerWrites(
+                statements: workload.transaction(), isTolerant: dice.chance(75),
+                checksParents: !features.strangersWithoutForeignKeys || dice.chance(80))
         case .sync: return .sync(dice.weighted([(80, .both), (10, .pushOnly), (10, .pullOnly)]))
         case .look: return .look
         case .remember: return .remember
@@ -67,6 +76,11 @@ struct PlanMaker {
         case .newcomer:
             isFirstNewcomer = false
             return .newcomer
+        case .copy:
+            isFirstCopy = false
+            return .copy
+        case .policy: return .setPolicy(workload.policy(), isOverride: dice.chance(20))
+        case .resolve: return .resolve(dice.number(0...99), taking: dice.chance(70) ? .incoming : .stored)
         case .clock: return .turnClock(by: Int64(dice.one(of: [-86_400_000, -10_000, -500, 500, 10_000, 120_000, 86_400_000])))
         }
     }

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsStore
 
 /// One rebase as it looks from outside: the unsent transactions before and after, and what was pulled between.
 struct Rebase {
@@ -38,22 +39,47 @@ struct Rebase {
     var pulled: [Oracle.Entry]
     /// The rows under the outbox: the log and own entries ahead.
     var start: Rows
+    /// Those by which it was settled.
+    var policies = PolicyBook()
 }
 
 extension World {
     /// What became of the outbox between two looks; nil when nothing was pulled.
     func rebase(_ replica: Replica, _ before: Look, _ now: Look) throws(Violation) -> Rebase? {
-        guard now.position > before.position else { return nil }
-        let pulled = (before.position..<now.position).map { oracle.entry(at: $0 + 1) }.filter { $0.replica != replica.id }
-        guard !pulled.isEmpty else { return nil }
+        let passed = (before.position..<max(before.position, now.position)).map { oracle.entry(at: $0 + 1) }
+        // What the relay said is this file's own was in its rows before.
+        let pulled = passed.filter { !replica.accepted.contains($0.position) }
+        guard !pulled.isEmpty || before.unsettled || hasSettled(replica, now) else { return nil }
         var start = oracle.rows(at: now.position)
         for position in now.ahead { try start.apply(oracle.entry(at: position).changes, plan.schema) }
         let after = Dictionary(now.outbox.map { ($0.id, $0.decoded) }, uniquingKeysWith: { $1 })
-        let unsent = before.outbox.filter { oracle.position(of: $0.id) == nil }
+        // A copy of the file may have sent one already; until that is pulled it waits here too.
+        func isUnsent(_ id: TransactionID) -> Bool {
+            oracle.position(of: id).map { $0 > now.position && !now.ahead.contains($0) } ?? true
+        }
+        let unsent = before.outbox.filter { isUnsent($0.id) }
         var rewrites = unsent.map { Rebase.Rewrite(before: $0.decoded, after: after[$0.id]) }
-        for intent in ledger.intents(of: replica.name, in: before.outboxed..<now.outboxed) where oracle.position(of: intent.id) == nil {
+        for intent in ledger.intents(of: replica.name, in: before.outboxed..<now.outboxed) where isUnsent(intent.id) {
             rewrites.append(Rebase.Rewrite(before: intent.body, after: after[intent.id], isExact: false))
         }
-        return Rebase(replica: replica.id, rewrites: rewrites, pulled: pulled, start: start)
+        return Rebase(
+            replica: replica.id, rewrites: rewrites, pulled: pulled, start: start, policies: policies(replica, before, pulled: pulled))
+    }
+
+    /// Whether strangers' writes were sealed that left children without parents.
+    private func hasSettled(_ replica: Replica, _ now: Look) -> Bool {
+        now.recorded.contains { $0.origin == TransactionOrigin.external.rawValue }
+            && now.recorded.contains { $0.origin == TransactionOrigin.rebase.rawValue }
+    }
+
+    /// What was in force before, and over it what the page brings.
+    private func policies(_ replica: Replica, _ before: Look, pulled: [Oracle.Entry]) -> PolicyBook {
+        var book = PolicyBook()
+        for position in 0..<before.position { book.set(oracle.entry(at: position + 1).policies) }
+        for position in before.ahead { book.set(oracle.entry(at: position).policies) }
+        for waiting in before.outbox { book.set(waiting.decoded.policies) }
+        for entry in pulled { book.set(entry.policies) }
+        book.override(replica.overrides)
+        return book
     }
 }

@@ -10,7 +10,7 @@ final class Replica {
     let power = Power()
     let identities: Identities
     /// What the relay knows it by.
-    var id = ReplicaID(high: 0, low: 0)
+    var id: ReplicaID { look.replica }
     /// nil while the process is not running.
     private(set) var store: Store?
     /// The connection of the store's process.
@@ -31,6 +31,10 @@ final class Replica {
     /// The rows before strangers' first write that is not sealed yet.
     var rowsBeforeStrangers: Rows?
     var tableNumbers: [Int: String] = [:]
+    /// Positions that the relay said its pushes have. A copy's begin as those of the file it was copied from.
+    var accepted: Set<Int64> = []
+    /// Policies for its own work only.
+    var overrides: [PolicySetting] = []
     /// Requests from and to it are lost until then.
     var cutUntil: Int64 = 0
     /// Tokens with the rows of their moment.
@@ -96,9 +100,20 @@ final class Replica {
     }
 
     /// Runs what another program does. What SQLite refuses of it is undone.
-    func asStranger(_ statements: [String], isTolerant: Bool) throws {
+    func asStranger(_ statements: [String], isTolerant: Bool, checksParents: Bool) throws {
         try power.withStranger {
-            try outside.write { db in try Self.run(statements, isTolerant, db) }
+            try outside.writeWithoutTransaction { db in
+                // Inside a transaction the pragma does nothing.
+                if !checksParents { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
+                let outcome = Result {
+                    try db.inTransaction {
+                        try Self.run(statements, isTolerant, db)
+                        return .commit
+                    }
+                }
+                if !checksParents { try db.execute(sql: "PRAGMA foreign_keys = ON") }
+                try outcome.get()
+            }
         }
     }
 

@@ -95,7 +95,7 @@ extension Step.Action {
     var statements: [String]? {
         get {
             switch self {
-            case .write(let statements, _), .strangerWrites(let statements, _): statements
+            case .write(let statements, _), .strangerWrites(let statements, _, _): statements
             default: nil
             }
         }
@@ -103,7 +103,8 @@ extension Step.Action {
             guard let newValue else { return }
             switch self {
             case .write(_, let isTolerant): self = .write(statements: newValue, isTolerant: isTolerant)
-            case .strangerWrites(_, let isTolerant): self = .strangerWrites(statements: newValue, isTolerant: isTolerant)
+            case .strangerWrites(_, let isTolerant, let checksParents):
+                self = .strangerWrites(statements: newValue, isTolerant: isTolerant, checksParents: checksParents)
             default: return
             }
         }

@@ -1,3 +1,5 @@
+import AnnalsCore
+
 /// Draws statements that meet each other: few keys, few values, and every way of writing a row that SQLite has.
 struct Workload {
     private let schema: Schema
@@ -129,6 +131,30 @@ struct Workload {
             "DELETE FROM \(table.name) WHERE \(isKey)",
             "INSERT INTO \(table.name) (\(columns)) VALUES (\(values.joined(separator: ", ")))",
         ]
+    }
+
+    // MARK: Policies
+
+    /// A conflict policy for some columns, for whole rows, or for what constraints decide.
+    mutating func policy() -> PolicySetting {
+        let table = dice.chance(80) ? dice.one(of: schema.tables) : nil
+        var setting = PolicySetting(table: table?.name, aspect: .update, policy: "")
+        switch dice.number(0...99) {
+        case 0..<50:
+            let places = table.map(changeable) ?? []
+            if let table, !places.isEmpty { setting.column = table.columns[dice.one(of: places)].name }
+            setting.policy = dice.one(of: [
+                "lastWriterWins", "mergeByPropertyStoreTrump", "mergeByPropertyObjectTrump", "sum", "sum", "min", "max", "union", "json", "text",
+                "sql: max(:stored, :incoming)",
+            ])
+        case 50..<65: setting.policy = dice.one(of: ["overwrite", "rollback", "manual"])
+        case 65..<75: (setting.aspect, setting.policy) = (.delete, dice.one(of: ["lastWriterWins", "deleteWins", "updateWins", "manual"]))
+        case 75..<85: (setting.aspect, setting.policy) = (.unique, dice.one(of: ["keepFirst", "keepLast", "mergeRows"]))
+        case 85..<92: (setting.aspect, setting.policy) = (.key, dice.one(of: ["renumber", "mergeRows"]))
+        default: (setting.aspect, setting.policy) = (.whole, dice.one(of: ["yes", "yes", "no"]))
+        }
+        if dice.chance(8) { setting.policy = "" }
+        return setting
     }
 
     // MARK: Parts

@@ -110,6 +110,7 @@ extension World {
         }
         var reply = reply
         if isCut(number), reply.isAnswer { reply = .failed(.unreachable("cut off", wasSent: true)) }
+        if case .answer(let answer) = reply { replicas[number].accepted.formUnion(answer.acceptedPositions) }
         replicas[number].exchange?.isWaiting = false
         exchange.session.reply(reply)
         try await proceed(number, after: .reply)
@@ -128,6 +129,16 @@ extension Step.Direction {
 
 extension NetworkPlan {
     var losesAnything: Bool { lostRequests + lostAnswers + refused > 0 }
+}
+
+extension PushAnswer {
+    /// Where the pushed transactions stand that are in the log; none when it does not say so for certain.
+    fileprivate var acceptedPositions: [Int64] {
+        switch outcome {
+        case .accepted, .stale: positions.map(\.rawValue)
+        case .identityConflict, .gap, .wentBack, .wait: []
+        }
+    }
 }
 
 extension Duration {

@@ -9,6 +9,8 @@ enum Cause {
     case strangers
     /// Something that seals strangers' writes and fills the outbox.
     case seal
+    /// A policy was set or a conflict resolved, which seals and fills first.
+    case decision
     /// An answer of the relay was taken in, which may seal and fill.
     case reply
     /// Nothing that could have been committed.
@@ -48,10 +50,20 @@ extension World {
             }
             replica.newestOwnNumber = recorded.number
         }
+        if cause == .decision { try learnDecisions(replica, now) }
         try learnSealing(replica, before, now, cause)
         if cause == .write, own == 0, !replica.power.isDead {
             let missed = before.rows.differences(to: now.rows)
             guard missed.isEmpty else { throw Violation("law 1", "\(replica.name) wrote without a transaction: \(missed.map(\.text))") }
+        }
+    }
+
+    /// What people decided without changing a row is in the outbox and not in history.
+    private func learnDecisions(_ replica: Replica, _ now: Look) throws {
+        for waiting in now.outbox where waiting.decoded.changes.isEmpty && ledger.intents[waiting.id] == nil {
+            guard !waiting.decoded.policies.isEmpty || !waiting.decoded.resolutions.isEmpty else { continue }
+            try ledger.add(
+                Ledger.Intent(id: waiting.id, replica: replica.name, number: 0, time: waiting.decoded.info.time, differences: []))
         }
     }
 
@@ -64,8 +76,8 @@ extension World {
             replica.rowsBeforeStrangers = now.rows
             return
         }
-        let tookIn = (before.position..<max(before.position, now.position)).contains { oracle.entry(at: $0 + 1).replica != replica.id }
-        let isSealed = cause == .write || (!replica.power.isDead && (cause == .seal || (cause == .reply && tookIn)))
+        let tookIn = (before.position..<max(before.position, now.position)).contains { !replica.accepted.contains($0 + 1) }
+        let isSealed = [.write, .decision].contains(cause) || (!replica.power.isDead && (cause == .seal || (cause == .reply && tookIn)))
         if isSealed { throw Violation("law 1", "\(replica.name) sealed, and missed \(unsealed.map(\.text))") }
     }
 
@@ -80,6 +92,7 @@ extension World {
     /// What changes no rows changed none, and a transaction that was not committed left nothing (law 6).
     private func checkRows(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
         guard cause == .seal || cause == .nothing, before.rows != now.rows else { return }
+        if cause == .seal, before.unsettled || isBroken(before.rows) { return }
         let changed = before.rows.differences(to: now.rows).map(\.text)
         throw Violation("law 6", "\(replica.name) has other rows though nothing was committed: \(changed)")
     }
@@ -112,6 +125,16 @@ extension World {
         var judge = Judge(schema: plan.schema, rebase: rebase)
         try judge.run()
         for rewrite in rebase.rewrites where rewrite.after == nil { ledger.noteGone(rewrite.before.info.id) }
+    }
+
+    /// Whether strangers left children without parents, who do what their keys declare before anything is sent.
+    private func isBroken(_ rows: Rows) -> Bool {
+        do throws(Violation) {
+            try Constraints(schema: plan.schema).checkReferences(rows)
+            return false
+        } catch {
+            return true
+        }
     }
 
     private func hasUnsealed(_ replica: Replica, _ now: Look) -> Bool {

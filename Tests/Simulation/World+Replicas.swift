@@ -59,6 +59,25 @@ extension World {
         try observe(replicas[number], after: .nothing)
     }
 
+    /// A file is copied as it is, identity and unsent work and all. Neither program knows of the other.
+    func addCopy(of number: Int) throws {
+        let source = replicas[number]
+        let name = "r\(replicas.count)"
+        let (clock, identities) = (WallClock(time), identities(replicas.count))
+        let database = try Replica.open(nil, clock)
+        try source.outside.backup(to: database)
+        let copy = try Replica(name: name, clock: clock, identities: identities, database: database, path: nil)
+        copy.look = source.look
+        copy.seenNumber = source.seenNumber
+        copy.newestOwnNumber = source.newestOwnNumber
+        copy.rowsBeforeStrangers = source.rowsBeforeStrangers
+        copy.tableNumbers = source.tableNumbers
+        copy.accepted = source.accepted
+        copy.overrides = source.overrides
+        ledger.noteCopy(name, of: source.name, through: source.seenNumber)
+        replicas.append(copy)
+    }
+
     func clock(_ number: Int) -> WallClock {
         WallClock(time, offset: plan.replicas[number].clockOffset, drift: plan.replicas[number].clockDrift)
     }
@@ -82,7 +101,6 @@ extension World {
             name: "r\(number)", clock: clock, identities: identities, database: database,
             path: isInFile ? folder.file("r\(number).db") : nil)
         replica.tableNumbers = try replica.read { try Look.tableNumbers($0) }
-        replica.id = try await replica.store?.replicaState()?.replica ?? replica.id
         replicas.append(replica)
         replica.look = try look(replica)
         replica.seenNumber = replica.look.recorded.last?.number ?? 0

@@ -12,8 +12,8 @@ extension World {
         case .write(let statements, let isTolerant):
             guard let store = replica.store else { return }
             try await write(store, replica, statements, isTolerant)
-        case .strangerWrites(let statements, let isTolerant):
-            try strangerWrites(replica, statements, isTolerant)
+        case .strangerWrites(let statements, let isTolerant, let checksParents):
+            try strangerWrites(replica, statements, isTolerant, checksParents)
         case .sync(let direction):
             try await beginExchange(step.replica, step.number, direction)
         case .look:
@@ -31,6 +31,14 @@ extension World {
             replica.cutUntil = time.now + duration
         case .turnClock(let duration):
             replica.clock.turn(by: duration)
+        case .copy:
+            if replicas.count < Self.mostReplicas { try addCopy(of: step.replica) }
+        case .setPolicy(let setting, let isOverride):
+            guard let store = replica.store else { return }
+            try await setPolicy(store, replica, setting, isOverride)
+        case .resolve(let number, let side):
+            guard let store = replica.store else { return }
+            try await resolve(store, replica, number, side)
         case .newcomer:
             if replicas.count < Self.mostReplicas { try await addNewcomer() }
         }
@@ -47,14 +55,40 @@ extension World {
         try observe(replica, after: isRefused ? .nothing : .write)
     }
 
-    private func strangerWrites(_ replica: Replica, _ statements: [String], _ isTolerant: Bool) throws {
+    private func strangerWrites(_ replica: Replica, _ statements: [String], _ isTolerant: Bool, _ checksParents: Bool) throws {
         if replica.rowsBeforeStrangers == nil { replica.rowsBeforeStrangers = replica.look.rows }
         do {
-            try replica.asStranger(statements, isTolerant: isTolerant)
+            try replica.asStranger(statements, isTolerant: isTolerant, checksParents: checksParents)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
             // As good as any other outcome.
         }
         try observe(replica, after: .strangers)
+    }
+
+    private func setPolicy(_ store: Store, _ replica: Replica, _ setting: PolicySetting, _ isOverride: Bool) async throws {
+        var isSet = false
+        try await attempt(replica) {
+            try await store.setPolicies([setting], isOverride: isOverride)
+            isSet = true
+        }
+        if isOverride, isSet { replica.overrides.append(setting) }
+        try observe(replica, after: isSet && !isOverride ? .decision : .nothing)
+    }
+
+    /// What cannot be resolved so, because the row is gone or a constraint forbids it, changes nothing.
+    private func resolve(_ store: Store, _ replica: Replica, _ number: Int, _ side: JournalEntry.Side) async throws {
+        var isResolved = false
+        do {
+            let open = try await store.conflicts().filter { !$0.isResolved }
+            guard !open.isEmpty else { return }
+            try await store.resolve(open[number % open.count].id, taking: side)
+            isResolved = true
+        } catch let error as AnnalsError {
+            guard replica.power.isDead || [.usage, .constraint].contains(error.code) else {
+                throw Violation("store", "\(replica.name) cannot resolve: \(error)")
+            }
+        }
+        try observe(replica, after: isResolved ? .decision : .nothing)
     }
 
     private func remember(_ store: Store, _ replica: Replica) async throws {

@@ -68,7 +68,7 @@ extension Store {
                 _ = try SnapshotFile.write(db, to: path, tables: tables.entries.map(\.definition), kind: .immediate) {
                     let step = ManagedStep(db, configuration, schema)
                     try step.seal()
-                    var state = membership.state(at: .zero, as: configuration.newIdentifier())
+                    var state = membership.state(at: .zero, as: configuration.identities.next())
                     if let earlier = try ReplicaState.load(db) {
                         guard try Meta(db).text(.joinStage) != nil, earlier.lastCounter.rawValue <= 1 else { throw Self.alreadyJoined }
                         state.replica = earlier.replica
@@ -84,7 +84,7 @@ extension Store {
                     try HighestKeys.noteRows(db, tables)
                     if state.lastCounter == .zero {
                         try db.execute(sql: "DELETE FROM annals_outbox; DELETE FROM annals_push")
-                        try Outbox.append(db, Self.schemaRow(tables, statements, as: configuration.newIdentifier(), at: step.tick()))
+                        try Outbox.append(db, Self.schemaRow(tables, statements, as: configuration.identities.next(), at: step.tick()))
                     }
                     return SnapshotFile.Contents(
                         position: Self.firstPosition, lineage: membership.lineage, tracked: tables.entries.map(\.definition.name),

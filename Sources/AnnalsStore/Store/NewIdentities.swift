@@ -1,8 +1,10 @@
 import AnnalsCore
 
-extension Store.Configuration {
-    /// A new identity from the configuration's source of randomness.
-    func newIdentifier<Kind>() -> Identifier<Kind> {
+/// New identities from the configuration's source of randomness.
+struct NewIdentities: Sendable {
+    let random: @Sendable () -> UInt64
+
+    func next<Kind>() -> Identifier<Kind> {
         var source = Source(draw: random)
         return Identifier(using: &source)
     }
@@ -12,4 +14,8 @@ extension Store.Configuration {
 
         func next() -> UInt64 { draw() }
     }
+}
+
+extension Store.Configuration {
+    var identities: NewIdentities { NewIdentities(random: random) }
 }
