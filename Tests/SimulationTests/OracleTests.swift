@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsWire
 import Testing
 
 @testable import Simulation
