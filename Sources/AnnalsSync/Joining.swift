@@ -26,6 +26,14 @@ public struct Joining: Sendable {
     /// Told what goes on: a stage, and bytes done in it.
     private let progress: @Sendable (Stage, Int64) -> Void
 
+    /// What a join would find.
+    public enum Prospect: Sendable {
+        /// There is no such space yet: it would be made from the store's rows.
+        case new
+        /// The space exists; how its rows and the store's compare.
+        case existing(RowDifferences)
+    }
+
     public enum Stage: String, Sendable {
         case copying, compressing, uploading, downloading, unpacking, pulling
     }
@@ -69,6 +77,24 @@ public struct Joining: Sendable {
             guard error.code == .spaceNotFound else { throw error.annalsError }
         }
         return try await create(store, lineage: nil)
+    }
+
+    /// Says what a join would find, and changes nothing here or at the relay.
+    ///
+    /// - Throws: `AnnalsError`, as `join` does.
+    public func prospect(of store: Store) async throws -> Prospect {
+        do {
+            let description = try await transport.describe()
+            return try await withTemporaryFolder(beside: store.path) { folder in
+                let copy = try await replica(in: folder, description)
+                let differences = try await store.differences(from: copy.path)
+                try copy.close()
+                return .existing(differences)
+            }
+        } catch let error as TransportError {
+            guard error.code == .spaceNotFound else { throw error.annalsError }
+            return .new
+        }
     }
 
     private func create(_ store: Store, lineage known: Lineage?) async throws -> Outcome {

@@ -48,6 +48,8 @@ struct WholeStoryTests {
             try await shop.makeShop("shop.db")
             try await shop.makeShop("copy.db")
             for file in ["shop.db", "copy.db"] { try await shop.succeed("track", file, "--all") }
+            let foreseen = try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--dry-run", "--json").object()
+            #expect(foreseen["exists"] as? Bool == false)
             try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
             let joined = try await shop.succeed("join", "copy.db", "--relay", url, "--space", "shop", "--json").object()
             #expect(joined["outcome"] as? String == "recognised")

@@ -24,6 +24,8 @@ struct JoinCommand: AsyncParsableCommand {
     var space: SpaceName
     @Option(help: "What history and the relay call this replica. (default: the host's name)")
     var name: String?
+    @Flag(name: .customLong("dry-run"), help: "Only print what would be found: a new space, or how the rows compare, per table.")
+    var dryRun = false
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var output: OutputOptions
 
@@ -33,6 +35,7 @@ struct JoinCommand: AsyncParsableCommand {
         let name = name ?? HostName.current
         let transport = try HTTPRelay(
             address: relay, space: space, identity: .init(name: name, credential: try credential.token()), client: try HTTPClient())
+        if dryRun { return try await foresee(store, transport, name, console) }
         let outcome = try await Progress.during("joining", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: relay, space: space, name: name, credentialFile: credential.absoluteFile,
@@ -54,6 +57,25 @@ struct JoinCommand: AsyncParsableCommand {
         } else {
             let how = word == "created" ? "the space is new and holds its rows" : "the space holds the same rows"
             console.print("\(argument.store) is a replica of the space \(space), at position \(position): \(how)")
+        }
+    }
+
+    private func foresee(_ store: Store, _ transport: HTTPRelay, _ name: String, _ console: Console) async throws {
+        let prospect = try await Progress.during("comparing", on: console) { progress in
+            let joining = Joining(
+                transport: transport, address: relay, space: space, name: name, configuration: Stores.configuration
+            ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
+            return try await joining.prospect(of: store)
+        }
+        if output.json {
+            console.print(JoinPrint.json(argument.store, space, prospect))
+            return
+        }
+        switch prospect {
+        case .new: console.print("the space \(space) is new: it would hold the rows of \(argument.store)")
+        case .existing(let differences):
+            console.print(JoinPrint.table(differences))
+            console.print(differences.areEqual ? "the rows are equal: the store would be recognised" : "the rows differ: join would refuse")
         }
     }
 }
