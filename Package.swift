@@ -132,7 +132,8 @@ let package = Package(
             dependencies: ["AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", "AnnalsMerge", grdb, logging],
             swiftSettings: settings),
         .testTarget(
-            name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "CAnnalsSQLite", grdb, sqlite],
+            name: "AnnalsStoreTests",
+            dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", grdb, sqlite],
             swiftSettings: settings),
         .target(
             name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", logging], path: "Tests/RelayTestSupport",

@@ -141,6 +141,22 @@ enum ReplicaTables {
         try db.execute(sql: Outbox.schema + HighestKeys.schema + ConflictJournal.schema + PolicyTable.schema + UnsettledReferences.schema)
     }
 
+    /// Copies what is the same on every replica at a position: highest keys, the conflict journal, the space's policies.
+    static func copyShared(from other: Database, to db: Database) throws {
+        try HighestKeys.save(db, HighestKeys.load(other))
+        try PolicyTable.set(db, PolicyTable.load(other).filter { !$0.isOverride }.map(\.setting), isOverride: false)
+        for table in ConflictJournal.tables {
+            let rows = try GRDB.Row.fetchCursor(other, sql: "SELECT * FROM \(table) ORDER BY id")
+            while let row = try rows.next() {
+                let columns = row.columnNames.joined(separator: ", ")
+                let places = Array(repeating: "?", count: row.count).joined(separator: ", ")
+                try db.execute(
+                    sql: "INSERT OR IGNORE INTO \(table) (\(columns)) VALUES (\(places))", arguments: StatementArguments(row.databaseValues)
+                )
+            }
+        }
+    }
+
     /// Forgets the space. Numbers and tokens of history go on.
     static func drop(_ db: Database) throws {
         for table in Outbox.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables + UnsettledReferences.tables {

@@ -47,6 +47,8 @@ enum StoreError {
             return make(.diskFull, "the disk is full", "Make room; nothing was changed")
         case .SQLITE_IOERR:
             return make(.diskFull, "reading or writing \(name) failed: \(message)", "Check the disk; nothing was changed")
+        case .SQLITE_INTERRUPT:
+            return make(.cancelled, "stopped")
         case .SQLITE_CONSTRAINT:
             return make(.constraint, message)
         default:

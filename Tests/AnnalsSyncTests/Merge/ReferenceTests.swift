@@ -114,6 +114,8 @@ import Testing
             ("RESTRICT", "team INTEGER", ["1|ops", "2|dev"], ["new|1|x", "old|2|old"]),
             ("NO ACTION", "team INTEGER", ["1|ops", "2|dev"], ["new|1|x", "old|2|old"]),
             ("SET NULL", "team INTEGER NOT NULL", ["1|ops", "2|dev"], ["new|1|x", "old|2|old"]),
+            ("SET DEFAULT", "team INTEGER DEFAULT 1", ["1|ops", "2|dev"], ["new|1|x", "old|2|old"]),
+            ("SET DEFAULT", "team INTEGER DEFAULT 9", ["1|ops", "2|dev"], ["new|1|x", "old|2|old"]),
         ] {
             let outcome = try await Story.conflict(
                 schema(action, column), first: "INSERT INTO person VALUES ('new', 1, 'x')", second: "DELETE FROM team WHERE id = 1")
@@ -270,6 +272,20 @@ import Testing
         #expect(try await outcome.rows("team") == ["5|b"])
         #expect(try await outcome.rows("photo") == ["5|theirs"])
         #expect(outcome.lines.count == 2)
+    }
+
+    @Test("A cascade through a chain of thousands of unseen rows")
+    func longCascade() async throws {
+        let outcome = try await Story.conflict(
+            """
+            CREATE TABLE node (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES node (id) ON DELETE CASCADE);
+            CREATE INDEX node_parent ON node (parent);
+            INSERT INTO node VALUES (1, NULL);
+            """,
+            first: "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO node SELECT i, i - 1 FROM n",
+            second: "DELETE FROM node WHERE id = 1")
+        #expect(try await outcome.rows("node") == [])
+        #expect(outcome.lines.count == 2999)
     }
 
     // MARK: The parent was set aside

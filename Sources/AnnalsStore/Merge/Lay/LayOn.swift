@@ -63,10 +63,10 @@ final class LayOn {
             for decision in missing where decisions.add(decision) { isNew = true }
             if !isNew {
                 let reason = Reason(kind: .check, policy: Reason.declared)
-                guard decisions.add(.setAsideAll(reason)) else { throw MergeError.unsettled(table: "") }
+                guard decisions.add(.setAsideAll(reason)) else { throw MergeError.unsettled(table: transaction.changes.first?.table ?? "") }
             }
         }
-        throw MergeError.unsettled(table: "")
+        throw MergeError.unsettled(table: transaction.changes.first?.table ?? "")
     }
 
     func table(_ name: String) throws -> RowTable { try session.table(named: name) }
