@@ -117,11 +117,16 @@ final class Replica {
         }
     }
 
+    /// A constraint does not allow it; a NULL for an INTEGER PRIMARY KEY, which SET NULL writes too, has a code of its own.
+    static func isRefusal(_ error: DatabaseError) -> Bool {
+        [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode)
+    }
+
     static func run(_ statements: [String], _ isTolerant: Bool, _ db: Database) throws {
         for statement in statements {
             do {
                 try db.execute(sql: statement)
-            } catch let error as DatabaseError where isTolerant && error.resultCode == .SQLITE_CONSTRAINT {
+            } catch let error as DatabaseError where isTolerant && isRefusal(error) {
                 continue
             }
         }

@@ -59,7 +59,7 @@ extension World {
         if replica.rowsBeforeStrangers == nil { replica.rowsBeforeStrangers = replica.look.rows }
         do {
             try replica.asStranger(statements, isTolerant: isTolerant, checksParents: checksParents)
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+        } catch let error as DatabaseError where Replica.isRefusal(error) {
             // As good as any other outcome.
         }
         try observe(replica, after: .strangers)

@@ -121,21 +121,3 @@ final class World {
         }
     }
 }
-
-/// A folder for files that need not outlive the run, in memory where the system has such a place.
-final class SimulationFolder {
-    let path: String
-
-    init() throws {
-        let memory = "/dev/shm"
-        let parent = FileManager.default.isWritableFile(atPath: memory) ? memory : FileManager.default.temporaryDirectory.path
-        path = "\(parent)/annals-simulation-\(UInt64.random(in: 0 ... .max))"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-    }
-
-    func file(_ name: String) -> String { "\(path)/\(name)" }
-
-    deinit {
-        try? FileManager.default.removeItem(atPath: path)
-    }
-}
