@@ -12,6 +12,11 @@ SWIFT_BUILD = swift build $(if $(JOBS),--jobs $(JOBS))
 # Every test uses Swift Testing; Scripts/check-repository sees to that.
 SWIFT_TEST = swift test --disable-xctest $(if $(JOBS),--jobs $(JOBS))
 
+# Tests of one process start all at once. Those that write files and run programs by the hundred have processes of their
+# own, or tests of the network would wait for a processor until they give up. Any other target is in the first process.
+TESTED_APART = AnnalsStoreTests AnnalsSyncTests EndToEndTests CrashTests
+space := $(subst ,, )
+
 .PHONY: help
 help: ## lists these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-14s %s\n", $$1, $$2 }'
@@ -23,8 +28,12 @@ demo: dependencies ## the whole story on sample data: two stores, a relay, a con
 
 .PHONY: test
 test: dependencies ## every test; ARGS='--filter NAME' for some
-	$(SWIFT_TEST) $(if $(ARGS),$(ARGS),--skip CrashTests)
-	$(if $(ARGS),,$(SWIFT_TEST) --skip-build --filter CrashTests)
+ifneq ($(ARGS),)
+	$(SWIFT_TEST) $(ARGS)
+else
+	$(SWIFT_TEST) --skip '^($(subst $(space),|,$(TESTED_APART)))\.'
+	$(foreach target,$(TESTED_APART),$(SWIFT_TEST) --skip-build --filter '^$(target)\.' &&) true
+endif
 
 .PHONY: build
 build: dependencies ## the release binary, at .build/release/annals
@@ -51,7 +60,7 @@ check: ## what every change must pass: lint, a build without warnings, the tests
 	bash .ci/run
 
 .PHONY: check-full
-check-full: dependencies ## sanitizers, release tests, quick benchmarks: before closing an issue, not for each change
+check-full: dependencies ## sanitizers, release tests, memory, quick benchmarks: before closing an issue, not for each change
 	Scripts/check-full
 
 .PHONY: dependencies

@@ -17,6 +17,8 @@ let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swi
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
+
 let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -30,6 +32,7 @@ let package = Package(
         .library(name: "Annals", targets: ["Annals"]),
         .library(name: "AnnalsTesting", targets: ["AnnalsTesting"]),
         .executable(name: "annals", targets: ["AnnalsCLI"]),
+        .executable(name: "annals-bench", targets: ["AnnalsBench"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -44,6 +47,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     ],
     targets: [
         // System libraries and the few C calls that Swift cannot make by itself (variadic functions).
@@ -59,10 +63,15 @@ let package = Package(
         .target(name: "AnnalsWire", dependencies: ["AnnalsCore", "CZstd"], swiftSettings: settings),
         .target(name: "AnnalsMerge", dependencies: ["AnnalsCore", "AnnalsWire"], swiftSettings: settings),
 
+        // Large values of a SQLite file, piece by piece: for the store and for the relay.
+        .target(name: "AnnalsBlobs", dependencies: [grdb, sqlite], swiftSettings: settings),
+
         // One replica: its file, its exchange with a relay, and the library an app imports.
         .target(
             name: "AnnalsStore",
-            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging],
+            dependencies: [
+                "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsBlobs", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging,
+            ],
             swiftSettings: settings),
         .target(name: "AnnalsHTTP", dependencies: ["CCurl"], swiftSettings: settings),
         .target(
@@ -71,7 +80,7 @@ let package = Package(
 
         // The relay.
         .target(
-            name: "RelayLog", dependencies: ["AnnalsCore", "AnnalsWire", grdb, sqlite, logging], path: "Server/RelayLog",
+            name: "RelayLog", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsBlobs", grdb, sqlite, logging], path: "Server/RelayLog",
             swiftSettings: settings),
         .target(
             name: "Relay",
@@ -85,18 +94,25 @@ let package = Package(
             name: "AnnalsCLI",
             dependencies: [
                 "Annals", "AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", "Relay", "RelayLog", argumentParser, grdb,
-                lifecycle, logging,
+                lifecycle, logging, yams,
             ],
             swiftSettings: settings),
         .target(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
 
+        // Not installed with the tool.
+        .executableTarget(
+            name: "AnnalsBench",
+            dependencies: ["Annals", "AnnalsCore", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", argumentParser, sqlite],
+            path: "Tests/Benchmarks", swiftSettings: settings),
+
         .testTarget(
             name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", argumentParser, grdb],
             swiftSettings: settings),
         .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", grdb], swiftSettings: settings),
         .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", grdb], swiftSettings: settings),
+        .testTarget(name: "AnnalsBlobsTests", dependencies: ["AnnalsBlobs", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(
             name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["Fixtures", "decode_batch.py"],
@@ -123,6 +139,8 @@ let package = Package(
                 logging, nio, nioEmbedded,
             ],
             swiftSettings: settings),
+        // Only for Scripts/measure-memory.
+        .executableTarget(name: "memory-probe", dependencies: ["Annals", grdb], path: "Tests/MemoryProbe", swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

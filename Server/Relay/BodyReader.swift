@@ -13,6 +13,8 @@ struct BodyFailure: Error {
 final class BodyReader: Sendable {
     private let budget: Int
     private static let capacityAtFirst = 64 << 10
+    /// Room that is made for what was announced, in multiples of what has come.
+    private static let growth = 8
     private let used = Mutex(0)
 
     init(budget: Int) {
@@ -36,6 +38,8 @@ final class BodyReader: Sendable {
             guard size <= limit else { throw ProblemResponse(.tooLarge, detail: "Bodies may have \(limit) bytes here") }
             // Only what has come counts: an announcement alone takes nothing from others.
             try reserve(chunk.readableBytes, into: &reserved)
+            // Doubling would leave half of a large body unused, and copy it on the way.
+            if size > bytes.capacity, size <= announced { bytes.reserveCapacity(min(announced, size * Self.growth)) }
             bytes.append(contentsOf: chunk.readableBytesView)
         }
         return try await use(bytes)

@@ -23,6 +23,8 @@ public struct RelayLimits: Sendable, Hashable {
     public var shutdownSeconds = 20
     /// Bytes of a snapshot read from the file at once.
     public var snapshotChunkBytes = 256 << 10
+    /// Bytes of a page handed to the connection at once.
+    static let pagePieceBytes = 256 << 10
     /// Connections that may wait to be accepted.
     public var backlog = 1024
 

@@ -35,11 +35,30 @@ struct LogRoutes: Sendable {
         let (lineage, replica) = (try request.lineage(), try request.replica())
         let page = try await log.pull(from: space, after: after, byteLimit: limit, lineage: lineage, wait: .seconds(wait))
         if let replica { log.note(replica, named: request.replicaName, at: after, in: space) }
-        return Self.binary(page.encode(), type: Endpoints.MediaType.page)
+        return Response(status: .ok, headers: Self.headers(Endpoints.MediaType.page), body: Self.body(of: page))
+    }
+
+    /// Sends the batches piece by piece as the reader takes them, instead of a copy of all.
+    private static func body(of page: Page) -> ResponseBody {
+        let head = page.encodeHead()
+        let length = page.frames.reduce(head.count) { $0 + $1.batch.count }
+        return ResponseBody(contentLength: length) { writer in
+            try await writer.write(ByteBuffer(bytes: head))
+            for frame in page.frames {
+                for start in stride(from: 0, to: frame.batch.count, by: RelayLimits.pagePieceBytes) {
+                    let end = min(start + RelayLimits.pagePieceBytes, frame.batch.count)
+                    try await writer.write(ByteBuffer(bytes: frame.batch[start..<end]))
+                }
+            }
+            try await writer.finish(nil)
+        }
     }
 
     private static func binary(_ bytes: [UInt8], type: String) -> Response {
-        Response(
-            status: .ok, headers: [.contentType: type, .cacheControl: "no-store"], body: .init(byteBuffer: ByteBuffer(bytes: bytes)))
+        Response(status: .ok, headers: headers(type), body: .init(byteBuffer: ByteBuffer(bytes: bytes)))
+    }
+
+    private static func headers(_ type: String) -> HTTPFields {
+        [.contentType: type, .cacheControl: "no-store"]
     }
 }

@@ -171,7 +171,11 @@ final class DirectoryLock: Sendable {
 
     func release() {
         descriptor.withLock { descriptor in
-            if descriptor >= 0 { systemClose(descriptor) }
+            guard descriptor >= 0 else { return }
+            // A process that is just being started has the descriptor too until it runs its program: closing alone would
+            // leave the lock with it.
+            _ = flock(descriptor, LOCK_UN)
+            systemClose(descriptor)
             descriptor = -1
         }
     }

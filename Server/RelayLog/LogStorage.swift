@@ -1,3 +1,4 @@
+internal import AnnalsBlobs
 internal import AnnalsCore
 internal import Foundation
 internal import GRDB
@@ -173,24 +174,30 @@ enum LogStorage {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO annals_runs(space, position, count, first_index, replica, counter, received, batch)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                VALUES (?, ?, ?, ?, ?, ?, ?, zeroblob(?))
                 """)
         try statement.execute(arguments: [
-            space, run.firstPosition.rawValue, run.count, run.firstIndex, replica, counter.rawValue, run.received, Data(run.batch),
+            space, run.firstPosition.rawValue, run.count, run.firstIndex, replica, counter.rawValue, run.received, run.batch.count,
         ])
+        try batch(ofRun: db.lastInsertedRowID, .write, db).write([run.batch])
+    }
+
+    /// A batch can be many megabytes, of which SQLite would make copies.
+    private static func batch(ofRun id: Int64, _ access: StoredBlob.Access, _ db: Database) throws -> StoredBlob {
+        try StoredBlob(db, table: "annals_runs", column: "batch", row: id, access)
     }
 
     /// The run that holds a replica's transaction, with the counter of its first; nil where the log no longer has it.
     static func run(of replica: Int64, holding counter: Counter, in db: Database) throws -> (run: Run, firstCounter: Counter)? {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT position, count, first_index, received, batch, counter FROM annals_runs
+                SELECT id, position, count, first_index, received, counter FROM annals_runs
                 WHERE replica = ? AND counter <= ? ORDER BY counter DESC LIMIT 1
                 """)
         guard let row = try Row.fetchOne(statement, arguments: [replica, counter.rawValue]) else { return nil }
         let first: Int64 = row["counter"]
         let count: Int64 = row["count"]
-        return counter.rawValue - first < count ? (run(row), Counter(first)) : nil
+        return counter.rawValue - first < count ? (try run(row, db), Counter(first)) : nil
     }
 
     /// The runs that hold what follows `after`, up to about `byteLimit` of batches but at least one, oldest first.
@@ -198,7 +205,7 @@ enum LogStorage {
         // The run that `after` lies in may hold later positions too.
         let statement = try db.cachedStatement(
             sql: """
-                SELECT position, count, first_index, received, length(batch) AS length, batch FROM annals_runs
+                SELECT id, position, count, first_index, received, length(batch) AS length FROM annals_runs
                 WHERE space = ?1 AND position >= coalesce(
                     (SELECT CASE WHEN position + count - 1 > ?2 THEN position ELSE position + count END
                      FROM annals_runs WHERE space = ?1 AND position <= ?2 ORDER BY position DESC LIMIT 1), ?2 + 1)
@@ -211,7 +218,7 @@ enum LogStorage {
             // SQLite knows a blob's length without reading it.
             let length: Int = row["length"]
             if !runs.isEmpty, bytes + length > byteLimit { break }
-            runs.append(run(row))
+            runs.append(try run(row, db))
             bytes += length
         }
         return runs
@@ -221,15 +228,15 @@ enum LogStorage {
     static func visitNewestRuns(of space: Int64, in db: Database, _ visit: (Run) throws -> Bool) throws {
         let rows = try Row.fetchCursor(
             db,
-            sql: "SELECT position, count, first_index, received, batch FROM annals_runs WHERE space = ? ORDER BY position DESC",
+            sql: "SELECT id, position, count, first_index, received FROM annals_runs WHERE space = ? ORDER BY position DESC",
             arguments: [space])
-        while let row = try rows.next(), try visit(run(row)) {}
+        while let row = try rows.next(), try visit(run(row, db)) {}
     }
 
-    private static func run(_ row: Row) -> Run {
+    private static func run(_ row: Row, _ db: Database) throws -> Run {
         Run(
             firstPosition: Position(row["position"]), count: row["count"], firstIndex: row["first_index"], received: row["received"],
-            batch: [UInt8](row["batch"] as Data))
+            batch: try batch(ofRun: row["id"], .read, db).read())
     }
 
     // MARK: Snapshots

@@ -30,6 +30,8 @@ public actor SyncAgent {
         public var position = Position.zero
         public var head = Position.zero
         public var outbox = 0
+        /// The file turned out to be a copy of another replica, or a restored backup, and is a replica of its own now.
+        public var tookNewIdentity = false
     }
 
     /// What the outside world gives: pauses and randomness, so that tests need neither.
@@ -74,6 +76,8 @@ public actor SyncAgent {
         var exchange = Exchange(direction: direction.exchange)
         var status = try await store.prepareOutbox()
         summary.space = status.space.description
+        summary.conflicts = status.conflicts
+        let replica = status.replica
         var step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
         var rounds = 0
         while step != .done {
@@ -99,6 +103,7 @@ public actor SyncAgent {
         summary.position = status.position
         summary.head = status.head
         summary.outbox = status.outbox
+        summary.tookNewIdentity = status.replica != replica
         return summary
     }
 
@@ -107,7 +112,7 @@ public actor SyncAgent {
             return exchange.next(after: .pulled(isBehind: status.isBehind, outbox: 0))
         }
         let answer = try await request { [transport] in try await transport.push(push.batch, lineage: push.lineage) }
-        let settled = try await store.settle(answer)
+        let settled = try await store.settle(answer, to: push)
         status = settled.status
         summary.pushed.transactions += settled.transactions
         summary.pushed.changes += settled.changes

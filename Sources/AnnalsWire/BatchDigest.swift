@@ -14,6 +14,13 @@ struct BatchDigest {
         index: Int, previous: Digest, base: Position, footprint: ArraySlice<UInt8>, layouts: [Digest], body: Range<Int>,
         in plain: [UInt8]
     ) -> Digest {
+        var hasher = hasher(index: index, previous: previous, base: base, footprint: footprint, layouts: layouts)
+        hasher.update(plain[body])
+        return hasher.finish()
+    }
+
+    /// Has taken in everything but the body, which follows.
+    func hasher(index: Int, previous: Digest, base: Position, footprint: ArraySlice<UInt8>, layouts: [Digest]) -> Digest.Hasher {
         var head = ByteWriter(capacity: 96 + Digest.byteCount * layouts.count)
         head.digest(previous)
         head.identifier(replica)
@@ -24,6 +31,8 @@ struct BatchDigest {
         head.bytes(footprint)
         head.fixed64LE(UInt64(layouts.count))
         for layout in layouts { head.digest(layout) }
-        return Digest.sha256(head.bytes[...], plain[body])
+        var hasher = Digest.Hasher()
+        hasher.update(head.bytes[...])
+        return hasher
     }
 }

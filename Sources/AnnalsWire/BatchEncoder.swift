@@ -2,9 +2,12 @@ public import AnnalsCore
 
 /// A batch ready to be sent.
 public struct EncodedBatch: Hashable, Sendable {
-    public var bytes: [UInt8]
+    /// Its bytes in pieces, since they can be many megabytes.
+    public var pieces: [[UInt8]]
     /// Each transaction's digest, in the order of their counters.
     public var digests: [Digest]
+
+    public var bytes: [UInt8] { Array(pieces.joined()) }
 }
 
 /// Strings bodies together into a batch, compresses and signs them off.
@@ -13,11 +16,11 @@ public struct EncodedBatch: Hashable, Sendable {
 ///     batch.layout(ref: 3, layout)
 ///     batch.append(body: body, base: position, footprint: footprint)
 ///     let encoded = try batch.finish()
-public struct BatchEncoder: Sendable {
+public struct BatchEncoder {
     private struct Item {
         var base: Position
         var footprint: [UInt8]
-        var bodyLength: Int
+        var body: BatchBody
     }
 
     private let lineage: Lineage
@@ -29,7 +32,6 @@ public struct BatchEncoder: Sendable {
     private let level: Int
     private var layouts: [Int: TableLayout] = [:]
     private var items: [Item] = []
-    private var bodies = ByteWriter()
 
     /// - Parameters:
     ///   - firstCounter: the counter of the first transaction that is appended.
@@ -54,7 +56,7 @@ public struct BatchEncoder: Sendable {
     public var transactionCount: Int { items.count }
 
     /// Bytes of bodies so far; see `WireLimits.batchTargetBytes`.
-    public var plainBytes: Int { bodies.count }
+    public private(set) var plainBytes = 0
 
     /// Gives the layout of a table that bodies call by this number; before or after those bodies.
     public mutating func layout(ref: Int, _ layout: TableLayout) {
@@ -63,50 +65,75 @@ public struct BatchEncoder: Sendable {
 
     /// Appends the transaction with the next counter.
     public mutating func append(body: [UInt8], base: Position, footprint: Footprint) {
-        items.append(Item(base: base, footprint: footprint.encode(), bodyLength: body.count))
-        bodies.bytes(body)
+        append(BatchBody(body), base: base, footprint: footprint)
     }
 
-    /// The batch's bytes. The encoder is used up afterwards.
-    ///
-    /// Throws `tooLarge` when a limit is passed, and `badValue` when there is no transaction, a body is none or names a
-    /// table whose layout was not given.
-    public mutating func finish() throws(WireError) -> EncodedBatch {
-        guard !items.isEmpty else { throw .badValue("counter") }
-        guard items.count <= WireLimits.maximumTransactions else { throw .tooLarge("transactions") }
-        var plain = ByteWriter(capacity: bodies.count + 64 * layouts.count)
-        let dictionary = BatchDictionary.write(layouts, into: &plain)
-        var start = plain.count
-        plain.bytes(bodies.bytes)
-        // A large transaction is not held twice while it is packed; the encoder is done.
-        bodies = ByteWriter()
-        guard plain.count <= WireLimits.maximumPlainBytes else { throw .tooLarge("payload") }
+    /// The same with a body that is only read by `finish`.
+    public mutating func append(_ body: BatchBody, base: Position, footprint: Footprint) {
+        items.append(Item(base: base, footprint: footprint.encode(), body: body))
+        plainBytes += body.byteCount
+    }
 
+    /// The batch.
+    ///
+    /// Throws `WireError`: `tooLarge` when a limit is passed, and `badValue` when there is no transaction, a body is none
+    /// or names a table whose layout was not given; and what reading a body throws.
+    public func finish() throws -> EncodedBatch {
+        guard !items.isEmpty else { throw WireError.badValue("counter") }
+        guard items.count <= WireLimits.maximumTransactions else { throw WireError.tooLarge("transactions") }
+        var head = ByteWriter()
+        let dictionary = BatchDictionary.write(layouts, into: &head)
+        let byteCount = head.count + plainBytes
+        guard byteCount <= WireLimits.maximumPlainBytes else { throw WireError.tooLarge("payload") }
+        var payload = Payload(codec: codec, plainLength: byteCount)
+        if codec == .zstd {
+            var compressor = try StreamCompressor(level: level, expecting: byteCount)
+            payload.digests = try visitPayload(head.bytes, dictionary) { piece in
+                try compressor.write(piece) { payload.stored.append($0) }
+            }
+            try compressor.finish { payload.stored.append($0) }
+        }
+        if codec == .plain || payload.stored.count >= byteCount {
+            payload = Payload(codec: .plain, plainLength: byteCount)
+            payload.digests = try visitPayload(head.bytes, dictionary) { payload.stored.append($0) }
+        }
+        return EncodedBatch(pieces: try envelope(payload), digests: payload.digests)
+    }
+
+    private struct Payload {
+        var codec: Codec
+        var plainLength: Int
+        var stored = BytePieces()
+        var digests: [Digest] = []
+    }
+
+    /// Hands out the dictionary and all bodies, piece by piece, and returns the transactions' digests.
+    private func visitPayload(
+        _ head: [UInt8], _ dictionary: BatchDictionary, _ visit: (UnsafeRawBufferPointer) throws -> Void
+    ) throws -> [Digest] {
         let digester = BatchDigest(replica: replica, firstCounter: firstCounter, schemaVersion: schemaVersion)
         var digests: [Digest] = []
+        try head.withUnsafeBytes(visit)
         for (index, item) in items.enumerated() {
-            let range = start..<start + item.bodyLength
-            let layouts = try dictionary.digests(of: try BodyReader(bytes: plain.bytes, range: range).tables)
-            digests.append(
-                digester.digest(
-                    index: index, previous: digests.last ?? previousDigest, base: item.base, footprint: item.footprint[...],
-                    layouts: layouts, body: range, in: plain.bytes))
-            start = range.upperBound
+            let layouts = try dictionary.digests(of: try BodyReader(bytes: item.body.head).tables)
+            var hasher = digester.hasher(
+                index: index, previous: digests.last ?? previousDigest, base: item.base, footprint: item.footprint[...], layouts: layouts)
+            var rest = item.body.byteCount
+            try item.body.forEachPiece { piece in
+                rest -= piece.count
+                hasher.update(piece)
+                try visit(piece)
+            }
+            guard rest == 0 else { throw WireError.badLength }
+            digests.append(hasher.finish())
         }
-        return EncodedBatch(bytes: try envelope(plain: plain.bytes, digests: digests), digests: digests)
+        return digests
     }
 
-    private func envelope(plain: [UInt8], digests: [Digest]) throws(WireError) -> [UInt8] {
-        var codec = codec
-        var stored = plain
-        if codec == .zstd {
-            let packed = try Compression.compress(plain, level: level)
-            if packed.count < plain.count { stored = packed } else { codec = .plain }
-        }
-        let certificates = items.reduce(0) { $0 + $1.footprint.count + 64 }
-        var writer = ByteWriter(capacity: stored.count + certificates + 256)
+    private func envelope(_ payload: Payload) throws(WireError) -> [[UInt8]] {
+        var writer = ByteWriter(capacity: items.reduce(256) { $0 + $1.footprint.count + 64 })
         writer.magic(BatchHeader.magic, version: BatchHeader.currentVersion)
-        writer.byte(codec.rawValue)
+        writer.byte(payload.codec.rawValue)
         writer.fixed64LE(0)  // Sealed under no key.
         writer.identifier(lineage)
         writer.identifier(replica)
@@ -118,14 +145,14 @@ public struct BatchEncoder: Sendable {
         writer.digest(previousDigest)
         for (index, item) in items.enumerated() {
             writer.position(item.base)
-            writer.digest(digests[index])
+            writer.digest(payload.digests[index])
             writer.lengthPrefixed(item.footprint)
-            writer.varint(item.bodyLength)
+            writer.varint(item.body.byteCount)
         }
-        writer.varint(plain.count)
-        writer.lengthPrefixed(stored)
-        writer.checksum()
-        guard writer.count <= WireLimits.maximumBatchBytes else { throw .tooLarge("batch") }
-        return writer.bytes
+        writer.varint(payload.plainLength)
+        writer.varint(payload.stored.count)
+        let pieces = [writer.bytes] + payload.stored.pieces
+        guard writer.count + payload.stored.count + Checksum.byteCount <= WireLimits.maximumBatchBytes else { throw .tooLarge("batch") }
+        return pieces + [Checksum.of(pieces)]
     }
 }

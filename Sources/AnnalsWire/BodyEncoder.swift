@@ -16,6 +16,9 @@ public import AnnalsCore
 /// Giving more or fewer values than were announced is a misuse, found at the next change.
 public struct BodyEncoder: Sendable {
     private let info: TransactionInfo
+    /// What was cut off `sections`, so that a large body never moves to a larger place.
+    private var pieces: [[UInt8]] = []
+    private var bytesInPieces = 0
     private var sections = ByteWriter()
     private var tables: Set<Int> = []
     private var currentTable: Int?
@@ -25,6 +28,8 @@ public struct BodyEncoder: Sendable {
     private var journalEntries = ByteWriter()
     private var journalCount = 0
     private var schemaEntry: SchemaEntry?
+    private var policies: [PolicySetting] = []
+    private var resolutions: [ConflictResolution] = []
     /// How many changes were begun.
     public private(set) var changeCount = 0
 
@@ -33,7 +38,10 @@ public struct BodyEncoder: Sendable {
     }
 
     /// Bytes of changes so far: when to stop a transaction that is cut by size.
-    public var byteCount: Int { sections.count + journalEntries.count }
+    public var byteCount: Int { bytesInPieces + sections.count + journalEntries.count }
+
+    /// Bytes of changes after which a piece is cut off.
+    static let pieceBytes = 256 << 10
 
     /// The changes that follow are of the table with this number, whose layout goes into the batch.
     public mutating func beginTable(_ reference: Int) {
@@ -131,9 +139,16 @@ public struct BodyEncoder: Sendable {
     private mutating func begin(_ code: UInt8) {
         precondition(currentTable != nil, "beginTable comes first")
         endChange()
+        if sections.count >= Self.pieceBytes { cutPiece() }
         changeCount += 1
         lastColumn = -1
         sections.byte(code)
+    }
+
+    private mutating func cutPiece() {
+        pieces.append(sections.bytes)
+        bytesInPieces += sections.count
+        sections = ByteWriter(capacity: Self.pieceBytes + Self.pieceBytes / 8)
     }
 
     /// The place of an update's next column.
@@ -187,13 +202,37 @@ public struct BodyEncoder: Sendable {
         schemaEntry = entry
     }
 
+    /// Policies that this transaction sets for the space.
+    public mutating func policies(_ settings: [PolicySetting]) {
+        policies += settings
+    }
+
+    /// Conflicts that this transaction resolves.
+    public mutating func resolutions(_ resolutions: [ConflictResolution]) {
+        self.resolutions += resolutions
+    }
+
     /// The whole body. The encoder is empty afterwards but for its info.
     public mutating func finish() -> [UInt8] {
+        let pieces = finishInPieces()
+        guard pieces.count > 1 else { return pieces.first ?? [] }
+        var body = ByteWriter(capacity: pieces.reduce(0) { $0 + $1.count })
+        for piece in pieces { body.bytes(piece) }
+        return body.bytes
+    }
+
+    /// The same in pieces, of which a small body has one: nothing large is copied.
+    public mutating func finishInPieces() -> [[UInt8]] {
         endTable()
-        var body = ByteWriter(capacity: byteCount + 128)
+        var body = ByteWriter(capacity: pieces.isEmpty ? byteCount + 128 : 128)
         body.transactionInfo(info)
         body.varint(tables.count)
         for table in tables.sorted() { body.varint(table) }
+        var finished: [[UInt8]] = []
+        if !pieces.isEmpty {
+            finished = [body.bytes] + pieces
+            body = ByteWriter(capacity: sections.count + journalEntries.count + 128)
+        }
         body.bytes(sections.bytes)
         if journalCount > 0 {
             body.byte(BodySection.journal)
@@ -204,8 +243,18 @@ public struct BodyEncoder: Sendable {
             body.byte(BodySection.schema)
             body.schemaEntry(schemaEntry)
         }
+        if !policies.isEmpty {
+            body.byte(BodySection.policies)
+            body.varint(policies.count)
+            for setting in policies { body.policySetting(setting) }
+        }
+        if !resolutions.isEmpty {
+            body.byte(BodySection.resolutions)
+            body.varint(resolutions.count)
+            for resolution in resolutions { body.resolution(resolution) }
+        }
         body.byte(BodySection.end)
         self = BodyEncoder(info: info)
-        return body.bytes
+        return finished + [body.bytes]
     }
 }

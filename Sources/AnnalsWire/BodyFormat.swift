@@ -11,6 +11,8 @@ enum BodySection {
     static let table: UInt8 = 1
     static let journal: UInt8 = 2
     static let schema: UInt8 = 3
+    static let policies: UInt8 = 4
+    static let resolutions: UInt8 = 5
 }
 
 /// The first byte of a change: what it does, and in the upper half its mark.

@@ -36,13 +36,33 @@ public struct WireChange: Sendable {
 ///     while let table = try body.nextTable() {
 ///         while try body.nextChange(into: &change) { … }
 ///     }
-///     let journal = try body.journalEntries()
-///     let schema = try body.schemaEntry()
+///     let rest = try body.rest()      // journal, schema, policies, resolutions
 ///
-/// Parts not asked for are stepped over; after `schemaEntry()` the whole body was checked.
+/// Parts not asked for are stepped over; after `rest()` the whole body was checked.
 public struct BodyReader: Sendable {
     private enum Stage: Comparable {
-        case tables, changes, journal, end
+        case tables, changes, rest, end
+    }
+
+    /// What a body holds besides changes.
+    public struct Rest: Hashable, Sendable {
+        /// The conflicts that its author settled in it.
+        public var journal: [JournalEntry] = []
+        /// The schema that the transaction brings.
+        public var schema: SchemaEntry?
+        /// Policies that it sets for the space.
+        public var policies: [PolicySetting] = []
+        /// Conflicts of earlier transactions that it resolves.
+        public var resolutions: [ConflictResolution] = []
+
+        public init(
+            journal: [JournalEntry] = [], schema: SchemaEntry? = nil, policies: [PolicySetting] = [], resolutions: [ConflictResolution] = []
+        ) {
+            self.journal = journal
+            self.schema = schema
+            self.policies = policies
+            self.resolutions = resolutions
+        }
     }
 
     public let info: TransactionInfo
@@ -50,7 +70,7 @@ public struct BodyReader: Sendable {
     public let tables: [Int]
     private var reader: ByteReader
     private var stage = Stage.tables
-    private var schema: SchemaEntry?
+    private var found = Rest()
 
     var sourceBytes: [UInt8] { reader.bytes }
 
@@ -70,7 +90,7 @@ public struct BodyReader: Sendable {
         }
         guard stage == .tables else { return nil }
         guard try takeSection(BodySection.table) else {
-            stage = .journal
+            stage = .rest
             return nil
         }
         let table = try reader.readInt()
@@ -104,28 +124,31 @@ public struct BodyReader: Sendable {
         return true
     }
 
-    /// The conflicts that its author settled in it. Changes not read yet are stepped over.
-    public mutating func journalEntries() throws(WireError) -> [JournalEntry] {
+    /// What follows the changes. Those not read yet are stepped over.
+    public mutating func rest() throws(WireError) -> Rest {
         while try nextTable() != nil {}
-        guard stage == .journal else { return [] }
-        var entries: [JournalEntry] = []
+        guard stage == .rest else { return found }
         if try takeSection(BodySection.journal) {
-            let count = try reader.readCount()
-            guard count > 0 else { throw .badValue("journal entry") }
-            for _ in 0..<count { entries.append(try reader.readJournalEntry()) }
+            found.journal = try reader.readItems("journal entry") { reader throws(WireError) in try reader.readJournalEntry() }
         }
-        if try takeSection(BodySection.schema) { schema = try reader.readSchemaEntry() }
+        if try takeSection(BodySection.schema) { found.schema = try reader.readSchemaEntry() }
+        if try takeSection(BodySection.policies) {
+            found.policies = try reader.readItems("policy") { reader throws(WireError) in try reader.readPolicySetting() }
+        }
+        if try takeSection(BodySection.resolutions) {
+            found.resolutions = try reader.readItems("resolution") { reader throws(WireError) in try reader.readResolution() }
+        }
         guard try takeSection(BodySection.end) else { throw .badValue("section") }
         try reader.expectEnd()
         stage = .end
-        return entries
+        return found
     }
 
-    /// The schema that the transaction brings, if it does. What was not read yet is stepped over.
-    public mutating func schemaEntry() throws(WireError) -> SchemaEntry? {
-        if stage != .end { _ = try journalEntries() }
-        return schema
-    }
+    /// The conflicts that its author settled in it.
+    public mutating func journalEntries() throws(WireError) -> [JournalEntry] { try rest().journal }
+
+    /// The schema that the transaction brings, if it does.
+    public mutating func schemaEntry() throws(WireError) -> SchemaEntry? { try rest().schema }
 
     /// The value itself, copied out of the bytes.
     public func value(_ value: WireValue) -> Value {
@@ -193,6 +216,6 @@ public func decodeChanges(_ bytes: [UInt8], range: Range<Int>? = nil) throws(Wir
         while try body.nextChange(into: &change) { changes.append(body.markedChange(change)) }
         sections.append((table, changes))
     }
-    _ = try body.journalEntries()
+    _ = try body.rest()
     return sections
 }

@@ -8,6 +8,13 @@ enum Checksum {
     static func of(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         Digest.sha256(bytes).bytes[..<byteCount]
     }
+
+    /// Of the pieces one after another.
+    static func of(_ pieces: [[UInt8]]) -> [UInt8] {
+        var hasher = Digest.Hasher()
+        for piece in pieces { hasher.update(piece[...]) }
+        return Array(hasher.finish().bytes[..<byteCount])
+    }
 }
 
 extension ByteWriter {

@@ -41,7 +41,19 @@ extension Page {
         return writer.bytes
     }
 
+    /// All that comes before the batches, which follow one another without anything between them.
+    public func encodeHead() -> [UInt8] {
+        var writer = ByteWriter(capacity: 256 + 32 * frames.count)
+        encodeHead(into: &writer)
+        return writer.bytes
+    }
+
     func encode(into writer: inout ByteWriter) {
+        encodeHead(into: &writer)
+        for frame in frames { writer.bytes(frame.batch) }
+    }
+
+    private func encodeHead(into writer: inout ByteWriter) {
         let start = writer.count
         writer.magic(Self.magic, version: Self.currentVersion)
         writer.identifier(lineage)
@@ -52,7 +64,6 @@ extension Page {
         writer.varint(frames.count)
         for frame in frames { frame.encodeHead(into: &writer) }
         writer.checksum(from: start)
-        for frame in frames { writer.bytes(frame.batch) }
     }
 
     /// Reads a page that fills `bytes`. Batches are cut out but not opened.

@@ -5,11 +5,14 @@ public struct StreamCompressor: ~Copyable {
     private let context: OpaquePointer
     private var buffer: [UInt8]
 
-    /// Throws `tooLarge` when memory runs out.
-    public init(level: Int = Compression.snapshotLevel) throws(WireError) {
+    /// - Parameter expecting: how many bytes will come, where that is known: then the frame says so, and packing takes no
+    ///   more memory than they need.
+    /// - Throws: `tooLarge` when memory runs out.
+    public init(level: Int = Compression.snapshotLevel, expecting byteCount: Int? = nil) throws(WireError) {
         guard let context = ZSTD_createCCtx() else { throw .tooLarge("memory") }
         self.context = context
         Compression.setLevel(level, of: context)
+        if let byteCount { ZSTD_CCtx_setPledgedSrcSize(context, UInt64(byteCount)) }
         buffer = [UInt8](repeating: 0, count: ZSTD_CStreamOutSize())
     }
 

@@ -79,6 +79,45 @@ final class World: Sendable {
         return store
     }
 
+    /// Takes a store in that was made elsewhere.
+    func add(_ store: Store) {
+        opened.withLock { $0.append(store) }
+    }
+
+    /// Adds a replica whose file was copied with a copy command.
+    func addCopy(of index: Int) async throws {
+        let path = try await copyFile(of: index)
+        let store = try Store(path: path, configuration: configuration("copy of r\(index)"))
+        opened.withLock { $0.append(store) }
+    }
+
+    /// Copies a replica's file as a backup program would, while nobody writes.
+    func copyFile(of index: Int) async throws -> String {
+        let path = folder.file("copy-\(ReplicaID.random()).db")
+        let source = try DatabaseQueue(path: stores[index].path)
+        let target = try DatabaseQueue(path: path)
+        try source.backup(to: target)
+        try source.close()
+        try target.close()
+        return path
+    }
+
+    /// Puts a file in the place of a replica's.
+    func restore(_ file: String, as index: Int) async throws {
+        let path = stores[index].path
+        try stores[index].close()
+        for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
+        try FileManager.default.copyItem(atPath: file, toPath: path)
+        let store = try Store(path: path, configuration: configuration("r\(index)"))
+        opened.withLock { $0[index] = store }
+    }
+
+    func identities() async throws -> [ReplicaID] {
+        var identities: [ReplicaID] = []
+        for store in stores { if let state = try await store.replicaState() { identities.append(state.replica) } }
+        return identities
+    }
+
     func joining(_ name: String) -> Joining {
         Joining(
             transport: relay, address: "http://127.0.0.1:1", space: space, name: name, configuration: configuration(name),
@@ -118,9 +157,10 @@ final class World: Sendable {
     }
 
     /// Writes as another program would: a connection of its own, nothing of Annals loaded.
-    func outside(_ index: Int, _ sql: String) throws {
+    func outside(_ index: Int, _ sql: String, foreignKeys: Bool = true) throws {
         var configuration = GRDB.Configuration()
-        configuration.foreignKeysEnabled = true
+        configuration.foreignKeysEnabled = foreignKeys
+        configuration.busyMode = .timeout(10)
         let queue = try DatabaseQueue(path: stores[index].path, configuration: configuration)
         defer { try? queue.close() }
         try queue.write { db in try db.execute(sql: sql) }

@@ -37,6 +37,42 @@ import Testing
         #expect(try tail.finish().digests == Array(whole.digests.dropFirst()))
     }
 
+    @Test(arguments: [Codec.plain, .zstd])
+    func `a body read piece by piece gives the same batch`(codec: Codec) throws {
+        var large = BodyEncoder(info: Samples.firstInfo)
+        large.beginTable(200)
+        for number in 0..<20_000 { large.insert([.integer(Int64(number)), .text("seat \(number &* 7919)")]) }
+        let body = large.finish()
+        func batch(_ large: BatchBody) throws -> EncodedBatch {
+            var batch = BatchEncoder(
+                lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
+                codec: codec)
+            batch.layout(ref: 200, Samples.seats)
+            batch.append(body: Samples.secondBody, base: .zero, footprint: Samples.footprints[0])
+            batch.append(large, base: .zero, footprint: Samples.footprints[1])
+            return try batch.finish()
+        }
+        func inPieces(_ size: Int, byteCount: Int = body.count) -> BatchBody {
+            BatchBody(head: Array(body[..<100]), byteCount: byteCount) { visit in
+                for start in stride(from: 0, to: body.count, by: size) {
+                    try body[start..<min(start + size, body.count)].withUnsafeBytes(visit)
+                }
+            }
+        }
+        let whole = try batch(BatchBody(body))
+        for size in [1_000, 65_536, body.count] {
+            let pieces = try batch(inPieces(size))
+            #expect(pieces.digests == whole.digests)
+            let opened = try Batch.open(pieces.bytes)
+            #expect(opened.header.codec == codec)
+            #expect(opened.plain[opened.bodyRange(0)].elementsEqual(Samples.secondBody))
+            #expect(opened.plain[opened.bodyRange(1)].elementsEqual(body))
+        }
+        for wrong in [body.count - 1, body.count + 1] {
+            #expect(throws: WireError.self) { try batch(inPieces(65_536, byteCount: wrong)) }
+        }
+    }
+
     @Test func `a digest covers everything the author said`() throws {
         struct Input {
             var counter = Counter(7)

@@ -60,6 +60,40 @@ import Testing
         #expect(streamed.finish() == whole.finish())
     }
 
+    @Test func `a large body comes in pieces that make the same body`() throws {
+        func encoder() -> BodyEncoder {
+            var body = BodyEncoder(info: Samples.secondInfo)
+            for table in [200, 3] {
+                body.beginTable(table)
+                for number in 0..<30_000 { body.insert([.integer(Int64(number)), .text("row \(number)")]) }
+            }
+            for entry in Samples.journal { body.journal(entry) }
+            body.schema(Samples.schema)
+            return body
+        }
+        var (whole, inPieces) = (encoder(), encoder())
+        let byteCount = whole.byteCount
+        let body = whole.finish()
+        let pieces = inPieces.finishInPieces()
+        #expect(pieces.count > 2 && pieces.allSatisfy { $0.count < 300_000 })
+        #expect(Array(pieces.joined()) == body && body.count > byteCount)
+        #expect(whole.byteCount == 0 && inPieces.byteCount == 0)
+
+        var reader = try BodyReader(bytes: body)
+        #expect(reader.tables == [3, 200])
+        var change = WireChange()
+        var count = 0
+        while try reader.nextTable() != nil {
+            while try reader.nextChange(into: &change) { count += 1 }
+        }
+        #expect(count == 60_000)
+        #expect(try reader.journalEntries() == Samples.journal)
+        #expect(try reader.schemaEntry() == Samples.schema)
+
+        var small = BodyEncoder(info: Samples.secondInfo)
+        #expect(small.finishInPieces().count == 1)
+    }
+
     @Test func `an update's columns are put in order`() throws {
         var body = BodyEncoder(info: Samples.firstInfo)
         body.beginTable(1)

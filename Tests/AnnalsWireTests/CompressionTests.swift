@@ -39,6 +39,20 @@ import Testing
         #expect(throws: WireError.badValue("compressed bytes")) { try Compression.decompress(Array("<html>".utf8), expected: 10) }
     }
 
+    @Test func `what is packed piece by piece unpacks as a whole`() throws {
+        for announced in [nil, Self.zeros.count] {
+            var compressor = try StreamCompressor(level: Compression.batchLevel, expecting: announced)
+            var packed: [UInt8] = []
+            for start in stride(from: 0, to: Self.zeros.count, by: 30_000) {
+                try Self.zeros[start..<min(start + 30_000, Self.zeros.count)].withUnsafeBytes { piece in
+                    try compressor.write(piece) { packed.append(contentsOf: $0) }
+                }
+            }
+            try compressor.finish { packed.append(contentsOf: $0) }
+            #expect(try Compression.decompress(packed, expected: Self.zeros.count) == Self.zeros)
+        }
+    }
+
     @Test func `pieces of any size unpack to the same`() throws {
         let packed = try Compression.compress(Self.zeros)
         for size in [1, 7, packed.count] {

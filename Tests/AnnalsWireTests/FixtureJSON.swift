@@ -111,6 +111,21 @@ extension JSON {
         ])
     }
 
+    static func policy(_ setting: PolicySetting) -> JSON {
+        .object([
+            "aspect": .number(Int(setting.aspect.rawValue)), "table": optional(setting.table) { .string($0) },
+            "column": optional(setting.column) { .string($0) }, "policy": .string(setting.policy),
+        ])
+    }
+
+    static func resolution(_ resolution: ConflictResolution) -> JSON {
+        .object([
+            "replica": .string(resolution.conflict.replica.description),
+            "transaction": .string(resolution.conflict.transaction.description),
+            "index": .number(resolution.conflict.index), "choice": .number(Int(resolution.choice.rawValue)),
+        ])
+    }
+
     static func info(_ info: TransactionInfo) -> JSON {
         .object([
             "id": .string(info.id.description), "time": time(info.time), "origin": .number(Int(info.origin.rawValue)),

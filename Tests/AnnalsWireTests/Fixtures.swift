@@ -24,7 +24,7 @@ struct Fixture: CustomStringConvertible, Sendable {
 
 extension Fixture {
     static func all() throws -> [Fixture] {
-        try [batch(codec: .plain), batch(codec: .zstd), hashed()] + footprints() + [page()] + answers()
+        try [batch(codec: .plain), batch(codec: .zstd), hashed(), decisions()] + footprints() + [page()] + answers()
     }
 
     private static func batch(codec: Codec) throws -> Fixture {
@@ -90,6 +90,25 @@ extension Fixture {
         return Fixture(name: "batch-hashed", bytes: encoded.bytes, json: json.text())
     }
 
+    /// A batch of one transaction that sets policies and resolves conflicts.
+    private static func decisions() throws -> Fixture {
+        var encoder = BatchEncoder(
+            lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
+            codec: .plain)
+        encoder.append(body: Samples.decisionsBody, base: Position(17), footprint: .everything)
+        let encoded = try encoder.finish()
+        let transaction = Transaction(
+            info: Samples.thirdInfo, tables: [], sections: [], policies: Samples.policies, resolutions: Samples.resolutions,
+            footprint: .everything, base: 17)
+        let json = JSON.object([
+            "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(0), "lineage": .string(Samples.lineage.description),
+            "replica": .string(Samples.replica.description), "firstCounter": .big(1), "schemaVersion": .big(1),
+            "part": .array([.number(0), .number(1)]), "previousDigest": .string(Digest.zero.description), "dictionary": .object([:]),
+            "transactions": .array([transaction.json(digest: encoded.digests[0])]),
+        ])
+        return Fixture(name: "batch-decisions", bytes: encoded.bytes, json: json.text())
+    }
+
     private static func footprints() -> [Fixture] {
         let named: [(String, Footprint)] = [
             ("precise", Samples.footprints[0]), ("whole", Samples.footprints[1]), ("everything", .everything), ("empty", Footprint()),
@@ -117,6 +136,8 @@ private struct Transaction {
     var sections: [(ref: Int, changes: [MarkedChange])]
     var journal: [JournalEntry] = []
     var schema: SchemaEntry?
+    var policies: [PolicySetting] = []
+    var resolutions: [ConflictResolution] = []
     var footprint: Footprint
     var base: Int
 
@@ -124,7 +145,8 @@ private struct Transaction {
         .object([
             "info": JSON.info(info), "tables": .array(tables.map { .number($0) }), "base": .big(base),
             "digest": .string(digest.description), "footprint": JSON.footprint(footprint), "journal": .array(journal.map(JSON.journal)),
-            "schema": JSON.optional(schema, JSON.schema),
+            "schema": JSON.optional(schema, JSON.schema), "policies": .array(policies.map(JSON.policy)),
+            "resolutions": .array(resolutions.map(JSON.resolution)),
             "sections": .array(
                 sections.map { .object(["table": .number($0.ref), "changes": .array($0.changes.map(JSON.change))]) }),
         ])

@@ -59,9 +59,9 @@ import Testing
     @Test(arguments: [11, 12] as [UInt64])
     func `altered bodies`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        let originals = [Samples.firstBody, Samples.secondBody, Samples.thirdBody]
+        let originals = [Samples.firstBody, Samples.secondBody, Samples.thirdBody, Samples.decisionsBody]
         for round in 0..<Self.rounds {
-            let bytes = Self.mutate(originals[round % 3], using: &generator)
+            let bytes = Self.mutate(originals[round % 4], using: &generator)
             Self.survives("seed \(seed), round \(round)") { try Self.readBody(bytes) }
         }
     }
@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test func `every truncation of a body is noticed, and no flipped bit does harm`() {
-        for bytes in [Samples.firstBody, Samples.secondBody, Samples.thirdBody] {
+        for bytes in [Samples.firstBody, Samples.secondBody, Samples.thirdBody, Samples.decisionsBody] {
             for count in 0..<bytes.count {
                 #expect(!Self.survives("\(count) bytes") { try Self.readBody(Array(bytes[..<count])) }, "\(count) bytes")
             }

@@ -39,6 +39,11 @@ import Testing
         #expect(try third.schemaEntry() == Samples.schema)
     }
 
+    @Test func `stored decisions give the inputs`() throws {
+        var body = try Batch.open(Self.stored("batch-decisions")).body(0)
+        #expect(try body.rest() == BodyReader.Rest(policies: Samples.policies, resolutions: Samples.resolutions))
+    }
+
     @Test func `stored footprints, pages and answers give the inputs`() throws {
         #expect(try Footprint.decode(Self.stored("footprint-precise")) == Samples.footprints[0])
         #expect(try Footprint.decode(Self.stored("footprint-whole")) == Samples.footprints[1])

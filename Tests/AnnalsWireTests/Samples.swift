@@ -100,6 +100,25 @@ enum Samples {
         return body.finish()
     }
 
+    static let policies = [
+        PolicySetting(table: nil, aspect: .delete, policy: "updateWins"), PolicySetting(table: "seats", aspect: .whole, policy: "yes"),
+        PolicySetting(table: "people", column: "Größe", aspect: .update, policy: "sql: max(:stored, :incoming)"),
+        PolicySetting(table: "people", aspect: .unique, policy: "keepLast"), PolicySetting(table: "people", aspect: .key, policy: ""),
+    ]
+
+    static let resolutions = [ConflictResolution.Choice.stored, .incoming, .values].enumerated().map { place, choice in
+        ConflictResolution(
+            conflict: ConflictID(replica: otherReplica, transaction: Samples.secondInfo.id, index: place * 200), choice: choice)
+    }
+
+    /// Decisions and no change.
+    static var decisionsBody: [UInt8] {
+        var body = BodyEncoder(info: thirdInfo)
+        body.policies(policies)
+        body.resolutions(resolutions)
+        return body.finish()
+    }
+
     static let footprints: [Footprint] = [
         Footprint(groups: [
             .init(table: 5, writes: [1, 2, 0xffee_ddcc_bbaa_9988]), .init(table: 0x8000_0000_0000_0000, readsWhole: true, writes: [7]),
@@ -122,8 +141,7 @@ enum Samples {
     }
 
     static func batch(codec: Codec) throws -> EncodedBatch {
-        var encoder = encoder(codec: codec)
-        return try encoder.finish()
+        try encoder(codec: codec).finish()
     }
 
     static let page = Page(

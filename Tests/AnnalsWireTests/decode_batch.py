@@ -185,7 +185,7 @@ class Reader:
 
     def body(self):
         info, tables = self.body_head()
-        sections, journal, schema = [], [], None
+        sections, journal, schema, policies, resolutions = [], [], None, [], []
         tag = self.u8()
         while tag == 1:
             table = self.varint()
@@ -204,9 +204,25 @@ class Reader:
         if tag == 3:
             schema = self.schema_entry()
             tag = self.u8()
+        if tag == 4:
+            policies = self.list(self.policy_setting)
+            check(policies, "no policy")
+            tag = self.u8()
+        if tag == 5:
+            resolutions = self.list(self.resolution)
+            check(resolutions, "no resolution")
+            tag = self.u8()
         check(tag == 0, "section")
         self.end()
-        return {"info": info, "tables": tables, "sections": sections, "journal": journal, "schema": schema}
+        return {
+            "info": info,
+            "tables": tables,
+            "sections": sections,
+            "journal": journal,
+            "schema": schema,
+            "policies": policies,
+            "resolutions": resolutions,
+        }
 
     def change(self, code):
         if code == 0x01:
@@ -260,6 +276,19 @@ class Reader:
         check(version < 1 << 63, "schema version")
         statements, tracked = self.list(self.string), self.list(self.layout)
         return {"version": str(version), "breaking": breaking, "statements": statements, "tracked": tracked}
+
+    def policy_setting(self):
+        aspect, flags = self.u8(), self.flags(3)
+        check(aspect <= 4, "aspect")
+        check(not flags & 2 or (flags & 1 and aspect == 0), "column of no table")
+        table = self.string() if flags & 1 else None
+        column = self.string() if flags & 2 else None
+        return {"aspect": aspect, "table": table, "column": column, "policy": self.string()}
+
+    def resolution(self):
+        replica, transaction, index, choice = self.id(), self.id(), self.varint(), self.u8()
+        check(choice <= 2, "choice")
+        return {"replica": replica, "transaction": transaction, "index": index, "choice": choice}
 
     def layout(self):
         name = self.string()

@@ -85,6 +85,27 @@ import Testing
         }
     }
 
+    @Test func `a large page is sent in pieces, with its length announced`() async throws {
+        let fixture = try RelayFixture()
+        try await fixture.run { client in
+            let lineage = try await client.create().lineage
+            var replica = TestReplica(1)
+            var sent: [[UInt8]] = []
+            for size in [700_000, 10, RelayLimits.pagePieceBytes] {
+                let payload = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
+                let batch = replica.batch(lineage, base: .zero, .writing(1), payload: payload)
+                _ = try await client.push(batch.bytes)
+                replica.accept(batch)
+                sent.append(batch.bytes)
+            }
+            let response = try await client.send(.get, "/v1/spaces/shop/entries?after=0&limit=4000000")
+            #expect(response.headers[.contentLength] == nil || response.headers[.contentLength] == String(response.bytes.count))
+            let page = try Page.decode(response.bytes)
+            #expect(page.frames.map(\.batch) == sent && page.isLast)
+            #expect(page.encode() == response.bytes)
+        }
+    }
+
     @Test func `a snapshot goes up and comes down whole and in parts`() async throws {
         let fixture = try RelayFixture()
         try await fixture.run { client in

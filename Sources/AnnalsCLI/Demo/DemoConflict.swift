@@ -5,7 +5,7 @@ import AnnalsStore
 enum DemoConflict {
     static func lines(_ line: NamedConflict, _ names: [ReplicaID: String], _ style: Style) -> [String] {
         let entry = line.conflict.entry
-        let incoming = names[line.conflict.replica] ?? "incoming"
+        let incoming = names[line.conflict.name.replica] ?? "incoming"
         let stored = entry.storedReplica.flatMap { names[$0] } ?? "stored"
         if entry.kind == .renumber { return [renumbered(line, incoming, style)] }
         let columns = entry.columns.isEmpty ? line.layout?.columns ?? [] : entry.columns

@@ -14,7 +14,7 @@ enum ConflictReport {
             "base": RowJSON.row(entry.base, columns), "stored": RowJSON.row(entry.stored, columns),
             "incoming": RowJSON.row(entry.incoming, columns), "winner": .text(side(entry.winner)), "loser": .text(side(entry.winner.other)),
             "authors": .object(["stored": .null, "incoming": .text(conflict.author)]),
-            "replicas": .object(["stored": .text(entry.storedReplica?.description), "incoming": .text(conflict.replica.description)]),
+            "replicas": .object(["stored": .text(entry.storedReplica?.description), "incoming": .text(conflict.name.replica.description)]),
             "positions": .object([
                 "stored": entry.storedPosition.map { .integer($0.rawValue) } ?? .null, "incoming": .integer(conflict.position.rawValue),
             ]),

@@ -59,6 +59,7 @@ extension SyncAgent.Summary {
         sum.pulled = Self.add(pulled, first.pulled)
         sum.conflicts += first.conflicts
         sum.refusals += first.refusals
+        sum.tookNewIdentity = tookNewIdentity || first.tookNewIdentity
         return sum
     }
 

@@ -1,5 +1,6 @@
 public import AnnalsCore
 internal import Foundation
+internal import GRDB
 
 /// What capture takes from outside: the wall clock, new identities, and the name of this process.
 public struct CaptureEnvironment: Sendable {
@@ -9,6 +10,8 @@ public struct CaptureEnvironment: Sendable {
     public var makeStoreID: @Sendable () -> StoreID
     /// What history shows as the process that wrote.
     public var processName: String
+    /// Called in the same SQLite transaction when a transaction of history was recorded, with the rows as it left them.
+    var didRecord: @Sendable (Database, TransactionInfo, _ number: Int64) throws -> Void = { _, _, _ in }
 
     public init(
         now: @escaping @Sendable () -> Int64, makeTransactionID: @escaping @Sendable () -> TransactionID,

@@ -182,11 +182,9 @@ struct CaptureTriggers {
 
     private var tableName: String { SQL.quote(table.name) }
 
-    /// What statements call a row of the table: its own name, by which the WHERE clause of a partial index may call it
-    /// too, unless that would hide the NEW and OLD of the trigger.
-    private var row: String {
-        ["new", "old"].contains(table.name.foldedIdentifier) ? "annals_row" : tableName
-    }
+    /// What statements call a row of the table. Not its own name: SQLite leaves that alone when it renames the table, so
+    /// the triggers would not be the expected ones any more; and a table called `new` would hide the NEW of the trigger.
+    private var row: String { "annals_row" }
 
     /// The name by which the rowid is reached, where it must be captured.
     private var capturedRowid: String? { table.keyMayBeNull ? table.rowidName : nil }

@@ -8,7 +8,7 @@ public import GRDB
 /// |---|---|
 /// | table or column renamed | SQLite rewrote the triggers, so nothing was missed |
 /// | column added | a new column list; nothing was missed if every row still holds the column's default |
-/// | unique index added | the triggers learn of it; rows may have been missed if any were written since |
+/// | unique index added or dropped | the triggers learn of it; rows may have been missed if any were written since |
 /// | table rebuilt, trigger dropped or altered | the triggers return; rows may have been missed |
 /// | table dropped | its history ends |
 ///

@@ -147,9 +147,11 @@ public enum Sealing {
             spans = []
         }
         guard !spans.isEmpty || !drift.gaps.isEmpty else { return (nil, drift) }
-        let number = try record(db, spans: spans, info: makeInfo(spans), process: environment.processName)
+        let info = try makeInfo(spans)
+        let number = try record(db, spans: spans, info: info, process: environment.processName)
         // A gap needs a transaction of its own, or there would be no token after it.
         try Drift.expire(drift.gaps, before: number, db)
+        try environment.didRecord(db, info, number)
         return (number, drift)
     }
 

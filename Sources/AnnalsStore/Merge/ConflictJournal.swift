@@ -52,6 +52,21 @@ enum ConflictJournal {
         try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_conflicts ORDER BY id").map(conflict)
     }
 
+    /// One line by its number in this store.
+    static func find(_ db: Database, _ id: Int64) throws -> Conflict? {
+        try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_conflicts WHERE id = ?", arguments: [id]).map(conflict)
+    }
+
+    /// A person decided; a line that is not kept any more needs no note.
+    static func note(_ db: Database, _ resolution: ConflictResolution) throws {
+        try db.execute(
+            sql: "UPDATE annals_conflicts SET resolved = ? WHERE replica = ? AND transaction_id = ? AND number = ?",
+            arguments: [
+                Int64(resolution.choice.rawValue) + 1, Data(resolution.conflict.replica.bytes), Data(resolution.conflict.transaction.bytes),
+                resolution.conflict.index,
+            ])
+    }
+
     static func conflict(_ row: GRDB.Row) throws -> Conflict {
         let replica: Data = row["replica"]
         let transaction: Data = row["transaction_id"]
@@ -60,7 +75,8 @@ enum ConflictJournal {
             throw StoreDamage("annals_conflicts")
         }
         return Conflict(
-            id: row["id"], replica: replica, transaction: transaction, position: Position(row["position"]),
+            id: row["id"], name: ConflictID(replica: replica, transaction: transaction, index: row["number"]),
+            position: Position(row["position"]),
             time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"],
             isResolved: row["resolved"] != 0, entry: try JournalEntry.decode([UInt8](entry)))
     }
@@ -68,10 +84,10 @@ enum ConflictJournal {
 
 /// One line of the conflict journal.
 public struct Conflict: Sendable {
+    /// Its number in this store.
     public var id: Int64
-    /// Who settled it: the replica whose work came second.
-    public var replica: ReplicaID
-    public var transaction: TransactionID
+    /// What it is called on every replica; its replica is who settled it, whose work came second.
+    public var name: ConflictID
     /// Where the transaction that carries it stands in the log.
     public var position: Position
     /// The incoming transaction's time.

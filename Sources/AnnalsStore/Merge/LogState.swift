@@ -11,11 +11,7 @@ extension Store {
             let tables = try step.tables()
             try OutboxFiller(db: db, tables: tables).fill()
             let session = MergeSession(db, registry: tables)
-            var rows: [Outbox.Row] = []
-            try Outbox.forEach(db) { row in
-                rows.append(row)
-                return true
-            }
+            let rows = try Outbox.rows(db)
             let layouts = try LayoutNames(db).all
             let applier = EntryApplier(session: session, direction: .backward, position: nil)
             for row in rows.reversed() { try applier.apply(try BodyReader(bytes: row.body), layouts: layouts) }

@@ -8,12 +8,22 @@ struct OutboxTransaction {
     var info: TransactionInfo
     var changes: [TableChange]
     var journal: [JournalEntry]
+    var decisions: HumanDecisions
     /// By the number of a change: its row as the author found and left it, where a policy settles rows as a whole.
     var wholeRows: [Int: WholeRow] = [:]
 
     struct WholeRow {
         var before: [Value]
         var after: [Value]
+    }
+
+    /// One that was never in the outbox.
+    init(info: TransactionInfo, changes: [TableChange]) {
+        sequence = 0
+        self.info = info
+        self.changes = changes
+        journal = []
+        decisions = HumanDecisions()
     }
 
     init(_ row: Outbox.Row, layouts: [Int: TableLayout]) throws {
@@ -25,7 +35,9 @@ struct OutboxTransaction {
             guard let layout = layouts[reference] else { throw MergeError.unknownLayout(reference) }
             changes += sectionChanges.map { TableChange(table: layout.name, change: $0.change, mark: $0.mark) }
         }
-        journal = try reader.journalEntries()
+        let rest = try reader.rest()
+        journal = rest.journal
+        decisions = HumanDecisions(rest)
     }
 }
 

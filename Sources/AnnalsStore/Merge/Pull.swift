@@ -17,7 +17,8 @@ struct Pull {
     /// What this process calls itself in history.
     let process: String
     let layouts: LayoutNames
-    let policies: MergePolicies
+    /// What the program set; those in force are put over it when there is something to settle.
+    var policies: MergePolicies
     /// The store's clock: it passes every time that is taken in.
     var clock: HybridClock
     let now: HybridTime
@@ -35,20 +36,39 @@ struct Pull {
     mutating func apply(_ page: Page) throws -> Summary {
         var summary = Summary(bytes: page.frames.reduce(0) { $0 + $1.batch.count })
         let entries = try Entries(page, after: state.position)
-        let suffix = try outboxToRebase(entries)
+        let ahead = try Outbox.ahead(db)
+        if entries.list.contains(where: { $0.replica == state.replica && !ahead.contains($0.position) }) {
+            try takeNewIdentity()
+        }
+        let suffix = try outboxToRebase(entries, ahead)
         let isRebasing = !suffix.isEmpty
         let notes = isRebasing ? LifeNotes() : nil
+        if isRebasing { policies = try MergePolicies(policiesInForce(after: entries), over: policies) }
         let outbox = try isRebasing ? undo(suffix) : []
-        try applyEntries(entries, notes, &summary)
+        let known = try applyEntries(entries, ahead, notes, &summary)
         guard try session.checks.dangling().isEmpty else { throw try danglingError() }
         session.checks.reset()
         if let notes {
             summary.rebased = suffix.count
-            summary.conflicts = try layOn(suffix, outbox, lives: notes.lives, relayTime: entries.lastReceipt)
+            summary.conflicts = try layOn(suffix, outbox, known: known, lives: notes.lives, relayTime: entries.lastReceipt)
         }
         state.head = max(page.head, state.position)
         try HighestKeys.save(db, session.highestKeys)
         try state.saveProgress(db)
+        return summary
+    }
+
+    /// Lays transactions that left children without parents on what was before them, so that they do what keys declare.
+    func settleReferences() throws -> Summary {
+        var summary = Summary()
+        guard let first = try UnsettledReferences.first(db) else { return summary }
+        var pull = self
+        pull.policies = try MergePolicies(PolicyTable.load(db), over: policies)
+        let rows = try Outbox.rows(db, from: first)
+        let transactions = try pull.undo(rows)
+        summary.conflicts = try pull.layOn(rows, transactions, known: [], lives: Lives(), relayTime: now.milliseconds)
+        summary.rebased = rows.count
+        try HighestKeys.save(db, session.highestKeys)
         return summary
     }
 
@@ -59,21 +79,34 @@ struct Pull {
 
     // MARK: Which outbox transactions meet what was pulled
 
-    private func outboxToRebase(_ entries: Entries) throws -> [Outbox.Row] {
+    private func outboxToRebase(_ entries: Entries, _ ahead: Set<Position>) throws -> [Outbox.Row] {
         let outbox = try Outbox.footprints(db)
         guard !outbox.isEmpty else { return [] }
         var index = CertificationIndex(maximumHashes: .max / 4, floor: state.position)
-        for entry in entries.list where entry.replica != state.replica {
+        for entry in entries.list where !ahead.contains(entry.position) {
             index.record(entry.footprint, replica: entry.replica, position: entry.position)
         }
-        guard let first = outbox.first(where: { index.conflict(of: $0.footprint, base: state.position, replica: state.replica) != nil })
-        else { return [] }
-        var rows: [Outbox.Row] = []
-        try Outbox.forEach(db, from: first.sequence) { row in
-            rows.append(row)
-            return true
+        let met = outbox.first { index.conflict(of: $0.footprint, base: state.position, replica: state.replica) != nil }?.sequence
+        guard let first = try [met, UnsettledReferences.first(db)].compactMap({ $0 }).min() else { return [] }
+        return try Outbox.rows(db, from: first)
+    }
+
+    /// The policies as they are when the page is in: what is settled while it is taken in is settled by them.
+    ///
+    /// Whole rows must be looked at before anything is applied, so policies that the page brings are read ahead. A
+    /// transaction that sets any has a footprint that is everything.
+    private func policiesInForce(after entries: Entries) throws -> [PolicyInForce] {
+        let positions = Set(entries.list.filter { $0.footprint.everything }.map(\.position))
+        for frame in entries.frames {
+            let indices = frame.indices.filter { frame.frame.position(of: $0).map(positions.contains) ?? false }
+            guard !indices.isEmpty else { continue }
+            let batch = try Batch.open(frame.frame.batch)
+            for index in indices {
+                var reader = try BodyReader(bytes: batch.plain, range: batch.bodyRange(index))
+                try PolicyTable.set(db, try reader.rest().policies, isOverride: false)
+            }
         }
-        return rows
+        return try PolicyTable.load(db)
     }
 
     // MARK: Undo
@@ -84,6 +117,9 @@ struct Pull {
         var transactions: [OutboxTransaction] = []
         for row in rows.reversed() {
             var transaction = try OutboxTransaction(row, layouts: layouts.all)
+            for change in transaction.changes {
+                if let name = policies.missingResolver(of: change.table) { throw PullError.missingResolver(name, table: change.table) }
+            }
             let whole = WholeRows(policies)
             var applier = EntryApplier(session: session, direction: .backward, position: nil)
             if transaction.changes.contains(where: { policies[$0.table].needsWholeRows }) { applier.observe = whole.note }
@@ -105,34 +141,42 @@ struct Pull {
 
     // MARK: Apply
 
-    private mutating func applyEntries(_ entries: Entries, _ notes: LifeNotes?, _ summary: inout Summary) throws {
+    /// Returns the ids of the transactions that were applied. One that is in the outbox too got into the space through
+    /// another copy of this file; its footprint holds the id, so the outbox was undone from there on (MERGE's rule 39).
+    private mutating func applyEntries(
+        _ entries: Entries, _ ahead: Set<Position>, _ notes: LifeNotes?, _ summary: inout Summary
+    ) throws -> Set<TransactionID> {
+        var applied: Set<TransactionID> = []
         for frame in entries.frames {
             let batch = try Batch.open(frame.frame.batch)
             for index in frame.indices {
                 guard let position = frame.frame.position(of: index) else { continue }
                 guard position == state.position.next else { throw PullError.outOfOrder(position) }
-                if batch.header.replica == state.replica {
-                    try passOwn(batch.header.counter(of: index), at: position)
+                if ahead.contains(position) {
+                    // An own entry is in the rows already.
+                    try Outbox.pass(db, position)
                 } else {
-                    let changes = try applyEntry(batch, index, frame.frame, position, notes)
+                    let (changes, id) = try applyEntry(batch, index, frame.frame, position, notes)
                     summary.transactions += 1
                     summary.changes += changes
+                    if notes != nil { applied.insert(id) }
                 }
                 state.position = position
             }
         }
+        return applied
     }
 
-    /// An own entry is in the rows already.
-    private func passOwn(_ counter: Counter, at position: Position) throws {
-        try db.execute(
-            sql: "DELETE FROM annals_ahead WHERE counter = ? AND position = ?", arguments: [counter.rawValue, position.rawValue])
-        guard db.changesCount == 1 else { throw PullError.foreignUseOfIdentity(position) }
+    /// The log holds work under this replica's identity that is not in these rows: the file is a copy of a replica, or a
+    /// restored backup. From here on it is a replica of its own, and that work is another's.
+    private mutating func takeNewIdentity() throws {
+        state.takeNewIdentity()
+        try state.save(db)
     }
 
     private mutating func applyEntry(
         _ batch: Batch, _ index: Int, _ frame: LogFrame, _ position: Position, _ notes: LifeNotes?
-    ) throws -> Int {
+    ) throws -> (changes: Int, id: TransactionID) {
         var reader = try BodyReader(bytes: batch.plain, range: batch.bodyRange(index))
         let mark = session.historyMark()
         let writer = WriteMark(
@@ -141,7 +185,7 @@ struct Pull {
         if let notes { applier.observe = notes.note }
         let changes = try applier.apply(reader, layouts: batch.layouts)
         notes?.endEntry(by: writer)
-        let journal = try reader.journalEntries()
+        let rest = try reader.rest()
         let spans = session.spans(since: mark)
         if !spans.isEmpty {
             _ = try Sealing.record(
@@ -149,13 +193,17 @@ struct Pull {
         }
         clock.observe(writer.time)
         try ConflictJournal.append(
-            db, journal, transaction: reader.info, replica: batch.header.replica, position: position, receivedAt: frame.receivedAt)
-        return changes
+            db, rest.journal, transaction: reader.info, replica: batch.header.replica, position: position, receivedAt: frame.receivedAt)
+        try HumanDecisions(rest).apply(db)
+        return (changes, reader.info.id)
     }
 
     // MARK: Lay on
 
-    private func layOn(_ rows: [Outbox.Row], _ transactions: [OutboxTransaction], lives: Lives, relayTime: Int64) throws -> Int {
+    /// - Parameter known: transactions that the space holds already; they are dropped.
+    private func layOn(
+        _ rows: [Outbox.Row], _ transactions: [OutboxTransaction], known: Set<TransactionID>, lives: Lives, relayTime: Int64
+    ) throws -> Int {
         let mark = session.historyMark()
         var highest = try HighestKeys.load(db).merging(session.highestKeys, uniquingKeysWith: max)
         for transaction in transactions { try raise(&highest, by: transaction) }
@@ -163,10 +211,20 @@ struct Pull {
             session: session, lives: lives, policies: policies, replica: state.replica, relayTime: relayTime, highestKeys: highest)
         var conflicts = 0
         for (row, transaction) in zip(rows, transactions) {
+            guard !known.contains(row.id) else {
+                try Outbox.delete(db, sequence: row.sequence)
+                continue
+            }
             let laid = try layOn.lay(transaction)
+            try transaction.decisions.apply(db)
+            try UnsettledReferences.settled(db, row.id)
             conflicts += laid.conflicts
-            let rewritten = BodyBuilder.rewritten(row, transaction.info, laid, order: session.tableOrder)
-            if let rewritten { try Outbox.rewrite(db, rewritten) } else { try Outbox.delete(db, sequence: row.sequence) }
+            let rewritten = BodyBuilder.rewritten(transaction, laid, order: session.tableOrder)
+            if let rewritten {
+                try Outbox.rewrite(db, sequence: row.sequence, rewritten)
+            } else {
+                try Outbox.delete(db, sequence: row.sequence)
+            }
         }
         try recordRebase(since: mark)
         return conflicts
@@ -190,7 +248,7 @@ struct Pull {
 /// Why a page cannot be taken in. The store stays as it was.
 enum PullError: Error {
     case outOfOrder(Position)
-    /// The log holds an entry of this replica's identity that it never sent: the file is a copy or a restored backup.
-    case foreignUseOfIdentity(Position)
     case pushUnderWay
+    /// A policy names a closure that the program did not register.
+    case missingResolver(String, table: String)
 }

@@ -9,6 +9,7 @@ struct BodyBuilder {
     private let info: TransactionInfo
     private var layouts: [Int] = []
     private var journalCount = 0
+    private var decisions = HumanDecisions()
 
     init(_ info: TransactionInfo) {
         self.info = info
@@ -16,7 +17,7 @@ struct BodyBuilder {
         footprint = FootprintBuilder(transaction: info.id)
     }
 
-    var isEmpty: Bool { encoder.changeCount == 0 && journalCount == 0 }
+    var isEmpty: Bool { encoder.changeCount == 0 && journalCount == 0 && decisions.isEmpty }
 
     mutating func beginTable(_ layout: Int64) {
         if layouts.last == Int(layout) { return }
@@ -34,21 +35,29 @@ struct BodyBuilder {
         journalCount += entries.count
     }
 
-    mutating func finish(sequence: Int64 = 0) -> Outbox.Row {
-        Outbox.Row(
-            sequence: sequence, id: info.id, time: info.time, changes: encoder.changeCount, journal: journalCount,
-            footprint: footprint.finish(), body: encoder.finish())
+    mutating func decide(_ decisions: HumanDecisions) {
+        self.decisions = decisions
+        encoder.policies(decisions.policies)
+        encoder.resolutions(decisions.resolutions)
+    }
+
+    mutating func finish() -> Outbox.Draft {
+        Outbox.Draft(
+            id: info.id, time: info.time, changes: encoder.changeCount, journal: journalCount,
+            footprint: decisions.policies.isEmpty ? footprint.finish() : .everything,
+            body: encoder.finishInPieces())
     }
 
     /// What remains of an outbox transaction after it was laid on top; nil when nothing does.
-    static func rewritten(_ row: Outbox.Row, _ info: TransactionInfo, _ laid: LayOn.Laid, order: [String: Int]) -> Outbox.Row? {
-        var builder = BodyBuilder(info)
+    static func rewritten(_ transaction: OutboxTransaction, _ laid: LayOn.Laid, order: [String: Int]) -> Outbox.Draft? {
+        var builder = BodyBuilder(transaction.info)
+        builder.decide(transaction.decisions)
         for row in laid.rows.effective(tableOrder: order) {
             guard let change = row.change else { continue }
             builder.beginTable(row.table.layoutID)
             builder.add(change, mark: row.mark, old: row.old, new: row.new, rules: row.table.rules)
         }
         builder.journal(laid.journal)
-        return builder.isEmpty ? nil : builder.finish(sequence: row.sequence)
+        return builder.isEmpty ? nil : builder.finish()
     }
 }

@@ -1,3 +1,4 @@
+import AnnalsBlobs
 import AnnalsCore
 import AnnalsWire
 import Foundation
@@ -28,14 +29,25 @@ enum Outbox {
             batch BLOB NOT NULL
         );
         CREATE TABLE annals_ahead (
-            counter INTEGER PRIMARY KEY,
-            position INTEGER NOT NULL
+            position INTEGER PRIMARY KEY
         );
         """
 
     static let tables = ["annals_outbox", "annals_push", "annals_ahead"]
 
-    /// One row as it is pushed or rewritten.
+    /// What a row is made of, or made of anew.
+    struct Draft {
+        var id: TransactionID
+        var time: HybridTime
+        var changes: Int
+        /// How many journal entries travel inside.
+        var journal: Int
+        var footprint: Footprint
+        /// In pieces, since it can be many megabytes.
+        var body: [[UInt8]]
+    }
+
+    /// One row as it is undone or verified.
     struct Row {
         var sequence: Int64
         var id: TransactionID
@@ -47,35 +59,47 @@ enum Outbox {
         var body: [UInt8]
     }
 
-    static func append(_ db: Database, _ row: Row) throws {
+    static func append(_ db: Database, _ draft: Draft) throws {
         try run(
-            db, row,
+            db, draft,
             """
             INSERT INTO annals_outbox (id, time, time_counter, changes, journal, footprint, body)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
             """)
+        try fillBody(db, draft, sequence: db.lastInsertedRowID)
     }
 
     /// Puts the rewritten form in the place of the old one.
-    static func rewrite(_ db: Database, _ row: Row) throws {
+    static func rewrite(_ db: Database, sequence: Int64, _ draft: Draft) throws {
         try run(
-            db, row,
+            db, draft,
             """
             UPDATE annals_outbox SET id = ?1, time = ?2, time_counter = ?3, changes = ?4, journal = ?5, footprint = ?6, body = ?7
-            WHERE sequence = \(row.sequence)
+            WHERE sequence = \(sequence)
             """)
+        try fillBody(db, draft, sequence: sequence)
     }
 
-    /// A body can be many megabytes, so it is bound where it lies instead of being copied twice on its way.
-    private static func run(_ db: Database, _ row: Row, _ sql: String) throws {
+    /// A body of one piece is bound where it lies; of more pieces only the room is made.
+    private static func run(_ db: Database, _ draft: Draft, _ sql: String) throws {
         let statement = try PreparedStatement(db, sql)
-        statement.bind(1, .blob(row.id.bytes))
-        statement.bind(2, row.time.milliseconds)
-        statement.bind(3, Int64(row.time.counter))
-        statement.bind(4, Int64(row.changes))
-        statement.bind(5, Int64(row.journal))
-        statement.bind(6, .blob(row.footprint.encode()))
-        try row.body.withUnsafeBytes { try statement.run(lending: 7, $0) }
+        statement.bind(1, .blob(draft.id.bytes))
+        statement.bind(2, draft.time.milliseconds)
+        statement.bind(3, Int64(draft.time.counter))
+        statement.bind(4, Int64(draft.changes))
+        statement.bind(5, Int64(draft.journal))
+        statement.bind(6, .blob(draft.footprint.encode()))
+        if draft.body.count == 1 {
+            try draft.body[0].withUnsafeBytes { try statement.run(lending: 7, $0) }
+        } else {
+            statement.bind(7, roomFor: draft.body.reduce(0) { $0 + $1.count })
+            try statement.run()
+        }
+    }
+
+    private static func fillBody(_ db: Database, _ draft: Draft, sequence: Int64) throws {
+        guard draft.body.count > 1 else { return }
+        try StoredBlob(db, table: "annals_outbox", column: "body", row: sequence, .write).write(draft.body)
     }
 
     static func delete(_ db: Database, through sequence: Int64) throws {
@@ -86,6 +110,18 @@ enum Outbox {
         try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence = ?", arguments: [sequence])
     }
 
+    /// Where the accepted entries stand that the position has not passed yet.
+    static func ahead(_ db: Database) throws -> Set<Position> {
+        Set(try Int64.fetchAll(db, sql: "SELECT position FROM annals_ahead").map { Position($0) })
+    }
+
+    /// The position passes an own entry. False when there is none.
+    @discardableResult
+    static func pass(_ db: Database, _ position: Position) throws -> Bool {
+        try db.execute(sql: "DELETE FROM annals_ahead WHERE position = ?", arguments: [position.rawValue])
+        return db.changesCount == 1
+    }
+
     static func count(_ db: Database) throws -> Int {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_outbox") ?? 0
     }
@@ -94,20 +130,44 @@ enum Outbox {
         try GRDB.Row.fetchOne(db, sql: "\(select) WHERE sequence = ?", arguments: [sequence]).map(decode)
     }
 
-    /// Visits rows in local order until `visit` says stop.
-    static func forEach(_ db: Database, from first: Int64 = 0, through last: Int64 = .max, _ visit: (Row) throws -> Bool) throws {
-        let cursor = try GRDB.Row.fetchCursor(
-            db, sql: "\(select) WHERE sequence BETWEEN ? AND ? ORDER BY sequence", arguments: [first, last])
-        while let row = try cursor.next() {
-            if try !visit(decode(row)) { return }
-        }
+    /// A row without its body and what that is made of.
+    struct Head {
+        var sequence: Int64
+        var changes: Int
+        var journal: Int
+    }
+
+    static func heads(_ db: Database, through last: Int64, limit: Int) throws -> [Head] {
+        try GRDB.Row.fetchAll(
+            db, sql: "SELECT sequence, changes, journal FROM annals_outbox WHERE sequence <= ? ORDER BY sequence LIMIT ?",
+            arguments: [last, limit]
+        ).map { Head(sequence: $0["sequence"], changes: $0["changes"], journal: $0["journal"]) }
+    }
+
+    /// All rows from that one on, in local order.
+    static func rows(_ db: Database, from first: Int64 = 0) throws -> [Row] {
+        let cursor = try GRDB.Row.fetchCursor(db, sql: "\(select) WHERE sequence >= ? ORDER BY sequence", arguments: [first])
+        var rows: [Row] = []
+        while let row = try cursor.next() { rows.append(try decode(row)) }
+        return rows
     }
 
     /// Sequence and footprint of every row in local order: what local certification needs.
     static func footprints(_ db: Database) throws -> [(sequence: Int64, footprint: Footprint)] {
-        try GRDB.Row.fetchAll(db, sql: "SELECT sequence, footprint FROM annals_outbox ORDER BY sequence").map { row in
+        var footprints: [(sequence: Int64, footprint: Footprint)] = []
+        try forEachFootprint(db) { sequence, footprint in
+            footprints.append((sequence, footprint))
+            return true
+        }
+        return footprints
+    }
+
+    /// Visits sequence and footprint of rows in local order until `visit` says stop.
+    static func forEachFootprint(_ db: Database, _ visit: (_ sequence: Int64, Footprint) throws -> Bool) throws {
+        let cursor = try GRDB.Row.fetchCursor(db, sql: "SELECT sequence, footprint FROM annals_outbox ORDER BY sequence")
+        while let row = try cursor.next() {
             let bytes: Data = row["footprint"]
-            return (row["sequence"], try Footprint.decode([UInt8](bytes)))
+            if try !visit(row["sequence"], Footprint.decode([UInt8](bytes))) { return }
         }
     }
 

@@ -19,10 +19,7 @@ struct OutboxFiller {
         let own: [TransactionOrigin] = [.local, .external, .migration]
         let cursor = try GRDB.Row.fetchCursor(
             db,
-            sql: """
-                SELECT number, id, time, time_counter, author, context, origin FROM annals_transactions
-                WHERE number > ? ORDER BY number
-                """, arguments: [done])
+            sql: "\(Self.select) WHERE number > ? ORDER BY number", arguments: [done])
         var last = done
         var count = 0
         var changes: NetChanges?
@@ -40,13 +37,30 @@ struct OutboxFiller {
         return count
     }
 
-    private func encode(_ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges) throws -> Outbox.Row? {
+    /// Adds what a person decided, with the changes of history's transaction `number` where it made any. Everything before
+    /// must be in the outbox already.
+    func append(_ decisions: HumanDecisions, with number: Int64?, time: HybridTime, author: String?) throws {
+        guard let number, let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
+            var builder = BodyBuilder(TransactionInfo(id: .random(), time: time, author: author, origin: .local))
+            builder.decide(decisions)
+            return try Outbox.append(db, builder.finish())
+        }
+        if let entry = try encode(row, .local, NetChanges(db, tables: tables), decisions) { try Outbox.append(db, entry) }
+        try Meta(db).set(.outboxed, number)
+    }
+
+    private static let select = "SELECT number, id, time, time_counter, author, context, origin FROM annals_transactions"
+
+    private func encode(
+        _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ decisions: HumanDecisions = HumanDecisions()
+    ) throws -> Outbox.Draft? {
         let id: Data = row["id"]
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
         let info = TransactionInfo(
             id: id, time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"],
             contextName: row["context"], origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
         var builder = BodyBuilder(info)
+        builder.decide(decisions)
         var highest: [String: Int64] = [:]
         try changes.forEach(in: row["number"]) { table, old, new in
             var change: RowChange?

@@ -1,3 +1,4 @@
+import AnnalsBlobs
 import AnnalsCore
 import AnnalsWire
 import Foundation
@@ -10,21 +11,29 @@ struct Push {
     /// The last outbox row inside.
     var lastSequence: Int64
     var digests: [Digest]
-    var batch: [UInt8]
+
+    static func isUnderWay(_ db: Database) throws -> Bool {
+        try Bool.fetchOne(db, sql: "SELECT EXISTS(SELECT 1 FROM annals_push)") ?? false
+    }
 
     static func load(_ db: Database) throws -> Push? {
-        guard let row = try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_push") else { return nil }
+        let sql = "SELECT first_counter, transactions, last_sequence, digests FROM annals_push"
+        guard let row = try GRDB.Row.fetchOne(db, sql: sql) else { return nil }
         let digests: Data = row["digests"]
-        let batch = try row.withUnsafeData(named: "batch") { [UInt8]($0 ?? Data()) }
         let bytes = [UInt8](digests)
         let parsed = stride(from: 0, to: bytes.count, by: Digest.byteCount).compactMap {
             Digest(bytes: Array(bytes[$0..<min($0 + Digest.byteCount, bytes.count)]))
         }
         let push = Push(
             firstCounter: Counter(row["first_counter"]), transactions: row["transactions"], lastSequence: row["last_sequence"],
-            digests: parsed, batch: batch)
+            digests: parsed)
         guard push.digests.count == push.transactions else { throw StoreDamage("annals_push.digests") }
         return push
+    }
+
+    /// The bytes to send.
+    func batch(_ db: Database) throws -> [UInt8] {
+        try StoredBlob(db, table: "annals_push", column: "batch", row: firstCounter.rawValue, .read).read()
     }
 
     /// Freezes the oldest outbox rows, up to the limits of one batch; nil when the outbox is empty.
@@ -34,33 +43,38 @@ struct Push {
         var encoder = BatchEncoder(
             lineage: state.lineage, replica: state.replica, firstCounter: state.lastCounter.next, previousDigest: state.lastDigest,
             schemaVersion: 1, codec: .zstd)
+        let bodies = OutboxBodies(db)
         var named: Set<Int> = []
-        var count = 0
-        var size = 0
         var last: Int64 = 0
-        try Outbox.forEach(db) { row in
-            if count > 0, size + row.body.count > OutboxLimits.pushBytes || count >= OutboxLimits.pushTransactions { return false }
-            for layout in try BodyReader(bytes: row.body).tables where named.insert(layout).inserted {
-                encoder.layout(ref: layout, try layouts.layout(layout))
-            }
-            encoder.append(body: row.body, base: state.position, footprint: row.footprint)
-            count += 1
-            size += row.body.count
-            last = row.sequence
+        let unsettled = try UnsettledReferences.first(db) ?? .max
+        try Outbox.forEachFootprint(db) { sequence, footprint in
+            guard sequence < unsettled else { return false }
+            guard encoder.transactionCount < OutboxLimits.pushTransactions else { return false }
+            let (body, byteCount, tables) = try bodies.body(of: sequence)
+            if encoder.transactionCount > 0, encoder.plainBytes + byteCount > OutboxLimits.pushBytes { return false }
+            for layout in tables where named.insert(layout).inserted { encoder.layout(ref: layout, try layouts.layout(layout)) }
+            encoder.append(body, base: state.position, footprint: footprint)
+            last = sequence
             return true
         }
-        guard count > 0 else { return nil }
+        guard encoder.transactionCount > 0 else { return nil }
         let encoded = try encoder.finish()
         let push = Push(
-            firstCounter: state.lastCounter.next, transactions: count, lastSequence: last, digests: encoded.digests, batch: encoded.bytes)
+            firstCounter: state.lastCounter.next, transactions: encoder.transactionCount, lastSequence: last, digests: encoded.digests)
+        try push.save(db, encoded.pieces)
+        return push
+    }
+
+    private func save(_ db: Database, _ batch: [[UInt8]]) throws {
         let statement = try PreparedStatement(
             db, "INSERT INTO annals_push (first_counter, transactions, last_sequence, digests, batch) VALUES (?1, ?2, ?3, ?4, ?5)")
-        statement.bind(1, push.firstCounter.rawValue)
-        statement.bind(2, Int64(count))
-        statement.bind(3, last)
-        statement.bind(4, .blob(encoded.digests.flatMap(\.bytes)))
-        try encoded.bytes.withUnsafeBytes { try statement.run(lending: 5, $0) }
-        return push
+        statement.bind(1, firstCounter.rawValue)
+        statement.bind(2, Int64(transactions))
+        statement.bind(3, lastSequence)
+        statement.bind(4, .blob(digests.flatMap(\.bytes)))
+        statement.bind(5, roomFor: batch.reduce(0) { $0 + $1.count })
+        try statement.run()
+        try StoredBlob(db, table: "annals_push", column: "batch", row: firstCounter.rawValue, .write).write(batch)
     }
 
     static func thaw(_ db: Database) throws {

@@ -13,6 +13,8 @@ public struct ExchangeStatus: Sendable {
     /// Local transactions that the space has not ordered yet, those under way included.
     public var outbox: Int
     public var isPushUnderWay: Bool
+    /// Conflicts settled just now among this store's own writes: references that a program broke with checks off.
+    public var conflicts = 0
 
     /// The relay has told of entries that are not applied yet.
     public var isBehind: Bool { position < head }
@@ -22,6 +24,8 @@ public struct ExchangeStatus: Sendable {
 public struct FrozenPush: Sendable {
     public var batch: [UInt8]
     public var lineage: Lineage
+    /// Of its transactions, in order: which push an answer belongs to.
+    public var digests: [Digest]
 }
 
 /// What the relay's answer to a push settled.
@@ -59,25 +63,25 @@ struct ReplicaExchange {
     func status() throws -> ExchangeStatus {
         ExchangeStatus(
             replica: state.replica, space: state.space, lineage: state.lineage, position: state.position, head: state.head,
-            outbox: try Outbox.count(db), isPushUnderWay: try Push.load(db) != nil)
+            outbox: try Outbox.count(db), isPushUnderWay: try Push.isUnderWay(db))
     }
 
     func freeze() throws -> FrozenPush? {
         let push = try Push.load(db) ?? Push.freeze(db, state, layouts: LayoutNames(db))
-        return push.map { FrozenPush(batch: $0.batch, lineage: state.lineage) }
+        return try push.map { FrozenPush(batch: try $0.batch(db), lineage: state.lineage, digests: $0.digests) }
     }
 
     /// Takes note of which transactions of the push are in the log now. A push answer is committed before the entries
     /// that came with it are applied.
-    mutating func settle(_ answer: PushAnswer) throws -> SettledPush {
-        guard let push = try Push.load(db) else { return SettledPush(status: try status(), transactions: 0, changes: 0) }
+    ///
+    /// - Parameter digests: those of the push that was answered.
+    mutating func settle(_ answer: PushAnswer, digests: [Digest]) throws -> SettledPush {
+        // Two agents may sync one file at once: an answer that comes late belongs to a push that is settled.
+        guard let push = try Push.load(db), push.digests == digests else { return try unsettled() }
         switch answer.outcome {
-        case .wait: return SettledPush(status: try status(), transactions: 0, changes: 0)
+        case .wait: return try unsettled()
         case .wentBack: throw Self.wentBack
-        case .identityConflict, .gap:
-            throw AnnalsError(
-                .diverged, operation: "sync", "the space knows other work under this replica's identity",
-                hint: "This file is a copy or a restored backup of a replica: run annals leave, then clone the space anew")
+        case .identityConflict, .gap: return try takeNewIdentity()
         case .accepted, .stale: break
         }
         guard answer.positions.count <= push.transactions else { throw WireError.badLength }
@@ -89,21 +93,29 @@ struct ReplicaExchange {
         return SettledPush(status: try status(), transactions: settled.transactions, changes: settled.changes)
     }
 
+    private func unsettled() throws -> SettledPush {
+        SettledPush(status: try status(), transactions: 0, changes: 0)
+    }
+
+    /// The relay holds other work under this replica's counters: the file is a copy of a replica, or a restored backup.
+    /// From here on it is a replica of its own. Its transactions keep their ids, so what the space holds already through
+    /// the other copy is recognised and dropped when it is pulled (MERGE's rule 39).
+    private mutating func takeNewIdentity() throws -> SettledPush {
+        state.takeNewIdentity()
+        try state.save(db)
+        try Push.thaw(db)
+        return try unsettled()
+    }
+
     private mutating func accept(_ answer: PushAnswer, _ push: Push) throws -> (transactions: Int, changes: Int) {
-        var accepted: [Outbox.Row] = []
-        try Outbox.forEach(db, through: push.lastSequence) { row in
-            if accepted.count == answer.positions.count { return false }
-            accepted.append(row)
-            return true
-        }
+        let accepted = try Outbox.heads(db, through: push.lastSequence, limit: answer.positions.count)
         guard accepted.count == answer.positions.count else { throw StoreDamage("annals_outbox") }
         for (index, row) in accepted.enumerated() {
             let counter = Counter(push.firstCounter.rawValue + Int64(index))
-            try db.execute(
-                sql: "INSERT INTO annals_ahead (counter, position) VALUES (?, ?)",
-                arguments: [counter.rawValue, answer.positions[index].rawValue])
+            try db.execute(sql: "INSERT INTO annals_ahead (position) VALUES (?)", arguments: [answer.positions[index].rawValue])
             if row.journal > 0 {
-                var reader = try BodyReader(bytes: row.body)
+                guard let body = try Outbox.row(db, sequence: row.sequence)?.body else { throw StoreDamage("annals_outbox") }
+                var reader = try BodyReader(bytes: body)
                 try ConflictJournal.append(
                     db, try reader.journalEntries(), transaction: reader.info, replica: state.replica, position: answer.positions[index],
                     receivedAt: answer.receivedAt)
@@ -117,11 +129,7 @@ struct ReplicaExchange {
 
     /// Own entries that come next in the log are in the rows already, so the position passes them without a pull.
     private mutating func advanceThroughOwn() throws {
-        while true {
-            try db.execute(sql: "DELETE FROM annals_ahead WHERE position = ?", arguments: [state.position.next.rawValue])
-            guard db.changesCount == 1 else { return }
-            state.position = state.position.next
-        }
+        while try Outbox.pass(db, state.position.next) { state.position = state.position.next }
     }
 
     static var wentBack: AnnalsError {

@@ -99,12 +99,12 @@ extension Store {
         try await managed("join") { db, _ in try Meta(db).set(.joinStage, nil) }
     }
 
-    private static func schemaRow(_ tables: TrackedTables, _ statements: [String], at time: HybridTime) throws -> Outbox.Row {
+    private static func schemaRow(_ tables: TrackedTables, _ statements: [String], at time: HybridTime) throws -> Outbox.Draft {
         let info = TransactionInfo(id: .random(), time: time, origin: .migration)
         var encoder = BodyEncoder(info: info)
         encoder.schema(
             SchemaEntry(version: 1, statements: statements, tracked: tables.entries.map(\.definition.layout), isBreaking: true))
-        return Outbox.Row(sequence: 0, id: info.id, time: time, changes: 0, journal: 0, footprint: .everything, body: encoder.finish())
+        return Outbox.Draft(id: info.id, time: time, changes: 0, journal: 0, footprint: .everything, body: encoder.finishInPieces())
     }
 
     /// Ends the membership: rows and history stay.
@@ -136,12 +136,28 @@ enum ReplicaTables {
 
     static func createIfMissing(_ db: Database) throws {
         guard try !exist(db) else { return }
-        try db.execute(sql: Outbox.schema + HighestKeys.schema + ConflictJournal.schema)
+        try db.execute(sql: Outbox.schema + HighestKeys.schema + ConflictJournal.schema + PolicyTable.schema + UnsettledReferences.schema)
+    }
+
+    /// Copies what is the same on every replica at a position: highest keys, the conflict journal, the space's policies.
+    static func copyShared(from other: Database, to db: Database) throws {
+        try HighestKeys.save(db, HighestKeys.load(other))
+        try PolicyTable.set(db, PolicyTable.load(other).filter { !$0.isOverride }.map(\.setting), isOverride: false)
+        for table in ConflictJournal.tables {
+            let rows = try GRDB.Row.fetchCursor(other, sql: "SELECT * FROM \(table) ORDER BY id")
+            while let row = try rows.next() {
+                let columns = row.columnNames.joined(separator: ", ")
+                let places = Array(repeating: "?", count: row.count).joined(separator: ", ")
+                try db.execute(
+                    sql: "INSERT OR IGNORE INTO \(table) (\(columns)) VALUES (\(places))", arguments: StatementArguments(row.databaseValues)
+                )
+            }
+        }
     }
 
     /// Forgets the space. Numbers and tokens of history go on.
     static func drop(_ db: Database) throws {
-        for table in Outbox.tables + HighestKeys.tables + ConflictJournal.tables {
+        for table in Outbox.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables + UnsettledReferences.tables {
             try db.execute(sql: "DROP TABLE IF EXISTS \(table)")
         }
         let meta = Meta(db)

@@ -19,6 +19,13 @@ public struct ReplicaState: Sendable {
     /// The file that holds the bearer token, as given at join.
     public var credentialFile: String?
 
+    /// Becomes a replica of its own, whose counters begin at 1.
+    mutating func takeNewIdentity() {
+        replica = .random()
+        lastCounter = .zero
+        lastDigest = .zero
+    }
+
     /// nil when the store is not joined.
     static func load(_ db: Database) throws -> ReplicaState? {
         let meta = Meta(db)

@@ -27,6 +27,9 @@ final class PreparedStatement {
         sqlite3_finalize(statement)
     }
 
+    /// The largest number of a parameter.
+    var parameterCount: Int { Int(sqlite3_bind_parameter_count(statement)) }
+
     // MARK: Binding, by parameter number from 1
 
     func bind(_ index: Int, _ value: Value) {
@@ -61,6 +64,11 @@ final class PreparedStatement {
     /// Binds another statement's current column as it is.
     func bind(_ index: Int, columnOf other: PreparedStatement, _ column: Int) {
         sqlite3_bind_value(statement, Int32(index), sqlite3_column_value(other.statement, Int32(column)))
+    }
+
+    /// Makes room for a blob that a `StoredBlob` fills.
+    func bind(_ index: Int, roomFor byteCount: Int) {
+        sqlite3_bind_zeroblob64(statement, Int32(index), UInt64(byteCount))
     }
 
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)

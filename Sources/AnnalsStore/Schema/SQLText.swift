@@ -64,12 +64,29 @@ struct SQLText {
         }
     }
 
-    /// The WHERE clause of a CREATE INDEX statement.
+    /// The WHERE clause of a CREATE INDEX statement, columns without the table's name before them.
     var indexCondition: String? {
         guard let open = tokens.firstIndex(where: { $0.text == "(" }), let close = closing(open),
             close + 1 < tokens.count, tokens[close + 1].isKeyword("WHERE")
         else { return nil }
-        return source((close + 2)..<tokens.count)
+        let condition = (close + 2)..<tokens.count
+        return source(condition, leavingOut: condition.filter(isOfQualifier))
+    }
+
+    /// Whether a token is the name or the point of a qualifier: of `t.` in `t.a`, but of nothing in `BETWEEN .5 AND 1.5`.
+    private func isOfQualifier(_ index: Int) -> Bool {
+        let name = tokens[index].text == "." ? index - 1 : index
+        guard name >= 0, name + 2 < tokens.count, tokens[name + 1].text == "." else { return false }
+        return tokens[name].identifier != nil && tokens[name + 2].identifier != nil
+    }
+
+    /// The expressions of a CREATE TABLE statement's CHECK constraints.
+    var checkExpressions: [String] {
+        tokens.indices.compactMap { index in
+            guard tokens[index].isKeyword("CHECK"), index + 1 < tokens.count, tokens[index + 1].text == "(", let close = closing(index + 1)
+            else { return nil }
+            return tokens[(index + 2)..<close].map(\.text).joined(separator: " ")
+        }
     }
 
     /// The expression of a generated column in a CREATE TABLE statement, with the columns of `inlined` put in place.
@@ -117,12 +134,16 @@ struct SQLText {
     }
 
     /// The text of some tokens as it was written, names replaced where `replacement` says so.
-    private func source(_ part: Range<Int>, replacement: (String) -> String? = { _ in nil }) -> String {
+    private func source(
+        _ part: Range<Int>, leavingOut omitted: [Int] = [], replacement: (String) -> String? = { _ in nil }
+    ) -> String {
         var text = ""
-        for index in part {
+        var end = part.isEmpty ? 0 : tokens[part.lowerBound].range.lowerBound
+        for index in part where !omitted.contains(index) {
             let token = tokens[index]
-            if index > part.lowerBound, tokens[index - 1].range.upperBound < token.range.lowerBound { text += " " }
+            if end < token.range.lowerBound { text += " " }
             text += token.identifier.flatMap(replacement) ?? token.text
+            end = token.range.upperBound
         }
         return text
     }

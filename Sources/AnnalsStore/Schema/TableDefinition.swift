@@ -22,6 +22,8 @@ public struct TableDefinition: Hashable, Sendable {
     /// UNIQUE constraints and unique indexes, the primary key's own left out, by name.
     public var uniqueIndexes: [UniqueIndex]
     public var foreignKeys: [ForeignKey]
+    /// The expressions of CHECK constraints, as they are written, with single spaces.
+    public var checks: [String] = []
     /// A digest of everything declared, the table's name left out: another shape means another declaration.
     public var shape: String
 

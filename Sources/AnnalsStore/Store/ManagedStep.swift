@@ -10,8 +10,12 @@ struct ManagedStep {
     init(_ db: Database, _ configuration: Store.Configuration, _ schema: SchemaCache = SchemaCache()) {
         self.db = db
         self.schema = schema
-        environment = CaptureEnvironment(
+        var environment = CaptureEnvironment(
             now: configuration.now, makeTransactionID: { .random() }, makeStoreID: { .random() }, processName: configuration.process)
+        environment.didRecord = { db, info, number in
+            try UnsettledReferences.note(db, info, number) { try schema.tables(db) }
+        }
+        self.environment = environment
     }
 
     /// Makes what other programs committed since the last step into a transaction; nil when there was nothing.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsMerge
 public import AnnalsWire
 import GRDB
 
@@ -11,13 +12,33 @@ extension Store {
     }
 
     /// Seals other programs' writes and moves what is new into the outbox.
+    ///
+    /// Children that a program left without parents do what their foreign keys declare, which may take rows back.
     public func prepareOutbox() async throws -> ExchangeStatus {
-        try await managed("sync") { db, step in
+        let (status, isUnsettled) = try await managed("sync") { db, step in
             let exchange = try ReplicaExchange(db)
             try step.seal()
             try OutboxFiller(db: db, tables: step.tables()).fill()
-            return try exchange.status()
+            return (try exchange.status(), try UnsettledReferences.first(db) != nil)
         }
+        return isUnsettled ? try await settleReferences() : status
+    }
+
+    private func settleReferences() async throws -> ExchangeStatus {
+        let policies = configuration.mergePolicies
+        return try await merging("sync") { db, step in
+            let exchange = try ReplicaExchange(db)
+            let summary = try Self.pull(db, step, exchange.state, policies).settleReferences()
+            var status = try exchange.status()
+            status.conflicts = summary.conflicts
+            return status
+        }
+    }
+
+    private static func pull(_ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies) throws -> Pull {
+        Pull(
+            db: db, session: MergeSession(db, registry: try step.tables()), state: state, process: step.environment.processName,
+            layouts: try LayoutNames(db), policies: policies, clock: try step.clock(), now: try step.tick())
     }
 
     /// The push under way, or a new one from the oldest outbox transactions; nil when there is nothing to push.
@@ -25,11 +46,11 @@ extension Store {
         try await managed("sync") { db, _ in try ReplicaExchange(db).freeze() }
     }
 
-    /// Notes the relay's answer to the push under way.
-    public func settle(_ answer: PushAnswer) async throws -> SettledPush {
+    /// Notes the relay's answer to a push; one that is settled already changes nothing.
+    public func settle(_ answer: PushAnswer, to push: FrozenPush) async throws -> SettledPush {
         try await managed("sync") { db, _ in
             var exchange = try ReplicaExchange(db)
-            return try exchange.settle(answer)
+            return try exchange.settle(answer, digests: push.digests)
         }
     }
 
@@ -39,14 +60,10 @@ extension Store {
         return try await merging("sync") { db, step in
             var exchange = try ReplicaExchange(db)
             guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
-            guard try Push.load(db) == nil else { throw PullError.pushUnderWay }
+            guard try !Push.isUnderWay(db) else { throw PullError.pushUnderWay }
             try step.seal()
-            let tables = try step.tables()
-            try OutboxFiller(db: db, tables: tables).fill()
-            var pull = Pull(
-                db: db, session: MergeSession(db, registry: tables), state: exchange.state,
-                process: step.environment.processName, layouts: try LayoutNames(db), policies: policies, clock: try step.clock(),
-                now: try step.tick())
+            try OutboxFiller(db: db, tables: step.tables()).fill()
+            var pull = try Self.pull(db, step, exchange.state, policies)
             let summary = try pull.apply(page)
             try StoreClock.save(pull.clock, db)
             exchange.state = pull.state

@@ -47,6 +47,8 @@ enum StoreError {
             return make(.diskFull, "the disk is full", "Make room; nothing was changed")
         case .SQLITE_IOERR:
             return make(.diskFull, "reading or writing \(name) failed: \(message)", "Check the disk; nothing was changed")
+        case .SQLITE_INTERRUPT:
+            return make(.cancelled, "stopped")
         case .SQLITE_CONSTRAINT:
             return make(.constraint, message)
         default:
@@ -101,10 +103,10 @@ enum StoreError {
         switch error {
         case .outOfOrder(let position):
             return AnnalsError(.corruptBatch, operation: operation, "the relay sent position \(position) out of order")
-        case .foreignUseOfIdentity(let position):
+        case .missingResolver(let name, let table):
             return AnnalsError(
-                .diverged, operation: operation, "position \(position) of the log was written under this replica's identity elsewhere",
-                hint: "This file is a copy or a restored backup of a replica: run annals leave, then clone the space anew")
+                .configuration, operation: operation, "the policy of \(table) is custom: \(name), and this program has no such closure",
+                hint: "Register it when the store is opened, or set another policy; nothing was changed")
         case .pushUnderWay:
             return AnnalsError(.busy, operation: operation, "a push has no answer yet", isRetryable: true)
         }

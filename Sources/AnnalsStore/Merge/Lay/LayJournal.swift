@@ -62,7 +62,9 @@ extension LayAttempt {
         let verdict = verdicts[index]
         let lost = verdict.asked.filter { column in
             guard !column.isImplied, let after else { return !column.isImplied }
-            if verdict.nulled[column.column] != nil { return after[column.column] != column.written }
+            // A reference that was given up or nulled is called otherwise now than it was written.
+            let isGivenUp = verdict.nulled[column.column] != nil || verdict.losses[column.column] != nil
+            if isGivenUp { return after[column.column] != column.written }
             if after[column.column] == column.new { return isRefusedDifference(index, column) }
             return !verdict.combined.contains(column.column)
         }

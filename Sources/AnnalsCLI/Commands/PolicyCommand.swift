@@ -1,0 +1,133 @@
+import AnnalsCore
+import AnnalsStore
+import ArgumentParser
+
+struct PolicyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "policy",
+        abstract: "Show or set how conflicts are settled.",
+        usage: """
+            annals policy STORE [show]
+            annals policy STORE set (space | TABLE | TABLE.COLUMN) [--on KIND] POLICY
+            annals policy STORE import FILE
+            """,
+        discussion: """
+            Policies are the space's: they reach every replica through the log, and hold for what is settled after. With \
+            --here they are this replica's own, for its own work. The narrower scope wins, and of one scope the replica's own. \
+            The policy "default" takes a setting back.
+
+            Of updates (--on update): lastWriterWins, mergeByPropertyStoreTrump, mergeByPropertyObjectTrump, sum, min, max, \
+            union, json, text, "sql: EXPRESSION" over :base, :stored, :incoming and the row; of whole rows overwrite, \
+            rollback, manual. Of deletes: lastWriterWins, deleteWins, updateWins, manual. Of unique values: keepFirst, \
+            keepLast, mergeRows. Of integer keys: renumber, mergeRows. A table that is whole (yes, no) takes its \
+            transactions all or nothing.
+
+            Examples:
+              annals policy shop.db set stock.pieces sum
+              annals policy shop.db set customer --on unique mergeRows
+              annals policy shop.db set booking --on delete updateWins
+              annals policy shop.db import policies.yaml
+            """)
+
+    @OptionGroup var argument: StoreArgument
+    @Argument(help: ArgumentHelp("show, set or import, and what belongs to it.", valueName: "action"))
+    var words: [String] = []
+    @Option(help: "Which conflicts: update, delete, unique, key or whole.")
+    var on: PolicyAspect = .update
+    @Flag(help: "For this replica's own work only.")
+    var here = false
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let console = output.console
+        switch words.first ?? "show" {
+        case "show" where words.count <= 1:
+            let store = try argument.open()
+            print(try await store.policies(), console)
+        case "set" where words.count == 3:
+            let store = try argument.open()
+            let setting = try await setting(words[1], words[2], store.status().tracked)
+            try await store.setPolicies([setting], isOverride: here)
+            if !output.json { console.print("\(PolicyText.scope(setting)): \(PolicyText.change(setting))") }
+        case "import" where words.count == 2:
+            let settings = try PolicyFile.read(words[1])
+            let store = try argument.open()
+            try await store.setPolicies(settings, isOverride: here)
+            if !output.json { console.print("\(Count.of(settings.count, "setting")) in force") }
+        default:
+            throw ValidationError("say show, set SCOPE POLICY, or import FILE.")
+        }
+    }
+
+    private func setting(_ scope: String, _ policy: String, _ tables: [String]) throws -> PolicySetting {
+        let name = policy == "default" ? "" : policy
+        let aspect = on.aspect
+        if scope == "space" { return PolicySetting(table: nil, aspect: aspect, policy: name) }
+        if tables.contains(where: { $0.isSameIdentifier(as: scope) }) { return PolicySetting(table: scope, aspect: aspect, policy: name) }
+        for place in scope.indices where scope[place] == "." {
+            let (table, column) = (String(scope[..<place]), String(scope[scope.index(after: place)...]))
+            guard tables.contains(where: { $0.isSameIdentifier(as: table) }) else { continue }
+            guard on == .update else { throw ValidationError("--on \(on.rawValue) is for the space or a table, not for a column.") }
+            return PolicySetting(table: table, column: column, aspect: aspect, policy: name)
+        }
+        return PolicySetting(table: scope, aspect: aspect, policy: name)
+    }
+
+    private func print(_ policies: [PolicyInForce], _ console: Console) {
+        if output.json {
+            for policy in policies { console.print(PolicyText.json(policy)) }
+            return
+        }
+        guard !policies.isEmpty else {
+            console.print("no policy is set: lastWriterWins, keepFirst and renumber hold everywhere")
+            return
+        }
+        var table = Table(["scope", "on", "policy", "of"])
+        table.widestCell = 80
+        for policy in policies {
+            table.append([
+                .init(PolicyText.scope(policy.setting)), .init(PolicyText.aspect(policy.setting.aspect)), .init(policy.setting.policy),
+                .init(policy.isOverride ? "this replica" : "the space"),
+            ])
+        }
+        for line in table.lines(console.style) { console.print(line) }
+    }
+}
+
+/// The words for what a policy settles.
+enum PolicyAspect: String, ExpressibleByArgument, CaseIterable {
+    case update, delete, unique, key, whole
+
+    var aspect: PolicySetting.Aspect {
+        switch self {
+        case .update: .update
+        case .delete: .delete
+        case .unique: .unique
+        case .key: .key
+        case .whole: .whole
+        }
+    }
+}
+
+/// How policies are printed.
+enum PolicyText {
+    static func scope(_ setting: PolicySetting) -> String {
+        guard let table = setting.table else { return "space" }
+        return setting.column.map { "\(table).\($0)" } ?? table
+    }
+
+    static func aspect(_ aspect: PolicySetting.Aspect) -> String {
+        PolicyAspect.allCases.first { $0.aspect == aspect }?.rawValue ?? ""
+    }
+
+    static func change(_ setting: PolicySetting) -> String {
+        setting.policy.isEmpty ? "\(aspect(setting.aspect)) as by default" : "\(aspect(setting.aspect)) \(setting.policy)"
+    }
+
+    static func json(_ policy: PolicyInForce) -> JSON {
+        .object([
+            "table": .text(policy.setting.table), "column": .text(policy.setting.column), "on": .text(aspect(policy.setting.aspect)),
+            "policy": .text(policy.setting.policy), "here": .bool(policy.isOverride),
+        ])
+    }
+}

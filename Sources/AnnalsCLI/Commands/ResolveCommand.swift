@@ -1,0 +1,89 @@
+import AnnalsCore
+import AnnalsStore
+import ArgumentParser
+
+struct ResolveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resolve",
+        abstract: "Settle a conflict otherwise, or for good.",
+        discussion: """
+            The row gets the side that is taken, as a new transaction, and the conflict counts as resolved on every replica. \
+            --set gives values of your own, over those of the side. Taking the side that won changes nothing but that.
+
+            A value is NULL, a number, X'…' for bytes, 'text', or text as it stands.
+
+            Examples:
+              annals resolve shop.db 3 --take incoming
+              annals resolve shop.db 4 --set email=ann@example.org
+            """)
+
+    @OptionGroup var argument: StoreArgument
+    @Argument(help: "The conflict's number, as annals conflicts prints it.")
+    var id: Int64
+    @Option(help: "stored or incoming.")
+    var take: ConflictSide?
+    @Option(help: ArgumentHelp("A column's value; may be repeated.", valueName: "column=value"))
+    var set: [String] = []
+    @OptionGroup var plain: PlainOutputOptions
+
+    func validate() throws {
+        if take == nil, set.isEmpty { throw ValidationError("say --take stored, --take incoming, or --set COLUMN=VALUE.") }
+        _ = try values()
+    }
+
+    func run() async throws {
+        let store = try argument.open()
+        try await store.resolve(id, taking: take?.side ?? .incoming, setting: try values())
+        plain.console.print("conflict \(id) is resolved")
+    }
+
+    private func values() throws -> [String: Value] {
+        var values: [String: Value] = [:]
+        for text in set {
+            guard let place = text.firstIndex(of: "="), place > text.startIndex else {
+                throw ValidationError("--set takes COLUMN=VALUE, not \(text).")
+            }
+            values[String(text[..<place])] = SQLLiteral.value(String(text[text.index(after: place)...]))
+        }
+        return values
+    }
+}
+
+enum ConflictSide: String, ExpressibleByArgument, CaseIterable {
+    case stored, incoming
+
+    var side: JournalEntry.Side {
+        switch self {
+        case .stored: .stored
+        case .incoming: .incoming
+        }
+    }
+}
+
+/// Values as SQL writes them, and words as they stand.
+enum SQLLiteral {
+    static func value(_ text: String) -> Value {
+        if text.uppercased() == "NULL" { return .null }
+        if let integer = Int64(text) { return .integer(integer) }
+        if let first = text.first, first.isNumber || "+-.".contains(first), let real = Double(text), real.isFinite { return .real(real) }
+        if text.count >= 2, text.hasPrefix("'"), text.hasSuffix("'") {
+            return .text(String(text.dropFirst().dropLast().replacing("''", with: "'")))
+        }
+        if text.count >= 3, text.lowercased().hasPrefix("x'"), text.hasSuffix("'"), let bytes = Self.bytes(text.dropFirst(2).dropLast()) {
+            return .blob(bytes)
+        }
+        return .text(text)
+    }
+
+    private static func bytes(_ digits: Substring) -> [UInt8]? {
+        guard digits.count.isMultiple(of: 2) else { return nil }
+        var bytes: [UInt8] = []
+        var rest = digits
+        while !rest.isEmpty {
+            guard let byte = UInt8(rest.prefix(2), radix: 16) else { return nil }
+            bytes.append(byte)
+            rest = rest.dropFirst(2)
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,43 @@
+import AnnalsCore
+import CAnnalsSQLite
+import Foundation
+import GRDB
+
+/// Transactions of this store that left children without parents: a program wrote with foreign keys off, as the
+/// `sqlite3` shell does by default. They are settled before they are pushed, by what the keys declare (law 4), or every
+/// receiver would have to refuse them.
+///
+/// They are found when a transaction is recorded, since only then the rows are as it left them.
+enum UnsettledReferences {
+    static let schema = "CREATE TABLE annals_unsettled (id BLOB PRIMARY KEY) WITHOUT ROWID;"
+    static let tables = ["annals_unsettled"]
+
+    /// Looks at what a transaction touched, if the store is joined and SQLite itself did not look.
+    static func note(_ db: Database, _ info: TransactionInfo, _ number: Int64, tables: () throws -> TrackedTables) throws {
+        guard try ReplicaTables.exist(db) else { return }
+        if info.origin == .local, annals_sqlite_foreign_keys(db.sqliteConnection) == 1 { return }
+        let tables = try tables()
+        guard tables.entries.contains(where: { !$0.definition.references.isEmpty }) else { return }
+        let session = MergeSession(db, registry: tables)
+        try NetChanges(db, tables: tables).forEach(in: number) { entry, old, new in
+            let table = try session.table(named: entry.definition.name)
+            switch (old, new) {
+            case (nil, let new?): try session.checks.noteNew(table, new)
+            case (let old?, nil): session.checks.noteGone(table, old)
+            case (let old?, let new?): try session.checks.noteChanged(table, old: old, new: new)
+            case (nil, nil): break
+            }
+        }
+        guard try !session.checks.dangling().isEmpty else { return }
+        try db.execute(sql: "INSERT OR IGNORE INTO annals_unsettled (id) VALUES (?)", arguments: [Data(info.id.bytes)])
+    }
+
+    /// The oldest transaction in the outbox that is to be settled.
+    static func first(_ db: Database) throws -> Int64? {
+        try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox WHERE id IN (SELECT id FROM annals_unsettled)")
+    }
+
+    static func settled(_ db: Database, _ id: TransactionID) throws {
+        try db.execute(sql: "DELETE FROM annals_unsettled WHERE id = ?", arguments: [Data(id.bytes)])
+    }
+}

@@ -1,0 +1,56 @@
+public import AnnalsCore
+import GRDB
+
+/// A policy that is in force, and who set it.
+public struct PolicyInForce: Hashable, Sendable {
+    public var setting: PolicySetting
+    /// Set on this replica only, for its own work; otherwise it is the space's.
+    public var isOverride: Bool
+}
+
+/// The conflict policies of a replica: the space's, which travel in its log, and overrides of this replica.
+enum PolicyTable {
+    static let schema = """
+        CREATE TABLE annals_policies (
+            here INTEGER NOT NULL,
+            name TEXT NOT NULL COLLATE NOCASE,
+            column_name TEXT NOT NULL COLLATE NOCASE,
+            aspect INTEGER NOT NULL,
+            policy TEXT NOT NULL,
+            PRIMARY KEY (here, name, column_name, aspect)
+        ) WITHOUT ROWID;
+        """
+    static let tables = ["annals_policies"]
+
+    /// Puts settings in force; one without a policy takes an earlier one back.
+    static func set(_ db: Database, _ settings: [PolicySetting], isOverride: Bool) throws {
+        for setting in settings {
+            let place: StatementArguments = [isOverride, setting.table ?? "", setting.column ?? "", setting.aspect.rawValue]
+            if setting.policy.isEmpty {
+                try db.execute(
+                    sql: "DELETE FROM annals_policies WHERE here = ? AND name = ? AND column_name = ? AND aspect = ?", arguments: place)
+            } else {
+                try db.execute(
+                    sql: "INSERT OR REPLACE INTO annals_policies (here, name, column_name, aspect, policy) VALUES (?, ?, ?, ?, ?)",
+                    arguments: place + [setting.policy])
+            }
+        }
+    }
+
+    /// Those of the space first, then overrides; each from the widest scope to the narrowest.
+    static func load(_ db: Database) throws -> [PolicyInForce] {
+        let rows = try GRDB.Row.fetchAll(
+            db,
+            sql:
+                "SELECT here, name, column_name, aspect, policy FROM annals_policies ORDER BY here, column_name <> '', name, column_name, aspect"
+        )
+        return try rows.map { row in
+            let (name, column): (String, String) = (row["name"], row["column_name"])
+            guard let aspect = PolicySetting.Aspect(rawValue: row["aspect"]) else { throw StoreDamage("annals_policies.aspect") }
+            return PolicyInForce(
+                setting: PolicySetting(
+                    table: name.isEmpty ? nil : name, column: column.isEmpty ? nil : column, aspect: aspect, policy: row["policy"]),
+                isOverride: row["here"])
+        }
+    }
+}

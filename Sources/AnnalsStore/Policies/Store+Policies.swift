@@ -1,0 +1,34 @@
+public import AnnalsCore
+import GRDB
+
+extension Store {
+    /// The conflict policies in force: the space's, then this replica's own, each from the widest scope to the narrowest.
+    /// What none of them names is settled by `lastWriterWins`, `keepFirst` and `renumber`.
+    public func policies() async throws -> [PolicyInForce] {
+        try await read { db in try ReplicaTables.exist(db) ? PolicyTable.load(db) : [] }
+    }
+
+    /// Sets conflict policies: of the space, which reach every replica through the log, or of this replica only.
+    ///
+    ///     try await store.setPolicies([PolicySetting(table: "stock", column: "pieces", aspect: .update, policy: "sum")])
+    ///
+    /// A setting without a policy takes an earlier one back. What was settled already stays as it is.
+    ///
+    /// - Parameter isOverride: for this replica's own work only.
+    /// - Throws: `AnnalsError`: `usage` for a policy, table or column that does not exist and for an `sql:` expression that
+    ///   SQLite does not understand, `notJoined`. Nothing is set then.
+    public func setPolicies(_ settings: [PolicySetting], isOverride: Bool = false, author: String? = nil) async throws {
+        try await managed("policy") { db, step in
+            _ = try ReplicaExchange(db)
+            let tables = try step.tables()
+            try PolicyCheck(tables: tables.entries.map(\.definition)).check(settings)
+            if isOverride { return try PolicyTable.set(db, settings, isOverride: true) }
+            let filler = OutboxFiller(db: db, tables: tables)
+            try step.seal()
+            try filler.fill()
+            let decisions = HumanDecisions(policies: settings)
+            try filler.append(decisions, with: nil, time: step.tick(), author: author)
+            try decisions.apply(db)
+        }
+    }
+}

@@ -1,0 +1,56 @@
+internal import AnnalsCore
+
+// What people decide travels in transactions of its own kind of section: policies that are set, conflicts that are
+// resolved.
+
+/// Which optional parts of a policy setting follow.
+private enum PolicyFlag {
+    static let table: UInt8 = 1
+    static let column: UInt8 = 2
+}
+
+extension ByteWriter {
+    mutating func policySetting(_ setting: PolicySetting) {
+        byte(setting.aspect.rawValue)
+        byte((setting.table == nil ? 0 : PolicyFlag.table) | (setting.column == nil ? 0 : PolicyFlag.column))
+        if let table = setting.table { string(table) }
+        if let column = setting.column { string(column) }
+        string(setting.policy)
+    }
+
+    mutating func resolution(_ resolution: ConflictResolution) {
+        identifier(resolution.conflict.replica)
+        identifier(resolution.conflict.transaction)
+        varint(resolution.conflict.index)
+        byte(resolution.choice.rawValue)
+    }
+}
+
+extension ByteReader {
+    mutating func readPolicySetting() throws(WireError) -> PolicySetting {
+        guard let aspect = PolicySetting.Aspect(rawValue: try readByte()) else { throw .badValue("policy") }
+        let flags = try readFlags(allowed: PolicyFlag.table | PolicyFlag.column)
+        let table = flags & PolicyFlag.table != 0 ? try readString() : nil
+        let column = flags & PolicyFlag.column != 0 ? try readString() : nil
+        guard column == nil || (table != nil && aspect == .update) else { throw .badValue("policy") }
+        return PolicySetting(table: table, column: column, aspect: aspect, policy: try readString())
+    }
+
+    mutating func readResolution() throws(WireError) -> ConflictResolution {
+        let replica = try readIdentifier(ReplicaID.self)
+        let transaction = try readIdentifier(TransactionID.self)
+        let index = try readInt()
+        guard let choice = ConflictResolution.Choice(rawValue: try readByte()) else { throw .badValue("resolution") }
+        return ConflictResolution(
+            conflict: ConflictID(replica: replica, transaction: transaction, index: index), choice: choice)
+    }
+
+    /// A section's items; there is at least one.
+    mutating func readItems<Item>(_ name: String, _ read: (inout ByteReader) throws(WireError) -> Item) throws(WireError) -> [Item] {
+        let count = try readCount()
+        guard count > 0 else { throw .badValue(name) }
+        var items: [Item] = []
+        for _ in 0..<count { items.append(try read(&self)) }
+        return items
+    }
+}

@@ -1,0 +1,66 @@
+import ArgumentParser
+import Foundation
+
+/// Measures what Annals costs beside plain SQLite, in one run; see Documentation/benchmarks.md.
+@main
+struct AnnalsBench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "annals-bench", abstract: "Measures what Annals costs beside the thing it is compared with, in turns, in one run.")
+
+    @Flag(help: "Less work and fewer rounds: about two minutes.")
+    var quick = false
+
+    @Flag(help: "Print JSON instead of a table.")
+    var json = false
+
+    @Option(help: "Run only groups whose name contains this: \(Group.allCases.map(\.rawValue).joined(separator: ", ")).")
+    var only: String?
+
+    enum Group: String, CaseIterable {
+        case capture, commits, apply, rebase, encode
+    }
+
+    func validate() throws {
+        if let only, !Group.allCases.contains(where: { $0.rawValue.contains(only) }) {
+            throw ValidationError("there is no group \(only)")
+        }
+    }
+
+    func run() async throws {
+        var report = Report()
+        for group in Group.allCases where only.map({ group.rawValue.contains($0) }) ?? true {
+            FileHandle.standardError.write(Data("\(group.rawValue) …\n".utf8))
+            report.benchmarks += try await benchmarks(group, quick ? .quick : .whole)
+        }
+        print(json ? try report.json() : report.table())
+        #if DEBUG
+            FileHandle.standardError.write(Data("a debug build: these ratios say nothing\n".utf8))
+        #endif
+    }
+
+    private func benchmarks(_ group: Group, _ scale: Scale) async throws -> [Benchmark] {
+        switch group {
+        case .capture:
+            var results: [Benchmark] = []
+            for key in Rows.Key.allCases {
+                for size in [100, 1_000] {
+                    results += try await CaptureBenchmarks.statements(key, perTransaction: size, scale)
+                }
+            }
+            return results
+        case .commits:
+            return [
+                try await CaptureBenchmarks.commits(synchronous: "FULL", count: scale.rows / 50, budget: 1.3, rounds: scale.rounds),
+                try await CaptureBenchmarks.commits(synchronous: "NORMAL", count: scale.rows / 5, budget: 2, rounds: scale.rounds),
+            ]
+        case .apply:
+            var results: [Benchmark] = []
+            for work in MergeBenchmarks.Work.allCases { results.append(try await MergeBenchmarks.apply(work, scale)) }
+            return results
+        case .rebase:
+            return [try await MergeBenchmarks.rebase(scale), try await MergeBenchmarks.disjointPull(scale)]
+        case .encode:
+            return try EncodeBenchmarks.run(scale)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import GRDBSQLite
+
+/// SQLite as any program uses it: one connection, prepared statements, nothing of Annals.
+final class BareConnection {
+    struct Failure: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    enum Value {
+        case null, integer(Int64), real(Double), text(String)
+    }
+
+    private var handle: OpaquePointer?
+    private var statements: [String: OpaquePointer] = [:]
+
+    init(_ path: String) throws {
+        guard sqlite3_open(path, &handle) == SQLITE_OK else { throw Failure(description: "cannot open \(path)") }
+        sqlite3_busy_timeout(handle, 10_000)
+    }
+
+    deinit {
+        for statement in statements.values { sqlite3_finalize(statement) }
+        sqlite3_close(handle)
+    }
+
+    /// Runs statements that give no rows that matter.
+    func execute(_ sql: String) throws {
+        guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw failure() }
+    }
+
+    /// Runs a statement that is prepared once.
+    func run(_ sql: String, _ values: [Value]) throws {
+        let statement = try prepared(sql)
+        for (index, value) in values.enumerated() {
+            let place = Int32(index + 1)
+            switch value {
+            case .null: sqlite3_bind_null(statement, place)
+            case .integer(let integer): sqlite3_bind_int64(statement, place, integer)
+            case .real(let real): sqlite3_bind_double(statement, place, real)
+            case .text(let text): sqlite3_bind_text(statement, place, text, -1, unsafeBitCast(-1, to: sqlite3_destructor_type.self))
+            }
+        }
+        defer { sqlite3_reset(statement) }
+        guard sqlite3_step(statement) == SQLITE_DONE else { throw failure() }
+    }
+
+    private func prepared(_ sql: String) throws -> OpaquePointer? {
+        if let statement = statements[sql] { return statement }
+        var statement: OpaquePointer?
+        guard sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK else { throw failure() }
+        statements[sql] = statement
+        return statement
+    }
+
+    private func failure() -> Failure {
+        Failure(description: String(cString: sqlite3_errmsg(handle)))
+    }
+}
+
+/// A folder that is gone when the work is over.
+final class BenchmarkFolder {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.path + "/annals-bench-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    func file(_ name: String) -> String { "\(path)/\(name)" }
+
+    /// Copies a database that nobody has open.
+    func copy(_ name: String, to other: String) throws -> String {
+        try? FileManager.default.removeItem(atPath: file(other))
+        for suffix in ["-wal", "-shm", "-journal"] { try? FileManager.default.removeItem(atPath: file(other) + suffix) }
+        try FileManager.default.copyItem(atPath: file(name), toPath: file(other))
+        return file(other)
+    }
+}

@@ -1,0 +1,105 @@
+import AnnalsCore
+import AnnalsWire
+import Foundation
+
+/// Bytes on the wire: 1,000 transactions of 10 changes of 8 values, against Foundation's JSON of the same.
+enum EncodeBenchmarks {
+    private struct PlainTransaction: Codable {
+        var id: String
+        var time: Int64
+        var changes: [PlainChange]
+    }
+
+    private struct PlainChange: Codable {
+        var table: String
+        var kind: String
+        var values: [PlainValue]
+    }
+
+    private enum PlainValue: Codable {
+        case integer(Int64), real(Double), text(String)
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            switch self {
+            case .integer(let value): try container.encode(value)
+            case .real(let value): try container.encode(value)
+            case .text(let value): try container.encode(value)
+            }
+        }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let value = try? container.decode(Int64.self) {
+                self = .integer(value)
+            } else if let value = try? container.decode(Double.self) {
+                self = .real(value)
+            } else {
+                self = .text(try container.decode(String.self))
+            }
+        }
+    }
+
+    static func run(_ scale: Scale) throws -> [Benchmark] {
+        let transactions = samples()
+        var encode: [Comparison.Round] = []
+        var size: [Comparison.Round] = []
+        for _ in 0..<(scale.rounds + 2) {
+            var turns = Turns()
+            var ours: [UInt8] = []
+            var json = Data()
+            try turns.take(subject: { ours = try batch(transactions) }, baseline: { json = try JSONEncoder().encode(transactions) })
+            // "Faster by" is the baseline's time over ours.
+            encode.append(Comparison.Round(subject: turns.round.baseline, baseline: turns.round.subject))
+            let packed = try Compression.compress([UInt8](json), level: Compression.batchLevel)
+            size.append(Comparison.Round(subject: Double(ours.count), baseline: Double(packed.count)))
+        }
+        return [
+            Benchmark(
+                name: "JSON's time to encode 10,000 changes", against: "a batch, compressed", budget: .atLeast(25), work: 10_000,
+                comparison: Comparison(rounds: encode)),
+            Benchmark(
+                name: "size of a batch (bytes)", against: "JSON + zstd", budget: .atMost(1), work: 0, comparison: Comparison(rounds: size)),
+        ]
+    }
+
+    private static func samples() -> [PlainTransaction] {
+        var generator = SplitMix(state: 7)
+        return (0..<1_000).map { number in
+            PlainTransaction(
+                id: UUID().uuidString, time: 1_700_000_000_000 + Int64(number),
+                changes: (0..<10).map { change in
+                    PlainChange(
+                        table: "item", kind: "insert",
+                        values: [
+                            .text(String(generator.next(), radix: 16)), .text("name \(number * 10 + change)"),
+                            .integer(Int64(generator.next() % 10_000)), .real(Double(generator.next() % 1_000_000) / 100),
+                            .text("a note of the usual length"), .integer(1_700_000_000 + Int64(number)), .text("open"),
+                            .integer(Int64(change)),
+                        ])
+                })
+        }
+    }
+
+    private static func batch(_ transactions: [PlainTransaction]) throws -> [UInt8] {
+        var batch = BatchEncoder(
+            lineage: .random(), replica: .random(), firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1)
+        batch.layout(ref: 1, TableLayout(name: "item", columns: ["id", "name", "size", "price", "note", "at", "state", "place"], key: [0]))
+        for transaction in transactions {
+            var body = BodyEncoder(info: TransactionInfo(id: .random(), time: HybridTime(milliseconds: transaction.time), origin: .local))
+            body.beginTable(1)
+            for change in transaction.changes {
+                body.beginInsert(columns: change.values.count)
+                for value in change.values {
+                    switch value {
+                    case .integer(let integer): body.integer(integer)
+                    case .real(let real): body.real(real)
+                    case .text(var text): text.withUTF8 { body.text(UnsafeRawBufferPointer($0)) }
+                    }
+                }
+            }
+            batch.append(body: body.finish(), base: .zero, footprint: Footprint())
+        }
+        return try batch.finish().bytes
+    }
+}

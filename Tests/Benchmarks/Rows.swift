@@ -1,0 +1,66 @@
+/// The rows that every benchmark writes: six columns of the usual kinds, from a fixed seed.
+struct Rows {
+    enum Key: String, CaseIterable {
+        case text = "random text keys"
+        case integer = "integer keys in order"
+    }
+
+    let key: Key
+    let keys: [BareConnection.Value]
+    private(set) var generator: SplitMix
+
+    init(_ key: Key, count: Int, seed: UInt64 = 1) {
+        self.key = key
+        var generator = SplitMix(state: seed)
+        keys = (0..<count).map { index in
+            switch key {
+            case .integer: .integer(Int64(index + 1))
+            case .text: .text(String(generator.next(), radix: 16) + String(generator.next(), radix: 16))
+            }
+        }
+        self.generator = generator
+    }
+
+    var schema: String {
+        "CREATE TABLE item(id \(key == .text ? "TEXT" : "INTEGER") PRIMARY KEY NOT NULL, name TEXT, size INTEGER, price REAL, note TEXT, at INTEGER)"
+    }
+
+    static let insert = "INSERT INTO item VALUES(?, ?, ?, ?, ?, ?)"
+    static let update = "UPDATE item SET name = ?2, size = ?3 WHERE id = ?1"
+    static let delete = "DELETE FROM item WHERE id = ?"
+    static let upsert = """
+        INSERT INTO item VALUES(?, ?, ?, ?, ?, ?)
+        ON CONFLICT(id) DO UPDATE SET name = excluded.name, size = excluded.size, price = excluded.price, note = excluded.note, at = excluded.at
+        """
+
+    func row(_ index: Int, version: Int = 0) -> [BareConnection.Value] {
+        [
+            keys[index], .text("name \(index) of version \(version)"), .integer(Int64(index * 7 + version)), .real(Double(index) * 1.25),
+            .text("a note of the usual length, number \(index)"), .integer(1_700_000_000 + Int64(index)),
+        ]
+    }
+
+    /// The same indices in an order of their own, the same in every run.
+    func shuffled() -> [Int] {
+        var generator = generator
+        return Array(keys.indices).shuffled(using: &generator)
+    }
+}
+
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+extension Array {
+    func chunks(of size: Int) -> [ArraySlice<Element>] {
+        stride(from: 0, to: count, by: size).map { self[$0..<Swift.min($0 + size, count)] }
+    }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import Testing
+
+@Suite("What people decide: policies and resolutions", .timeLimit(.minutes(5)))
+struct DecisionTests {
+    /// Both replicas change one row's city; the shop's change is ordered first, the laptop's is the later one.
+    private func conflict(_ shop: Workshop, _ first: String = "Rome", _ second: String = "Oslo") async throws {
+        try await shop.shell("shop.db", "UPDATE customer SET city = '\(first)' WHERE id = 1;")
+        try await shop.shell("laptop.db", "UPDATE customer SET city = '\(second)' WHERE id = 1;")
+        try await shop.succeed("sync", "shop.db", "laptop.db")
+        try await shop.expectEqual("shop.db", "laptop.db")
+    }
+
+    private func conflicts(_ shop: Workshop, _ store: String, _ arguments: String...) async throws -> [[String: Any]] {
+        if arguments.isEmpty { return try await shop.succeed("conflicts", store, "--json").objects() }
+        return try await shop.succeed("conflicts", store, "--json", arguments[0]).objects()
+    }
+
+    @Test("the value that lost is taken back, on every replica")
+    func takeTheLoser() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await conflict(shop)
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer WHERE id = 1;") == "Oslo")
+            let id = try #require(try await conflicts(shop, "shop.db").first?["id"] as? Int)
+            try await shop.succeed("resolve", "shop.db", "\(id)", "--take", "stored")
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer WHERE id = 1;") == "Rome")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.expectEqual("shop.db", "laptop.db")
+            #expect(try await shop.shell("laptop.db", "SELECT city FROM customer WHERE id = 1;") == "Rome")
+            for store in ["shop.db", "laptop.db"] {
+                #expect(try await conflicts(shop, store).map { $0["resolved"] as? Bool } == [true])
+                #expect(try await conflicts(shop, store, "--unresolved").isEmpty)
+            }
+        }
+    }
+
+    @Test("the winner is confirmed, which changes no row, and a value of one's own is set")
+    func confirmAndSet() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await conflict(shop)
+            try await conflict(shop, "Bonn", "Turin")
+            try await shop.succeed("resolve", "laptop.db", "2", "--take", "incoming")
+            #expect(try await shop.shell("laptop.db", "SELECT city FROM customer WHERE id = 1;") == "Turin")
+            try await shop.succeed("resolve", "laptop.db", "1", "--set", "city=Paris", "--set", "name='O''Hara'")
+            try await shop.succeed("sync", "laptop.db", "shop.db")
+            try await shop.expectEqual("shop.db", "laptop.db")
+            #expect(try await shop.shell("shop.db", "SELECT city, name FROM customer WHERE id = 1;") == "Paris|O'Hara")
+            #expect(try await conflicts(shop, "shop.db", "--unresolved").isEmpty)
+        }
+    }
+
+    @Test("two people resolve one conflict while they are apart")
+    func resolvedTwice() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await conflict(shop)
+            try await shop.succeed("resolve", "shop.db", "1", "--take", "stored")
+            try await shop.succeed("resolve", "laptop.db", "1", "--set", "city=Paris")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.expectEqual("shop.db", "laptop.db")
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer WHERE id = 1;") == "Paris")
+        }
+    }
+
+    @Test("a decision that cannot stand changes nothing")
+    func refusedDecisions() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await conflict(shop)
+            let before = try await shop.succeed("digest", "shop.db").output
+            try await shop.fail(64, "there is no conflict 99", "resolve", "shop.db", "99", "--take", "stored")
+            try await shop.fail(64, "no column nonsense", "resolve", "shop.db", "1", "--set", "nonsense=1")
+            try await shop.fail(64, "say --take", "resolve", "shop.db", "1")
+            try await shop.fail(65, "UNIQUE", "resolve", "shop.db", "1", "--set", "email=luis@example.org")
+            #expect(try await shop.succeed("digest", "shop.db").output == before)
+            #expect(try await conflicts(shop, "shop.db", "--unresolved").count == 1)
+        }
+    }
+
+    @Test("a policy reaches every replica, and holds for what is settled after")
+    func policyOfTheSpace() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            #expect(try await shop.succeed("policy", "shop.db").output.contains("no policy is set"))
+            try await shop.succeed("policy", "shop.db", "set", "customer", "mergeByPropertyStoreTrump")
+            try await shop.succeed("policy", "shop.db", "set", "invoice.total", "sum")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            let shown = try await shop.succeed("policy", "laptop.db", "show", "--json").objects()
+            #expect(shown.map { $0["policy"] as? String } == ["mergeByPropertyStoreTrump", "sum"])
+            try await conflict(shop)
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer WHERE id = 1;") == "Rome")
+            for (store, amount) in [("shop.db", "5"), ("laptop.db", "7")] {
+                try await shop.shell(store, "UPDATE invoice SET total = total + \(amount) WHERE id = 2;")
+            }
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.expectEqual("shop.db", "laptop.db")
+            #expect(try await shop.shell("laptop.db", "SELECT total FROM invoice WHERE id = 2;") == "32.0")
+            try await shop.succeed("policy", "laptop.db", "set", "customer", "default")
+            #expect(try await shop.succeed("policy", "laptop.db", "--json").objects().count == 1)
+        }
+    }
+
+    @Test("an override settles this replica's own work only, and stays here")
+    func override() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await shop.succeed("policy", "laptop.db", "set", "space", "mergeByPropertyStoreTrump", "--here")
+            try await conflict(shop)
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer WHERE id = 1;") == "Rome")
+            #expect(try await shop.succeed("policy", "shop.db", "--json").objects().isEmpty)
+        }
+    }
+
+    @Test("a file of policies is imported whole or not at all")
+    func importing() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try Data(
+                "space:\n  delete: updateWins\ntables:\n  customer:\n    whole: yes\n    columns:\n      city: \"sql: max(:stored, :incoming)\"\n"
+                    .utf8
+            )
+            .write(to: URL(fileURLWithPath: shop.file("good.yaml")))
+            try await shop.succeed("policy", "shop.db", "import", "good.yaml")
+            let shown = try await shop.succeed("policy", "shop.db", "--json").objects()
+            #expect(shown.map { $0["policy"] as? String } == ["updateWins", "yes", "sql: max(:stored, :incoming)"])
+            for (text, words) in [
+                ("tables:\n  customer:\n    update: frobnicate\n", "no policy frobnicate"), ("tables: 3\n", "line 1"), ("a: [", "not YAML"),
+                ("tables:\n  nobody:\n    update: sum\n", "no tracked table nobody"),
+                ("space:\n  delete: manual\ntables:\n  customer:\n    columns:\n      city: \"sql: max(\"\n", "does not understand"),
+            ] {
+                try Data(text.utf8).write(to: URL(fileURLWithPath: shop.file("bad.yaml")))
+                let outcome = try await shop.annals("policy", "shop.db", "import", "bad.yaml")
+                shop.expectFailure(outcome, words.contains("line") || words.contains("YAML") ? 78 : 64, words)
+            }
+            #expect(try await shop.succeed("policy", "shop.db", "--json").objects().count == 3)
+            try await shop.fail(66, "no file", "policy", "shop.db", "import", "nowhere.yaml")
+            try await shop.fail(64, "say show", "policy", "shop.db", "frobnicate")
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import Foundation
+import RelayTestSupport
+import Testing
+
+@testable import RelayLog
+
+/// One process serves a directory at a time.
+@Suite struct DirectoryLockTests {
+    private let directory: TemporaryDirectory
+    private var path: String { directory.path + "/relay.lock" }
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    @Test func `a lock that is held is refused, and one that was released is free`() throws {
+        let lock = try DirectoryLock(path: path)
+        let refusal = #expect(throws: (any Error).self) { try DirectoryLock(path: path) }
+        #expect(try DirectoryLock.isHeldElsewhere(#require(refusal)))
+        lock.release()
+        lock.release()
+        try DirectoryLock(path: path).release()
+    }
+
+    /// As a process has them that was forked and does not run its own program yet.
+    @Test func `a released lock is free though a copy of its descriptor is open`() throws {
+        let lock = try DirectoryLock(path: path)
+        let copies = try descriptors(of: path).map { dup($0) }
+        defer { for copy in copies { close(copy) } }
+        try #require(copies.count == 1)
+        lock.release()
+        try DirectoryLock(path: path).release()
+    }
+
+    private func descriptors(of path: String) throws -> [Int32] {
+        var file = stat()
+        try #require(stat(path, &file) == 0)
+        return (3..<getdtablesize()).filter { descriptor in
+            var opened = stat()
+            return fstat(descriptor, &opened) == 0 && opened.st_ino == file.st_ino && opened.st_dev == file.st_dev
+        }
+    }
+}
