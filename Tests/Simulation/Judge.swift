@@ -41,6 +41,8 @@ struct Judge {
     /// Rows about which there is no opinion.
     private var unclear: Set<Name> = []
     private let lastReceipt: Int64
+    /// Integer keys that the author gave and that became others, by table.
+    private var renumbered: [String: [Cell: Cell]] = [:]
 
     init(schema: Schema, rebase: Rebase) {
         self.schema = schema
@@ -76,6 +78,9 @@ struct Judge {
             try rows.apply(rewrite.changes, schema)
             // Where its author put a row in another's place, the key means two rows.
             for change in rewrite.before.changes { noteArrival(change) }
+            for change in rewrite.before.changes { forgetRenumbering(change) }
+            for line in rewrite.journal where line.kind == .renumber { noteRenumbering(line) }
+            for change in rewrite.before.changes where rewrite.isExact { try judgeReferences(of: change, rewrite) }
             if rewrite.isExact, !isOneForAll(rewrite) {
                 for change in rewrite.before.changes { try judge(change, rewrite, before, rows) }
             }
@@ -173,9 +178,48 @@ struct Judge {
 
     /// Rule 29: an update against a delete goes to the later one.
     private func judgeRevival(_ death: Mark, _ after: [Cell]?, _ change: Change, _ rewrite: Rebase.Rewrite) throws(Violation) {
+        // Whose parent is gone as well may not come back.
+        if after == nil, schema.table(change.table)?.references.isEmpty == false { return }
         let verdict = deleteVerdict(change.table, rewrite, isDelete: false, against: death)
         if verdict == .unsure || (after != nil) == (verdict == .incoming) { return }
         throw Violation("rule 29", "\(change.text): the row must be \(verdict == .stored ? "gone" : "back"); \(rewrite.text)")
+    }
+
+    // MARK: Renumbered rows
+
+    private mutating func noteRenumbering(_ line: JournalEntry) {
+        guard let asked = line.key.first, let given = line.incoming?.first, line.winner == .incoming else { return }
+        renumbered[line.table, default: [:]][Cell(asked)] = Cell(given)
+    }
+
+    /// From here on the author may mean another row by the key.
+    private mutating func forgetRenumbering(_ change: Change) {
+        guard let table = schema.table(change.table), renumbered[table.name] != nil, let place = table.key.first else { return }
+        switch change.kind {
+        case .insert(let row), .delete(let row): renumbered[table.name]?[row[place]] = nil
+        case .update(let key, let updates):
+            guard let update = updates.first(where: { $0.column == place }) else { return }
+            renumbered[table.name]?[key[0]] = nil
+            renumbered[table.name]?[update.new] = nil
+        }
+    }
+
+    /// Rule 25: what refers to a renumbered row follows it, and does not go over to the row that has its number.
+    private func judgeReferences(of change: Change, _ rewrite: Rebase.Rewrite) throws(Violation) {
+        guard let table = schema.table(change.table), case .insert(let row) = change.kind else { return }
+        let plain = table.columns.indices.filter { place in
+            !table.key.contains(place) && !table.references.contains { $0.columns.contains(place) }
+        }
+        for reference in table.references where reference.columns.count == 1 {
+            let place = reference.columns[0]
+            guard let now = renumbered[reference.parent]?[row[place]], now != row[place] else { continue }
+            for done in rewrite.changes {
+                guard done.table == table.name, case .insert(let laid) = done.kind, laid[place] == row[place] else { continue }
+                guard plain.allSatisfy({ laid[$0] == row[$0] }), !rewrite.journal.contains(where: { $0.kind == .foreignKey }) else { continue }
+                throw Violation(
+                    "rule 25", "\(change.text): \(reference.parent) \(row[place].literal) is \(now.literal) now; \(rewrite.text)")
+            }
+        }
     }
 
     // MARK: Who is later

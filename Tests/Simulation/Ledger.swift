@@ -13,9 +13,15 @@ struct Ledger {
         /// A rebase left nothing of it, and no conflict that the journal could tell of.
         var isGone = false
 
-        /// Its changes as far as differences tell; where a table lost rows and got others, those may be one row that
-        /// moved, so new rows are left out there.
+        /// Tables that got new keys and lost or changed other rows: there one may have become the other by a move.
+        var blurredTables: Set<String> {
+            let grown = Set(differences.filter { $0.old == nil }.map(\.table))
+            return grown.intersection(differences.filter { $0.old != nil }.map(\.table))
+        }
+
+        /// Its changes as far as differences tell; new rows are left out where they may have moved.
         var body: DecodedBody {
+            let blurred = blurredTables
             var changes: [Change] = []
             for difference in differences {
                 switch (difference.old, difference.new) {
@@ -25,8 +31,7 @@ struct Ledger {
                 case (let old?, nil):
                     changes.append(Change(table: difference.table, kind: .delete(old)))
                 case (nil, let new?):
-                    let mayHaveMoved = differences.contains { $0.table == difference.table && $0.new == nil }
-                    if !mayHaveMoved { changes.append(Change(table: difference.table, kind: .insert(new))) }
+                    if !blurred.contains(difference.table) { changes.append(Change(table: difference.table, kind: .insert(new))) }
                 case (nil, nil):
                     continue
                 }

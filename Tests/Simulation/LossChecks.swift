@@ -12,6 +12,7 @@ struct LossChecks {
         for entry in rebase.pulled { names.note(others: entry.changes) }
         // What the author asked for up to here.
         var asked: [Change] = []
+        var blurred: Set<String> = []
         for rewrite in rebase.rewrites {
             for line in rewrite.journal where line.kind == .renumber {
                 guard let table = schema.table(line.table), let now = line.incoming else { continue }
@@ -22,7 +23,10 @@ struct LossChecks {
             asked += rewrite.before.changes
             let called = names
             names.note(asked: rewrite.before.changes, done: rewrite.changes)
-            for change in rewrite.before.changes where !isWithdrawn(change, asked) { try checkAsked(change, rewrite, rows, called, names) }
+            blurred.formUnion(rewrite.blurredTables)
+            for change in rewrite.before.changes where !blurred.contains(change.table) && !isWithdrawn(change, asked) {
+                try checkAsked(change, rewrite, rows, called, names)
+            }
             guard rewrite.isExact else { continue }
             for change in rewrite.changes { try checkLost(change, before, rewrite, asked, names) }
         }
@@ -81,7 +85,8 @@ struct LossChecks {
             if row[place] == value || isRenamed(table, place, value, now: row[place], names) { return }
         }
         let isNoted = rewrite.journal.contains { line in
-            self.value(line, table, place, in: \.incoming).map { $0 == value || isRenamed(table, place, value, now: $0, names) } ?? false
+            if line.kind == .renumber, self.value(line, table, place, in: \.stored) == value { return true }
+            return self.value(line, table, place, in: \.incoming).map { $0 == value || isRenamed(table, place, value, now: $0, names) } ?? false
         }
         if isNoted { return }
         throw lost(

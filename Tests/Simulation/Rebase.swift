@@ -11,6 +11,8 @@ struct Rebase {
         /// Whether `before` is what stood in the outbox. What got there in the same step that rebased it was not seen
         /// there; then only the rows that its program changed are known, and not which of them moved.
         var isExact = true
+        /// Tables of which it is not known what moved.
+        var blurredTables: Set<String> = []
 
         var text: String {
             let (old, new) = (before.changes.map(\.text), changes.map(\.text))
@@ -60,7 +62,7 @@ extension World {
         let unsent = before.outbox.filter { isUnsent($0.id) }
         var rewrites = unsent.map { Rebase.Rewrite(before: $0.decoded, after: after[$0.id]) }
         for intent in ledger.intents(of: replica.name, in: before.outboxed..<now.outboxed) where isUnsent(intent.id) {
-            rewrites.append(Rebase.Rewrite(before: intent.body, after: after[intent.id], isExact: false))
+            rewrites.append(Rebase.Rewrite(before: intent.body, after: after[intent.id], isExact: false, blurredTables: intent.blurredTables))
         }
         return Rebase(
             replica: replica.id, rewrites: rewrites, pulled: pulled, start: start, policies: policies(replica, before, pulled: pulled))

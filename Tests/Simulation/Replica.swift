@@ -33,6 +33,8 @@ final class Replica {
     var tableNumbers: [Int: String] = [:]
     /// Positions that the relay said its pushes have. A copy's begin as those of the file it was copied from.
     var accepted: Set<Int64> = []
+    /// Its file was copied, or is a copy: only then it may become another replica.
+    var isCopied = false
     /// Policies for its own work only.
     var overrides: [PolicySetting] = []
     /// Requests from and to it are lost until then.

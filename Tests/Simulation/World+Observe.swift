@@ -26,6 +26,9 @@ extension World {
         replica.look = now
         try learn(replica, before, now, cause)
         try checkRows(replica, before, now, cause)
+        if now.replica != before.replica, !replica.isCopied {
+            throw Violation("rule 39", "\(replica.name) took a new identity, and its file was never copied")
+        }
         try checkView(replica, now)
         try checkRebase(replica, before, now)
     }

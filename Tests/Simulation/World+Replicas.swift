@@ -73,6 +73,7 @@ extension World {
         copy.rowsBeforeStrangers = source.rowsBeforeStrangers
         copy.tableNumbers = source.tableNumbers
         copy.accepted = source.accepted
+        (source.isCopied, copy.isCopied) = (true, true)
         copy.overrides = source.overrides
         ledger.noteCopy(name, of: source.name, through: source.seenNumber)
         replicas.append(copy)
