@@ -215,7 +215,9 @@ struct Judge {
             guard let now = renumbered[reference.parent]?[row[place]], now != row[place] else { continue }
             for done in rewrite.changes {
                 guard done.table == table.name, case .insert(let laid) = done.kind, laid[place] == row[place] else { continue }
-                guard plain.allSatisfy({ laid[$0] == row[$0] }), !rewrite.journal.contains(where: { $0.kind == .foreignKey }) else { continue }
+                guard plain.allSatisfy({ laid[$0] == row[$0] }), !rewrite.journal.contains(where: { $0.kind == .foreignKey }) else {
+                    continue
+                }
                 throw Violation(
                     "rule 25", "\(change.text): \(reference.parent) \(row[place].literal) is \(now.literal) now; \(rewrite.text)")
             }

@@ -47,7 +47,8 @@ struct Look {
 
     init(_ db: Database, _ schema: Schema, tables: [Int: String], after number: Int64) throws {
         rows = try Self.rows(db, schema)
-        for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica')")) {
+        let facts = "SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica')"
+        for row in try Row.fetchAll(db.cachedStatement(sql: facts)) {
             switch row["name"] as String {
             case "position": position = row["value"]
             case "outboxed": outboxed = row["value"]

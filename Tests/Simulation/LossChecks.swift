@@ -86,7 +86,8 @@ struct LossChecks {
         }
         let isNoted = rewrite.journal.contains { line in
             if line.kind == .renumber, self.value(line, table, place, in: \.stored) == value { return true }
-            return self.value(line, table, place, in: \.incoming).map { $0 == value || isRenamed(table, place, value, now: $0, names) } ?? false
+            return self.value(line, table, place, in: \.incoming).map { $0 == value || isRenamed(table, place, value, now: $0, names) }
+                ?? false
         }
         if isNoted { return }
         throw lost(

@@ -60,8 +60,12 @@ struct PolicyBook {
     func rules(_ table: String) -> Rules {
         var rules = Rules()
         for scope in [nil, table] {
-            for book in [space, own] { for setting in book.values where setting.table == scope && setting.column == nil { rules.put(setting) } }
-            for book in [space, own] { for setting in book.values where setting.table == scope && setting.column != nil { rules.put(setting) } }
+            for isOfColumn in [false, true] {
+                for setting in Array(space.values) + Array(own.values) where setting.table == scope && (setting.column != nil) == isOfColumn
+                {
+                    rules.put(setting)
+                }
+            }
         }
         return rules
     }

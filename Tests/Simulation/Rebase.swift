@@ -62,7 +62,9 @@ extension World {
         let unsent = before.outbox.filter { isUnsent($0.id) }
         var rewrites = unsent.map { Rebase.Rewrite(before: $0.decoded, after: after[$0.id]) }
         for intent in ledger.intents(of: replica.name, in: before.outboxed..<now.outboxed) where isUnsent(intent.id) {
-            rewrites.append(Rebase.Rewrite(before: intent.body, after: after[intent.id], isExact: false, blurredTables: intent.blurredTables))
+            rewrites.append(
+                Rebase.Rewrite(
+                    before: intent.body, after: after[intent.id], isExact: false, blurredTables: intent.blurredTables))
         }
         return Rebase(
             replica: replica.id, rewrites: rewrites, pulled: pulled, start: start, policies: policies(replica, before, pulled: pulled))

@@ -144,7 +144,8 @@ struct Workload {
             let places = table.map(changeable) ?? []
             if let table, !places.isEmpty { setting.column = table.columns[dice.one(of: places)].name }
             setting.policy = dice.one(of: [
-                "lastWriterWins", "mergeByPropertyStoreTrump", "mergeByPropertyObjectTrump", "sum", "sum", "min", "max", "union", "json", "text",
+                "lastWriterWins", "mergeByPropertyStoreTrump", "mergeByPropertyObjectTrump", "sum", "sum", "min", "max", "union", "json",
+                "text",
                 "sql: max(:stored, :incoming)",
             ])
         case 50..<65: setting.policy = dice.one(of: ["overwrite", "rollback", "manual"])

@@ -14,8 +14,8 @@ struct RebaseCheckTests {
 
     private func entry(_ changes: [Change], at milliseconds: Int64) -> Oracle.Entry {
         Oracle.Entry(
-            position: 1, replica: Small.identifier(20), base: 0, receivedAt: 100_000, info: Small.info(100, at: milliseconds), changes: changes,
-            journal: [])
+            position: 1, replica: Small.identifier(20), base: 0, receivedAt: 100_000, info: Small.info(100, at: milliseconds),
+            changes: changes, journal: [])
     }
 
     /// Another set a from 1 to 5, at 2,000.
@@ -31,9 +31,9 @@ struct RebaseCheckTests {
             replica: Small.identifier(10), rewrites: [Rebase.Rewrite(before: before, after: after)], pulled: [pulled], start: start)
     }
 
-    private func line(_ kind: JournalEntry.Kind, _ columns: [String], stored: Value? = nil, incoming: Value? = nil, _ winner: JournalEntry.Side)
-        -> JournalEntry
-    {
+    private func line(
+        _ kind: JournalEntry.Kind, _ columns: [String], stored: Value? = nil, incoming: Value? = nil, _ winner: JournalEntry.Side
+    ) -> JournalEntry {
         JournalEntry(
             kind: kind, table: "t1", key: [.text("a")], columns: columns, policy: "lastWriterWins", stored: stored.map { [$0] },
             incoming: incoming.map { [$0] }, winner: winner)
@@ -52,7 +52,8 @@ struct RebaseCheckTests {
     @Test("The later writer wins, and the earlier value is in the journal")
     func right() {
         let wins = line(.update, ["a"], stored: .integer(5), incoming: .integer(7), .incoming)
-        #expect(laws(rebase(Self.mine, at: 3_000, pulled: theirs, became: [Small.update("a", 1, .integer(5), .integer(7))], journal: [wins])) == [])
+        let became = [Small.update("a", 1, .integer(5), .integer(7))]
+        #expect(laws(rebase(Self.mine, at: 3_000, pulled: theirs, became: became, journal: [wins])) == [])
         let loses = line(.update, ["a"], stored: .integer(5), incoming: .integer(7), .stored)
         #expect(laws(rebase(Self.mine, at: 1_000, pulled: theirs, became: [], journal: [loses])) == [])
     }
