@@ -5,13 +5,17 @@ import GRDB
 struct ManagedStep {
     let db: Database
     let environment: CaptureEnvironment
+    let identities: NewIdentities
     private let schema: SchemaCache
 
     init(_ db: Database, _ configuration: Store.Configuration, _ schema: SchemaCache = SchemaCache()) {
         self.db = db
         self.schema = schema
+        let identities = configuration.identities
+        self.identities = identities
         var environment = CaptureEnvironment(
-            now: configuration.now, makeTransactionID: { .random() }, makeStoreID: { .random() }, processName: configuration.process)
+            now: configuration.now, makeTransactionID: { identities.next() }, makeStoreID: { identities.next() },
+            processName: configuration.process)
         environment.didRecord = { db, info, number in
             try UnsettledReferences.note(db, info, number) { try schema.tables(db) }
         }

@@ -64,8 +64,8 @@ extension LayAttempt {
             guard !column.isImplied, let after else { return !column.isImplied }
             // A reference that was given up or nulled is called otherwise now than it was written.
             let isGivenUp = verdict.nulled[column.column] != nil || verdict.losses[column.column] != nil
-            if isGivenUp { return after[column.column] != column.written }
-            if after[column.column] == column.new { return isRefusedDifference(index, column) }
+            if isGivenUp, after[column.column] != column.written { return true }
+            if isGivenUp || after[column.column] == column.new { return isRefusedDifference(index, column) }
             return !verdict.combined.contains(column.column)
         }
         return groups(lost) { reason(index, $0.column) }.map { reason, columns in
