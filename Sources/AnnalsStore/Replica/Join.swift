@@ -79,6 +79,7 @@ extension Store {
                     }
                     try ReplicaTables.createIfMissing(db)
                     try state.save(db)
+                    try SpaceSchema.save(db, tables)
                     try Meta(db).set(.joinStage, "creating")
                     try Meta(db).set(.outboxed, try step.newestTransaction())
                     try HighestKeys.noteRows(db, tables)
@@ -144,6 +145,7 @@ enum ReplicaTables {
     /// Copies what is the same on every replica at a position: highest keys, the conflict journal, the space's policies.
     static func copyShared(from other: Database, to db: Database) throws {
         try HighestKeys.save(db, HighestKeys.load(other))
+        try SpaceSchema.copy(from: other, to: db)
         try PolicyTable.set(db, PolicyTable.load(other).filter { !$0.isOverride }.map(\.setting), isOverride: false)
         for table in ConflictJournal.tables {
             let rows = try GRDB.Row.fetchCursor(other, sql: "SELECT * FROM \(table) ORDER BY id")
@@ -165,7 +167,7 @@ enum ReplicaTables {
         let meta = Meta(db)
         let names: [Meta.Name] = [
             .replica, .replicaName, .relay, .space, .lineage, .position, .head, .lastCounter, .lastDigest, .outboxed, .joinStage,
-            .credentialFile,
+            .credentialFile, .spaceSchema,
         ]
         for name in names { try meta.set(name, nil) }
     }

@@ -33,6 +33,11 @@ struct ManagedStep {
         try schema.tables(db)
     }
 
+    /// Throws `AnnalsError` when the tracked tables are declared otherwise than the space's.
+    func checkAgreement() throws {
+        try schema.checkAgreement(db)
+    }
+
     /// The store's clock, past everything written and seen so far.
     func clock() throws -> HybridClock {
         try StoreClock.load(db)

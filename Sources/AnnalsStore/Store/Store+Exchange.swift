@@ -18,6 +18,7 @@ extension Store {
         let (status, isUnsettled) = try await managed("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try step.seal()
+            try step.checkAgreement()
             try OutboxFiller(db: db, tables: step.tables()).fill()
             return (try exchange.status(), try UnsettledReferences.first(db) != nil)
         }
@@ -62,6 +63,7 @@ extension Store {
             guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
             guard try !Push.isUnderWay(db) else { throw PullError.pushUnderWay }
             try step.seal()
+            try step.checkAgreement()
             try OutboxFiller(db: db, tables: step.tables()).fill()
             var pull = try Self.pull(db, step, exchange.state, policies)
             let summary = try pull.apply(page)
