@@ -10,6 +10,8 @@ final class SimulationFolder {
 
     private static let name = "annals-simulate-"
     private static let count = Atomic<Int>(0)
+    /// The parent must not go while a folder is made in it.
+    private static let turn = Mutex(())
     private static let parent: Result<String, any Error> = Result {
         let memory = "/dev/shm"
         let base = FileManager.default.isWritableFile(atPath: memory) ? memory : FileManager.default.temporaryDirectory.path
@@ -21,16 +23,19 @@ final class SimulationFolder {
 
     init() throws {
         let number = Self.count.add(1, ordering: .relaxed).newValue
-        path = "\(try Self.parent.get())/\(number)"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        let path = "\(try Self.parent.get())/\(number)"
+        try Self.turn.withLock { _ in try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
+        self.path = path
     }
 
     func file(_ name: String) -> String { "\(path)/\(name)" }
 
     deinit {
-        try? FileManager.default.removeItem(atPath: path)
-        // Only when no other run of this process has one there.
-        if let parent = try? Self.parent.get() { rmdir(parent) }
+        Self.turn.withLock { _ in
+            try? FileManager.default.removeItem(atPath: path)
+            // Only when no other run of this process has one there.
+            if let parent = try? Self.parent.get() { rmdir(parent) }
+        }
     }
 
     /// Folders of processes that are gone.

@@ -25,6 +25,17 @@ extension Store {
         return isUnsettled ? try await settleReferences() : status
     }
 
+    /// Seals other programs' writes and moves what is new into the outbox, for whoever only looks: no row is touched, and
+    /// a store that must not sync for now is told of as it stands.
+    public func updateOutbox() async throws -> ExchangeStatus {
+        try await managed("status") { db, step in
+            let exchange = try ReplicaExchange(db, step.identities)
+            try step.seal()
+            try OutboxFiller(db: db, tables: step.tables()).fill()
+            return try exchange.status()
+        }
+    }
+
     private func settleReferences() async throws -> ExchangeStatus {
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
