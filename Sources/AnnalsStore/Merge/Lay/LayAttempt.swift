@@ -157,7 +157,7 @@ final class LayAttempt {
         if case .life(let id) = lives.occupant(of: name) { id } else { nil }
     }
 
-    func rules(_ table: RowTable) -> MergePolicies.Table { layOn.policies[table.name] }
+    func rules(_ table: RowTable) -> MergePolicies.Table { layOn.rules(table) }
 
     func lack(_ decision: Decisions.Decision) {
         missing.append(decision)

@@ -22,7 +22,7 @@ extension LayAttempt {
     /// Why a table that is settled as a whole lost something, so that all of the transaction is to be set aside.
     func lossInWholeTable() throws -> Reason? {
         guard decisions.reasonForAll == nil else { return nil }
-        for index in verdicts.indices where layOn.policies[transaction.changes[index].table].isWhole {
+        for index in verdicts.indices where rules(try layOn.table(transaction.changes[index].table)).isWhole {
             let lost = try refusedValues(index).first { $0.winner == .stored }
             if let lost { return Reason(kind: lost.kind, policy: "whole") }
         }
@@ -97,8 +97,8 @@ extension LayAttempt {
     // MARK: (b)
 
     private func overwrittenValues(_ number: Int) throws -> [JournalEntry] {
+        guard let before = rows[number].before, rows[number].after != before else { return [] }
         let row = rows[number]
-        guard let before = row.before, row.after != before else { return [] }
         guard let after = row.after else { return removedRow(row, number, before) }
         var lost: [(column: AskedColumn, reason: Reason)] = []
         var key = row.table.key(of: before)
@@ -163,8 +163,9 @@ extension LayAttempt {
     // MARK: (c)
 
     private func takenBackDelete(_ number: Int) -> [JournalEntry] {
+        guard rows[number].revives != nil else { return [] }
         let row = rows[number]
-        guard row.revives != nil, let after = row.after, let life = row.life, case .dead(let tombstone) = lives[life].state else {
+        guard let after = row.after, let life = row.life, case .dead(let tombstone) = lives[life].state else {
             return []
         }
         let askers = askers(of: number).filter { verdicts[$0].loss == nil && !verdicts[$0].asked.isEmpty }
