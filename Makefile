@@ -40,6 +40,13 @@ build: dependencies ## the release binary, at .build/release/annals
 	$(SWIFT_BUILD) --configuration release --product annals
 	@echo "built .build/release/annals"
 
+# SEEDS names one seed, a range, or a number of random ones: SEEDS=17, SEEDS=1..3000, SEEDS=500r.
+SEEDS ?= 1..1000
+.PHONY: simulate
+simulate: dependencies ## worlds of replicas, each from one seed, with every law held against them; SEEDS=17 replays one
+	$(SWIFT_BUILD) --configuration release --product annals-simulate
+	@.build/release/annals-simulate $(SEEDS) $(ARGS)
+
 .PHONY: bench
 bench: dependencies ## the benchmarks, release build; ARGS=--quick for a short run
 	$(SWIFT_BUILD) --configuration release --product annals-bench

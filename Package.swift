@@ -32,6 +32,7 @@ let package = Package(
         .library(name: "Annals", targets: ["Annals"]),
         .library(name: "AnnalsTesting", targets: ["AnnalsTesting"]),
         .executable(name: "annals", targets: ["AnnalsCLI"]),
+        .executable(name: "annals-simulate", targets: ["SimulateProgram"]),
         .executable(name: "annals-bench", targets: ["AnnalsBench"]),
     ],
     dependencies: [
@@ -101,6 +102,14 @@ let package = Package(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
 
+        // The simulator: a world from one seed, its oracle, and the program that runs as many seeds as one likes.
+        .target(
+            name: "Simulation",
+            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsSync", "AnnalsTesting", grdb, sqlite],
+            path: "Tests/Simulation", swiftSettings: settings),
+        .executableTarget(
+            name: "SimulateProgram", dependencies: ["Simulation", argumentParser], path: "Tests/SimulateProgram", swiftSettings: settings),
+        .testTarget(name: "SimulationTests", dependencies: ["Simulation"], swiftSettings: settings),
         // Not installed with the tool.
         .executableTarget(
             name: "AnnalsBench",

@@ -18,7 +18,8 @@ extension Store {
             let report = try Tracking.track(db, .tables(contents.tracked), step.environment)
             guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
-            try membership.state(at: contents.position).save(db)
+            try membership.state(at: contents.position, as: configuration.identities.next()).save(db)
+            try SpaceSchema.save(db, TrackedTables.load(db))
             try Meta(db).set(.outboxed, 0)
             try HighestKeys.save(db, contents.highestKeys)
             var clock = try step.clock()

@@ -4,25 +4,27 @@ import AnnalsCore
 /// let the one write what the other cannot hold, so such a store is not joined to the space.
 enum SchemaAgreement {
     /// Throws `AnnalsError` with code `schemaRefused`, naming the first table that differs and how.
-    static func check(_ here: TrackedTables, _ space: TrackedTables) throws {
+    static func check(_ here: TrackedTables, _ space: TrackedTables, operation: String = "join") throws {
         for entry in space.entries where here.table(named: entry.definition.name) == nil {
-            throw refused("the space has the table \(entry.definition.name), which is not tracked here", "Create and track it first")
+            throw refused(
+                operation, "the space has the table \(entry.definition.name), which is not tracked here", "Create and track it first")
         }
         for entry in here.entries {
             guard let theirs = space.table(named: entry.definition.name) else {
                 throw refused(
-                    "the table \(entry.definition.name) is tracked here and is none of the space's",
-                    "Run annals untrack on it, or join with another store")
+                    operation, "the table \(entry.definition.name) is tracked here and is none of the space's",
+                    "Run annals untrack on it")
             }
             if let difference = difference(entry.definition, theirs.definition) {
                 throw refused(
-                    "the table \(entry.definition.name) is declared otherwise in the space: \(difference)", "Make both alike first")
+                    operation, "the table \(entry.definition.name) is declared otherwise in the space: \(difference)",
+                    "Make both alike first")
             }
         }
     }
 
-    private static func refused(_ message: String, _ hint: String) -> AnnalsError {
-        AnnalsError(.schemaRefused, operation: "join", message, hint: hint)
+    private static func refused(_ operation: String, _ message: String, _ hint: String) -> AnnalsError {
+        AnnalsError(.schemaRefused, operation: operation, message, hint: hint)
     }
 
     /// What differs, in a few words; nil when nothing does that a row could tell.

@@ -16,8 +16,9 @@ extension Store {
     /// Children that a program left without parents do what their foreign keys declare, which may take rows back.
     public func prepareOutbox() async throws -> ExchangeStatus {
         let (status, isUnsettled) = try await managed("sync") { db, step in
-            let exchange = try ReplicaExchange(db)
+            let exchange = try ReplicaExchange(db, step.identities)
             try step.seal()
+            try step.checkAgreement()
             try OutboxFiller(db: db, tables: step.tables()).fill()
             return (try exchange.status(), try UnsettledReferences.first(db) != nil)
         }
@@ -27,7 +28,7 @@ extension Store {
     private func settleReferences() async throws -> ExchangeStatus {
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
-            let exchange = try ReplicaExchange(db)
+            let exchange = try ReplicaExchange(db, step.identities)
             let summary = try Self.pull(db, step, exchange.state, policies).settleReferences()
             var status = try exchange.status()
             status.conflicts = summary.conflicts
@@ -38,18 +39,18 @@ extension Store {
     private static func pull(_ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies) throws -> Pull {
         Pull(
             db: db, session: MergeSession(db, registry: try step.tables()), state: state, process: step.environment.processName,
-            layouts: try LayoutNames(db), policies: policies, clock: try step.clock(), now: try step.tick())
+            identities: step.identities, layouts: try LayoutNames(db), policies: policies, clock: try step.clock(), now: try step.tick())
     }
 
     /// The push under way, or a new one from the oldest outbox transactions; nil when there is nothing to push.
     public func freezePush() async throws -> FrozenPush? {
-        try await managed("sync") { db, _ in try ReplicaExchange(db).freeze() }
+        try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).freeze() }
     }
 
     /// Notes the relay's answer to a push; one that is settled already changes nothing.
     public func settle(_ answer: PushAnswer, to push: FrozenPush) async throws -> SettledPush {
-        try await managed("sync") { db, _ in
-            var exchange = try ReplicaExchange(db)
+        try await managed("sync") { db, step in
+            var exchange = try ReplicaExchange(db, step.identities)
             return try exchange.settle(answer, digests: push.digests)
         }
     }
@@ -58,10 +59,11 @@ extension Store {
     public func apply(_ page: Page) async throws -> TakenPage {
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
-            var exchange = try ReplicaExchange(db)
+            var exchange = try ReplicaExchange(db, step.identities)
             guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
             guard try !Push.isUnderWay(db) else { throw PullError.pushUnderWay }
             try step.seal()
+            try step.checkAgreement()
             try OutboxFiller(db: db, tables: step.tables()).fill()
             var pull = try Self.pull(db, step, exchange.state, policies)
             let summary = try pull.apply(page)
