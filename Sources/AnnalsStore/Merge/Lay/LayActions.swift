@@ -119,6 +119,8 @@ extension LayAttempt {
         for name in table.names(of: row) { left[name] = number }
         noteWritten(number)
         for name in table.names(of: new) { left[name] = nil }
+        // All of its references: another one may dangle, and was looked for under the key that the row had.
+        try session.checks.noteNew(table, new)
         try session.checks.noteChanged(table, old: row, new: new)
     }
 
