@@ -12,6 +12,11 @@ SWIFT_BUILD = swift build $(if $(JOBS),--jobs $(JOBS))
 # Every test uses Swift Testing; Scripts/check-repository sees to that.
 SWIFT_TEST = swift test --disable-xctest $(if $(JOBS),--jobs $(JOBS))
 
+# Tests of one process start all at once. Those that write files and run programs by the hundred have processes of their
+# own, or tests of the network would wait for a processor until they give up. Any other target is in the first process.
+TESTED_APART = AnnalsStoreTests AnnalsSyncTests EndToEndTests CrashTests
+space := $(subst ,, )
+
 .PHONY: help
 help: ## lists these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-14s %s\n", $$1, $$2 }'
@@ -23,13 +28,24 @@ demo: dependencies ## the whole story on sample data: two stores, a relay, a con
 
 .PHONY: test
 test: dependencies ## every test; ARGS='--filter NAME' for some
-	$(SWIFT_TEST) $(if $(ARGS),$(ARGS),--skip CrashTests)
-	$(if $(ARGS),,$(SWIFT_TEST) --skip-build --filter CrashTests)
+ifneq ($(ARGS),)
+	$(SWIFT_TEST) $(ARGS)
+else
+	$(SWIFT_TEST) --skip '^($(subst $(space),|,$(TESTED_APART)))\.'
+	$(foreach target,$(TESTED_APART),$(SWIFT_TEST) --skip-build --filter '^$(target)\.' &&) true
+endif
 
 .PHONY: build
 build: dependencies ## the release binary, at .build/release/annals
 	$(SWIFT_BUILD) --configuration release --product annals
 	@echo "built .build/release/annals"
+
+# SEEDS names one seed, a range, or a number of random ones: SEEDS=17, SEEDS=1..3000, SEEDS=500r.
+SEEDS ?= 1..1000
+.PHONY: simulate
+simulate: dependencies ## worlds of replicas, each from one seed, with every law held against them; SEEDS=17 replays one
+	$(SWIFT_BUILD) --configuration release --product annals-simulate
+	@.build/release/annals-simulate $(SEEDS) $(ARGS)
 
 .PHONY: bench
 bench: dependencies ## the benchmarks, release build; ARGS=--quick for a short run

@@ -32,6 +32,7 @@ let package = Package(
         .library(name: "Annals", targets: ["Annals"]),
         .library(name: "AnnalsTesting", targets: ["AnnalsTesting"]),
         .executable(name: "annals", targets: ["AnnalsCLI"]),
+        .executable(name: "annals-simulate", targets: ["SimulateProgram"]),
         .executable(name: "annals-bench", targets: ["AnnalsBench"]),
     ],
     dependencies: [
@@ -101,6 +102,14 @@ let package = Package(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
 
+        // The simulator: a world from one seed, its oracle, and the program that runs as many seeds as one likes.
+        .target(
+            name: "Simulation",
+            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsSync", "AnnalsTesting", grdb, sqlite],
+            path: "Tests/Simulation", swiftSettings: settings),
+        .executableTarget(
+            name: "SimulateProgram", dependencies: ["Simulation", argumentParser], path: "Tests/SimulateProgram", swiftSettings: settings),
+        .testTarget(name: "SimulationTests", dependencies: ["Simulation"], swiftSettings: settings),
         // Not installed with the tool.
         .executableTarget(
             name: "AnnalsBench",
@@ -123,7 +132,8 @@ let package = Package(
             dependencies: ["AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", "AnnalsMerge", grdb, logging],
             swiftSettings: settings),
         .testTarget(
-            name: "AnnalsStoreTests", dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "CAnnalsSQLite", grdb, sqlite],
+            name: "AnnalsStoreTests",
+            dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", grdb, sqlite],
             swiftSettings: settings),
         .target(
             name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", logging], path: "Tests/RelayTestSupport",

@@ -1,5 +1,5 @@
-internal import AnnalsCore
-internal import AnnalsWire
+package import AnnalsCore
+package import AnnalsWire
 
 /// The relay's judgement of pushes to one space: rules 10, 11 and 13 of the merge, without input or output.
 ///
@@ -10,37 +10,42 @@ internal import AnnalsWire
 /// The order of the checks matters. What is already in the log comes before all that could refuse it, so that a retry
 /// always learns its positions; and a transaction refused as stale is stale for ever (bases stay, the log only grows,
 /// footprints are only dropped), so that its author may rewrite it without fear of a late copy (rule 16).
-struct Certifier: Sendable {
-    let lineage: Lineage
-    private(set) var head: Position
+package struct Certifier: Sendable {
+    package let lineage: Lineage
+    package private(set) var head: Position
     private var index: CertificationIndex
     private var turns: Turns
     private var replicas: [ReplicaID: LastAccepted] = [:]
 
     /// What became of a batch.
-    struct Verdict: Hashable, Sendable {
+    package struct Verdict: Hashable, Sendable {
         /// Positions of the transactions that the log held before: the batch's first ones.
-        var known: [Position] = []
+        package var known: [Position] = []
         /// Transactions of the batch accepted now: those after the known ones.
-        var accepted = 0
+        package var accepted = 0
         /// Where the first of those goes.
-        var firstPosition = Position.zero
-        var outcome = PushAnswer.Outcome.accepted
+        package var firstPosition = Position.zero
+        package var outcome = PushAnswer.Outcome.accepted
         /// The base of the transaction at which it stopped; nil when it did not stop.
-        var stoppedBase: Position?
+        package var stoppedBase: Position?
 
-        var positions: [Position] { known + (0..<accepted).map { firstPosition.advanced(by: $0) } }
+        package var positions: [Position] { known + (0..<accepted).map { firstPosition.advanced(by: $0) } }
     }
 
     /// A transaction that the log holds.
-    struct Accepted: Hashable, Sendable {
-        var digest: Digest
-        var position: Position
+    package struct Accepted: Hashable, Sendable {
+        package var digest: Digest
+        package var position: Position
+
+        package init(digest: Digest, position: Position) {
+            self.digest = digest
+            self.position = position
+        }
     }
 
     /// `loadedFrom`: the entries after this position will be recalled; older bases are stale. It never lies before the
     /// floor that an earlier certifier of the space had.
-    init(lineage: Lineage, head: Position, loadedFrom: Position, limits: RelayLogLimits) {
+    package init(lineage: Lineage, head: Position, loadedFrom: Position, limits: RelayLogLimits) {
         self.lineage = lineage
         self.head = head
         index = CertificationIndex(maximumHashes: limits.hashesPerSpace, floor: loadedFrom)
@@ -48,7 +53,7 @@ struct Certifier: Sendable {
     }
 
     /// Records an entry of the log, in the order of positions, when the space is loaded.
-    mutating func recall(_ footprint: Footprint, replica: ReplicaID, position: Position) {
+    package mutating func recall(_ footprint: Footprint, replica: ReplicaID, position: Position) {
         index.record(footprint, replica: replica, position: position)
     }
 
@@ -56,11 +61,11 @@ struct Certifier: Sendable {
     var floor: Position { index.floor }
 
     /// What is known of a replica's last accepted transaction; nil when it has not been asked from the log yet.
-    func last(of replica: ReplicaID) -> LastAccepted? {
+    package func last(of replica: ReplicaID) -> LastAccepted? {
         replicas[replica]
     }
 
-    mutating func setLast(_ last: LastAccepted, of replica: ReplicaID) {
+    package mutating func setLast(_ last: LastAccepted, of replica: ReplicaID) {
         replicas[replica] = last
     }
 
@@ -68,7 +73,7 @@ struct Certifier: Sendable {
     ///
     /// `now` is in monotonic milliseconds. `accepted` finds the replica's transaction with this counter in the log; nil
     /// where the log no longer has it.
-    mutating func certify(_ batch: BatchHeader, now: Int64, accepted: (Counter) throws -> Accepted?) rethrows -> Verdict {
+    package mutating func certify(_ batch: BatchHeader, now: Int64, accepted: (Counter) throws -> Accepted?) rethrows -> Verdict {
         var verdict = Verdict()
         var last = replicas[batch.replica] ?? .none
         turns.use(by: batch.replica)
@@ -110,7 +115,7 @@ struct Certifier: Sendable {
     /// it became so. Turns count for the last part alone, and last as long as parts of their holder come.
     ///
     /// - Parameter pending: the replica's parts that are here; nil when there are none.
-    mutating func certifyPart(
+    package mutating func certifyPart(
         _ batch: BatchHeader, pending: PendingParts?, now: Int64, accepted: (Counter) throws -> Accepted?
     ) rethrows -> Verdict {
         var verdict = Verdict()

@@ -1,12 +1,12 @@
-internal import AnnalsCore
-internal import Dispatch
+package import AnnalsCore
+package import Dispatch
 internal import Synchronization
 
 /// Wakes those who wait for a space's head to move.
 ///
 /// A waiter is one continuation in a table: 5,000 event streams cost no thread and no timer each. Deadlines are looked
 /// at by one tick that runs only while somebody waits, so a wait may end one tick late.
-final class HeadWatch: Sendable {
+package final class HeadWatch: Sendable {
     private struct Waiter {
         let after: Position
         let deadline: DispatchTime
@@ -27,7 +27,7 @@ final class HeadWatch: Sendable {
     private let limits: RelayLogLimits
     private let queue = DispatchQueue(label: "annals.relay.waits")
 
-    init(limits: RelayLogLimits) {
+    package init(limits: RelayLogLimits) {
         self.limits = limits
     }
 
@@ -35,7 +35,7 @@ final class HeadWatch: Sendable {
     var count: Int { state.withLock { $0.count } }
 
     /// Notes a committed head and wakes who waited for it.
-    func publish(_ head: Position, of space: SpaceName) {
+    package func publish(_ head: Position, of space: SpaceName) {
         let woken = state.withLock { state -> [Waiter] in
             guard head > state.heads[space] ?? .zero else { return [] }
             state.heads[space] = head
@@ -47,7 +47,7 @@ final class HeadWatch: Sendable {
     /// Returns the head when it passes `after`, or as it is at the deadline. `known` is the head as the caller read it.
     ///
     /// Throws `RelayLogError.overloaded` when too many wait, `.closing` when the relay stops, and CancellationError.
-    func wait(for space: SpaceName, after: Position, known: Position, until deadline: DispatchTime) async throws -> Position {
+    package func wait(for space: SpaceName, after: Position, known: Position, until deadline: DispatchTime) async throws -> Position {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID

@@ -1,25 +1,25 @@
-internal import AnnalsCore
-internal import AnnalsWire
+package import AnnalsCore
+package import AnnalsWire
 
 /// The parts of one transaction that came before its last: they wait beside the log, since a transaction takes its place
 /// in one commit, whatever its size (law 6).
 ///
 /// A replica has at most one such transaction, and any other push of it gives this one up: an author sends one after
 /// another, so what is begun anew is what counts.
-struct PendingParts: Hashable, Sendable {
+package struct PendingParts: Hashable, Sendable {
     let firstCounter: Counter
     let count: Int
     let base: Position
     let footprint: Footprint
     /// Of the parts that are here, from the first without gaps.
-    private(set) var digests: [Digest]
+    package private(set) var digests: [Digest]
     /// Of their batches.
     private(set) var byteCount: Int64
 
     /// - Parameters:
     ///   - first: the first part.
     ///   - byteCount: of its batch.
-    init(first: BatchHeader, byteCount: Int) {
+    package init(first: BatchHeader, byteCount: Int) {
         firstCounter = first.firstCounter
         count = first.part.count
         base = first.certificates[0].base
@@ -29,7 +29,7 @@ struct PendingParts: Hashable, Sendable {
     }
 
     /// Whether this part is here already.
-    func holds(_ header: BatchHeader) -> Bool {
+    package func holds(_ header: BatchHeader) -> Bool {
         let number = header.part.number
         return belongs(header) && number < digests.count && digests[number] == header.certificates[0].digest
     }
@@ -46,7 +46,7 @@ struct PendingParts: Hashable, Sendable {
         return first == firstCounter && header.part.count == count && certificate.base == base && certificate.footprint == footprint
     }
 
-    mutating func append(_ header: BatchHeader, byteCount: Int) {
+    package mutating func append(_ header: BatchHeader, byteCount: Int) {
         append(header.certificates[0].digest, byteCount: Int64(byteCount))
     }
 

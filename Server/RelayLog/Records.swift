@@ -23,11 +23,11 @@ package struct SnapshotRecord: Sendable, Hashable {
 }
 
 /// The counter and digest of the last transaction accepted from a replica.
-struct LastAccepted: Sendable, Hashable {
-    var counter: Counter
-    var digest: Digest
+package struct LastAccepted: Sendable, Hashable {
+    package var counter: Counter
+    package var digest: Digest
 
-    static let none = LastAccepted(counter: .zero, digest: .zero)
+    package static let none = LastAccepted(counter: .zero, digest: .zero)
 }
 
 /// That a replica was there, and how far it had come.

@@ -117,18 +117,11 @@ package final class RelayLog: Sendable {
         var answer = PushAnswer(
             outcome: verdict.outcome, positions: header.part.isWhole ? verdict.positions : verdict.positions.suffix(1),
             lineage: committed.lineage, head: committed.head, receivedAt: committed.receivedAt)
-        if let base = verdict.stoppedBase, Self.carriesPage(verdict.outcome) {
+        if let base = verdict.stoppedBase, verdict.outcome.carriesPage {
             // A base before the horizon has no page; the author learns that when it asks for one.
             answer.page = try? await pull(from: space, after: base, byteLimit: inlineBytes)
         }
         return answer
-    }
-
-    private static func carriesPage(_ outcome: PushAnswer.Outcome) -> Bool {
-        switch outcome {
-        case .stale, .identityConflict, .gap: true
-        case .accepted, .wentBack, .wait, .partsMissing: false
-        }
     }
 
     // MARK: Pull
@@ -259,5 +252,15 @@ package final class RelayLog: Sendable {
 
     private func writingWithoutTransaction(_ body: @escaping @Sendable (Database) -> Void) async throws {
         try await RelayLogError.wrapped { try await database.pool.writeWithoutTransaction(body) }
+    }
+}
+
+extension PushAnswer.Outcome {
+    /// Whether an answer with this outcome brings what its author lacks.
+    package var carriesPage: Bool {
+        switch self {
+        case .stale, .identityConflict, .gap: true
+        case .accepted, .wentBack, .wait, .partsMissing: false
+        }
     }
 }

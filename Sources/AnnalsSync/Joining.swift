@@ -14,6 +14,8 @@ public struct Joining: Sendable {
         case created(Position)
         /// The space existed and its rows are the store's.
         case recognised(Position)
+        /// The space existed with other rows, and both came together.
+        case merged(Position, ExistingSummary)
     }
 
     private let transport: any RelayTransport
@@ -25,6 +27,14 @@ public struct Joining: Sendable {
     private let environment: SyncAgent.Environment
     /// Told what goes on: a stage, and bytes done in it.
     private let progress: @Sendable (Stage, Int64) -> Void
+
+    /// What a join would find.
+    public enum Prospect: Sendable {
+        /// There is no such space yet: it would be made from the store's rows.
+        case new
+        /// The space exists; how its rows and the store's compare.
+        case existing(RowDifferences)
+    }
 
     public enum Stage: String, Sendable {
         case copying, compressing, uploading, downloading, unpacking, pulling
@@ -51,9 +61,10 @@ public struct Joining: Sendable {
     ///
     /// A join that was interrupted is taken up again by calling this once more.
     ///
-    /// - Throws: `AnnalsError`; code `rowsDiffer` when the space exists and its rows are not the store's. Nothing was
-    ///   changed then.
-    public func join(_ store: Store) async throws -> Outcome {
+    /// - Parameter existing: what becomes of rows that differ from the space's; without it they are refused.
+    /// - Throws: `AnnalsError`; code `rowsDiffer` when the space exists and its rows are not the store's, `schemaRefused`
+    ///   when its tables are declared otherwise. Nothing was changed then.
+    public func join(_ store: Store, existing: ExistingRows? = nil) async throws -> Outcome {
         if try await store.replicaState() != nil, try await !store.isCreatingSpace() {
             throw AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
         }
@@ -64,11 +75,29 @@ public struct Joining: Sendable {
         do {
             let description = try await transport.describe()
             if try await store.isCreatingSpace() { return try await create(store, lineage: description.lineage) }
-            return try await recognise(store, description)
+            return try await recognise(store, description, existing)
         } catch let error as TransportError {
             guard error.code == .spaceNotFound else { throw error.annalsError }
         }
         return try await create(store, lineage: nil)
+    }
+
+    /// Says what a join would find, and changes nothing here or at the relay.
+    ///
+    /// - Throws: `AnnalsError`, as `join` does.
+    public func prospect(of store: Store) async throws -> Prospect {
+        do {
+            let description = try await transport.describe()
+            return try await withTemporaryFolder(beside: store.path) { folder in
+                let copy = try await replica(in: folder, description)
+                let differences = try await store.differences(from: copy.path)
+                try copy.close()
+                return .existing(differences)
+            }
+        } catch let error as TransportError {
+            guard error.code == .spaceNotFound else { throw error.annalsError }
+            return .new
+        }
     }
 
     private func create(_ store: Store, lineage known: Lineage?) async throws -> Outcome {
@@ -100,16 +129,20 @@ public struct Joining: Sendable {
         try await store.finishJoin()
     }
 
-    private func recognise(_ store: Store, _ description: SpaceDescription) async throws -> Outcome {
+    private func recognise(_ store: Store, _ description: SpaceDescription, _ existing: ExistingRows?) async throws -> Outcome {
         try await withTemporaryFolder(beside: store.path) { folder in
             let copy = try await replica(in: folder, description)
             if try await store.adopt(copy, digest: { try StoreDigest.rows($0) }) {
                 return .recognised(try await store.replicaState()?.position ?? .zero)
             }
+            if let existing {
+                let summary = try await store.adopt(copy, existing: existing)
+                return .merged(try await store.replicaState()?.position ?? .zero, summary)
+            }
             let differences = try await store.differences(from: copy.path)
             throw AnnalsError(
                 .rowsDiffer, operation: "join", "the space \(space) has other rows than this store: \(Self.describe(differences))",
-                hint: "Nothing was changed. Clone the space into a new file, or join under another name")
+                hint: "Nothing was changed. Say what becomes of rows that differ with --existing same-key, separate or theirs")
         }
     }
 

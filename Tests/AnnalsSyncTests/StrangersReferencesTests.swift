@@ -88,6 +88,17 @@ struct StrangersReferencesTests {
         try await expectWhole(world, "2, 3 | 10:, 20:2, 40:2, 50:")
     }
 
+    @Test("stay as they are while somebody only looks")
+    func onlyLooking() async throws {
+        let world = try await world("")
+        try world.outside(0, "DELETE FROM team WHERE id = 1", foreignKeys: false)
+        _ = try await world.stores[0].latestToken()
+        #expect(try await rows(world, 0) == "2 | 10:1, 20:2")
+        #expect(try await world.stores[0].foreignKeyViolations().count == 1)
+        try await world.settle()
+        try await expectWhole(world, "1, 2 | 10:1, 20:2")
+    }
+
     @Test("are not looked for where SQLite itself looked")
     func enforced() async throws {
         let world = try await world("")

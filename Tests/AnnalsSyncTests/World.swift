@@ -82,6 +82,11 @@ final class World: Sendable {
         return store
     }
 
+    /// Takes a store in that was made elsewhere.
+    func add(_ store: Store) {
+        opened.withLock { $0.append(store) }
+    }
+
     /// Adds a replica whose file was copied with a copy command.
     func addCopy(of index: Int) async throws {
         let path = try await copyFile(of: index)

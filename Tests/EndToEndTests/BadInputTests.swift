@@ -242,6 +242,10 @@ struct BadInputTests {
             try await shop.shell("other.db", "UPDATE customer SET city = 'Oslo' WHERE id = 2; DELETE FROM invoice WHERE id = 2;")
             try await shop.succeed("track", "other.db", "--all")
             let digest = try await shop.succeed("digest", "other.db").output
+            let foreseen = try await shop.succeed("join", "other.db", "--relay", url, "--space", "shop", "--dry-run", "--json").object()
+            let tables = try #require(foreseen["tables"] as? [[String: Any]])
+            #expect(foreseen["equal"] as? Bool == false && tables.map { $0["differing"] as? Int } == [1, 0])
+            #expect(tables.map { $0["onlyThere"] as? Int } == [0, 1])
             try await shop.fail(65, "customer 0 only here, 0 only there, 1 differ", "join", "other.db", "--relay", url, "--space", "shop")
             #expect(try await shop.succeed("digest", "other.db").output == digest)
             #expect(try await shop.succeed("status", "other.db", "--json").object()["space"] is NSNull)

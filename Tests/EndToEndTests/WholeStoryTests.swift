@@ -41,6 +41,28 @@ struct WholeStoryTests {
         }
     }
 
+    @Test("a store with other rows joins when it is said what becomes of them")
+    func joiningWithOtherRows() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            let url = try #require(try await shop.succeed("status", "shop.db", "--json").object()["relay"] as? String)
+            try await shop.makeShop("till.db")
+            try await shop.shell("till.db", "INSERT INTO invoice (customer_id, total) VALUES (1, 77);")
+            try await shop.shell("shop.db", "INSERT INTO invoice (customer_id, total) VALUES (2, 88);")
+            try await shop.succeed("sync", "shop.db")
+            try await shop.succeed("track", "till.db", "--all")
+            try await shop.fail(65, "--existing", "join", "till.db", "--relay", url, "--space", "shop")
+            let joined = try await shop.succeed(
+                "join", "till.db", "--relay", url, "--space", "shop", "--existing", "separate", "--json"
+            ).object()
+            #expect(joined["outcome"] as? String == "merged" && joined["differing"] as? Int == 1)
+            try await shop.succeed("sync", "till.db", "shop.db", "laptop.db")
+            for other in ["shop.db", "laptop.db"] { try await shop.expectEqual("till.db", other) }
+            #expect(try await shop.shell("till.db", "SELECT total FROM invoice ORDER BY id;") == "9.5\n20.0\n88.0\n77.0")
+            try await shop.succeed("verify", "till.db")
+        }
+    }
+
     @Test("a copy of a replica's rows joins the space and nothing is doubled")
     func joiningACopy() async throws {
         try await Workshop.with { shop in
@@ -48,6 +70,8 @@ struct WholeStoryTests {
             try await shop.makeShop("shop.db")
             try await shop.makeShop("copy.db")
             for file in ["shop.db", "copy.db"] { try await shop.succeed("track", file, "--all") }
+            let foreseen = try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--dry-run", "--json").object()
+            #expect(foreseen["exists"] as? Bool == false)
             try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
             let joined = try await shop.succeed("join", "copy.db", "--relay", url, "--space", "shop", "--json").object()
             #expect(joined["outcome"] as? String == "recognised")

@@ -35,7 +35,7 @@ import Testing
     private func descriptors(of path: String) throws -> [Int32] {
         var file = stat()
         try #require(stat(path, &file) == 0)
-        return (3..<Int32(1024)).filter { descriptor in
+        return (3..<getdtablesize()).filter { descriptor in
             var opened = stat()
             return fstat(descriptor, &opened) == 0 && opened.st_ino == file.st_ino && opened.st_dev == file.st_dev
         }

@@ -11,10 +11,17 @@ struct JoinCommand: AsyncParsableCommand {
         discussion: """
             A space that is new is made from the store's rows. Where the space exists, the store must hold its rows: a copy \
             of another machine's file is recognised, and nothing is doubled. Where rows differ, join prints how many per \
-            table and changes nothing (exit status 65).
+            table and changes nothing (exit status 65), until --existing says what becomes of them:
 
-            Example:
+              same-key   the same key means the same row: where both hold a value the space's stands, and the other is \
+            in the conflict journal
+              separate   an integer key means another row: this store's gets the next number, and what refers to it \
+            follows
+              theirs     the space's rows stand, this store's go; history still has them
+
+            Examples:
               annals join shop.db --relay http://127.0.0.1:8640 --space shop
+              annals join till.db --relay http://127.0.0.1:8640 --space shop --existing separate
             """)
 
     @OptionGroup var argument: StoreArgument
@@ -24,6 +31,10 @@ struct JoinCommand: AsyncParsableCommand {
     var space: SpaceName
     @Option(help: "What history and the relay call this replica. (default: the host's name)")
     var name: String?
+    @Flag(name: .customLong("dry-run"), help: "Only print what would be found: a new space, or how the rows compare, per table.")
+    var dryRun = false
+    @Option(help: "What becomes of rows that differ: same-key, separate or theirs.")
+    var existing: ExistingRows?
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var output: OutputOptions
 
@@ -33,27 +44,42 @@ struct JoinCommand: AsyncParsableCommand {
         let name = name ?? HostName.current
         let transport = try HTTPRelay(
             address: relay, space: space, identity: .init(name: name, credential: try credential.token()), client: try HTTPClient())
+        if dryRun { return try await foresee(store, transport, name, console) }
         let outcome = try await Progress.during("joining", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: relay, space: space, name: name, credentialFile: credential.absoluteFile,
                 configuration: Stores.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
-            return try await joining.join(store)
+            return try await joining.join(store, existing: existing)
         }
-        let (word, position) =
-            switch outcome {
-            case .created(let position): ("created", position)
-            case .recognised(let position): ("recognised", position)
-            }
         if output.json {
             console.print(
-                .object([
+                JoinPrint.json(outcome).adding([
                     "store": .text(argument.store), "space": .text(space.description), "relay": .text(relay), "name": .text(name),
-                    "outcome": .text(word), "position": .integer(position.rawValue),
                 ]))
         } else {
-            let how = word == "created" ? "the space is new and holds its rows" : "the space holds the same rows"
-            console.print("\(argument.store) is a replica of the space \(space), at position \(position): \(how)")
+            console.print("\(argument.store) is a replica of the space \(space), \(JoinPrint.words(outcome))")
+        }
+    }
+
+    private func foresee(_ store: Store, _ transport: HTTPRelay, _ name: String, _ console: Console) async throws {
+        let prospect = try await Progress.during("comparing", on: console) { progress in
+            let joining = Joining(
+                transport: transport, address: relay, space: space, name: name, configuration: Stores.configuration
+            ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
+            return try await joining.prospect(of: store)
+        }
+        if output.json {
+            console.print(JoinPrint.json(argument.store, space, prospect))
+            return
+        }
+        switch prospect {
+        case .new: console.print("the space \(space) is new: it would hold the rows of \(argument.store)")
+        case .existing(let differences):
+            console.print(JoinPrint.table(differences))
+            console.print(
+                differences.areEqual
+                    ? "the rows are equal: the store would be recognised" : "the rows differ: join would refuse without --existing")
         }
     }
 }

@@ -19,7 +19,7 @@ struct LeaveCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        let status = try await store.replicaState() == nil ? nil : store.prepareOutbox()
+        let status = try await store.replicaState() == nil ? nil : store.updateOutbox()
         try await store.leave()
         guard let status else { return }
         if output.json {

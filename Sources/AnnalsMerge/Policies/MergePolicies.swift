@@ -64,6 +64,12 @@ public struct MergePolicies: Sendable {
         self.standard = standard
     }
 
+    /// Settles integer keys by one rule in every table.
+    public mutating func setKeyRule(_ rule: KeyRule) {
+        standard.key = rule
+        for name in tables.keys { tables[name]?.key = rule }
+    }
+
     /// The name of the closure that a table's policy asks for and nobody registered; nil when none is missing.
     public func missingResolver(of table: String) -> String? {
         guard case .custom(let name)? = self[table].row, resolvers[name] == nil else { return nil }

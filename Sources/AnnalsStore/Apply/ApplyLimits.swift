@@ -6,6 +6,8 @@ enum ApplyLimits {
     static let pendingReferences = 10_000
     /// Rounds in which one outbox transaction may be laid on top; each adds a decision, so more is a defect.
     static let decisionRounds = 100_000
+    /// Rounds of what foreign keys declare within one try: each goes one child further, along a chain or a cycle.
+    static let effectRounds = 100_000
     /// How often a row that was made one with another may have been made one with a third.
     static let mergedRowsFollowed = 64
 }

@@ -7,18 +7,22 @@ extension MergeSession {
     /// The row of a name, compared as the name's index does.
     func row(named name: RowName, in table: RowTable) throws -> [Value]? {
         guard let index = table.nameIndexes.first(where: { $0.places == name.places }) else { return nil }
-        let columns = table.definition.columns
+        let statement = try table.statement(for: index) { try prepared(Self.query(index, table.definition)) }
+        for (number, value) in name.values.enumerated() { statement.bind(number + 1, value) }
+        defer { statement.reset() }
+        return try statement.step() ? statement.values(0..<table.columnCount) : nil
+    }
+
+    private static func query(_ index: NameIndex, _ table: TableDefinition) -> String {
+        let columns = table.columns
         let conditions = zip(index.places, index.columns).enumerated().map { number, part in
             let (place, column) = part
-            let collation = Self.name(of: column.collation)
+            let collation = name(of: column.collation)
             let collate = columns[place].collation.isSameIdentifier(as: collation) ? "" : " COLLATE \(collation)"
             return "\(SQL.quote(columns[place].name)) = ?\(number + 1)\(collate)"
         }
         let list = columns.map { SQL.quote($0.name) }.joined(separator: ", ")
-        let statement = try prepared("SELECT \(list) FROM \(SQL.quote(table.name)) WHERE \(conditions.joined(separator: " AND "))")
-        for (number, value) in name.values.enumerated() { statement.bind(number + 1, value) }
-        defer { statement.reset() }
-        return try statement.step() ? statement.values(0..<columns.count) : nil
+        return "SELECT \(list) FROM \(SQL.quote(table.name)) WHERE \(conditions.joined(separator: " AND "))"
     }
 
     private static func name(of collation: FootprintRules.Collation) -> String {

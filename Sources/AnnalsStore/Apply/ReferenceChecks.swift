@@ -83,6 +83,13 @@ final class ReferenceChecks {
         return Array(Set(found)).sorted(by: Self.precedes)
     }
 
+    /// The same, and forgets what was touched: what is done about it counts as touched anew.
+    func takeDangling() throws -> [Dangling] {
+        let dangling = try dangling()
+        reset()
+        return dangling
+    }
+
     func reset() {
         suspects.removeAll()
         goneParents.removeAll()

@@ -20,6 +20,16 @@ final class RowTable {
     var referencedPlaces: Set<Int> = []
     /// What its rows can be called by, the key first.
     var nameIndexes: [NameIndex] = []
+    private var nameStatements: [NameIndex: PreparedStatement] = [:]
+
+    /// The statement that finds a row by one of its names.
+    func statement(for index: NameIndex, _ make: () throws -> PreparedStatement) rethrows -> PreparedStatement {
+        if let statement = nameStatements[index] { return statement }
+        let statement = try make()
+        nameStatements[index] = statement
+        return statement
+    }
+
     /// How its foreign keys call their parents, in the order of `references`; nil where the parent is not tracked.
     var parents: [ParentNaming?] = []
 

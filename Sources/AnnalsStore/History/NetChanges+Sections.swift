@@ -51,8 +51,10 @@ extension NetChange {
 }
 
 extension RawChange {
-    func translated(by translation: LayoutTranslation, id: Int64) -> RawChange {
+    /// - Parameter distance: what ids are moved by, since each column list counts its own.
+    func translated(by translation: LayoutTranslation, movedBy distance: Int64) -> RawChange {
         RawChange(
-            id: id, old: old.map(translation.translate), new: new.map(translation.translate), oldRowid: oldRowid, newRowid: newRowid)
+            id: id + distance, old: old.map(translation.translate), new: new.map(translation.translate), oldRowid: oldRowid,
+            newRowid: newRowid, precedes: precedes.map { $0 + distance })
     }
 }

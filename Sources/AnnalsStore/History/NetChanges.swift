@@ -82,14 +82,13 @@ final class NetChanges {
             }
         }
         var folder = NetChangeFolder(IdentityRule(part.entry.definition))
-        var count: Int64 = 0
+        // Each column list counts its own raw changes; here they need one order.
+        var end: Int64 = 0
         for section in part.sections {
             guard let translation = try translation(section.layout) else { continue }
-            try source(section.layout).forEach(section) { change in
-                // Each column list counts its own raw changes; here they need one order.
-                count += 1
-                folder.add(change.translated(by: translation, id: count))
-            }
+            let distance = end - section.first
+            try source(section.layout).forEach(section) { folder.add($0.translated(by: translation, movedBy: distance)) }
+            end += section.last - section.first + 1
         }
         try finish(&folder, visit)
     }

@@ -120,6 +120,9 @@ final class RawChangeScan {
         if operation != .delete {
             change.new = change.old.map { updated($0, rows) } ?? rows.values(firstNew..<firstNew + count)
             if isByRowid { change.newRowid = rows.integer(Head.newRowid) }
+        } else if !rows.isNull(firstMask) {
+            // A delete has no use for its mask, and says there what it precedes.
+            change.precedes = rows.integer(firstMask)
         }
         return change
     }

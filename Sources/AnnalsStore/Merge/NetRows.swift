@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// The net effect of what was done to rows: per row the first old and the last new values, whatever came between.
+/// What is left of a transaction that was laid on top: one change per row.
 struct NetRows {
     struct Row {
         var table: RowTable
@@ -11,31 +11,32 @@ struct NetRows {
     }
 
     private var rows: [Row] = []
-    /// Rows by the key they have now, or had last.
-    private var index: [RowReference: Int] = [:]
+    /// Rows that go, by the keys they had.
+    private var gone: [RowReference: Int] = [:]
 
+    /// Rows that go, rows that change their key included, must come before rows that come to be.
     mutating func record(_ table: RowTable, old: [Value]?, new: [Value]?, mark: RowMark? = nil) {
-        let before = old.map { RowReference(table.name, table.key(of: $0)) }
-        let after = new.map { RowReference(table.name, table.key(of: $0)) }
-        if let before, let place = index[before], rows[place].new != nil {
-            index[before] = nil
-            rows[place].new = new
-            rows[place].mark = mark ?? rows[place].mark
-            index[after ?? before] = place
-        } else if let after, before == nil, let place = index[after], rows[place].new == nil {
-            // The key was deleted before in the same transaction: one update of the row.
-            rows[place].new = new
-            rows[place].mark = mark
-        } else if let target = after ?? before {
-            index[target] = rows.count
+        guard old != new else { return }
+        switch (old, new) {
+        case (let old?, nil):
+            gone[RowReference(table.name, table.key(of: old))] = rows.count
+            rows.append(Row(table: table, old: old, new: nil, mark: mark))
+        case (nil, let new?):
+            // A key that goes and comes in one transaction is one update of the row (rule 4).
+            if let place = gone.removeValue(forKey: RowReference(table.name, table.key(of: new))) {
+                rows[place].new = new
+                rows[place].mark = nil
+            } else {
+                rows.append(Row(table: table, old: nil, new: new, mark: mark))
+            }
+        default:
             rows.append(Row(table: table, old: old, new: new, mark: mark))
         }
     }
 
-    /// The rows that came out different, parents' tables before their children's where that is possible.
+    /// The changes, parents' tables before their children's where that is possible.
     func effective(tableOrder: [String: Int]) -> [Row] {
-        rows.filter { $0.old != $0.new }
-            .enumerated()
+        rows.enumerated()
             .sorted { left, right in
                 let a = tableOrder[left.element.table.name] ?? .max
                 let b = tableOrder[right.element.table.name] ?? .max

@@ -17,6 +17,15 @@ struct OutboxTransaction {
         var after: [Value]
     }
 
+    /// One that was never in the outbox.
+    init(info: TransactionInfo, changes: [TableChange]) {
+        sequence = 0
+        self.info = info
+        self.changes = changes
+        journal = []
+        decisions = HumanDecisions()
+    }
+
     init(_ row: Outbox.Row, _ content: TransactionParts) throws {
         sequence = row.sequence
         info = try content.info()

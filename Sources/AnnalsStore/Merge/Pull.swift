@@ -18,6 +18,7 @@ struct Pull {
     var state: ReplicaState
     /// What this process calls itself in history.
     let process: String
+    let identities: NewIdentities
     let layouts: LayoutNames
     let limits: OutboxLimits
     /// What the program set; those in force are put over it when there is something to settle.
@@ -148,7 +149,7 @@ struct Pull {
     private func recordRebase(since mark: [Int64: Int64]) throws {
         let spans = session.spans(since: mark)
         guard !spans.isEmpty else { return }
-        let info = TransactionInfo(id: .random(), time: now, author: state.name, contextName: "rebase")
+        let info = TransactionInfo(id: identities.next(), time: now, author: state.name, contextName: "rebase")
         _ = try Sealing.record(db, spans: spans, info: info, origin: .rebase, process: process, replica: state.replica)
     }
 
@@ -209,7 +210,7 @@ struct Pull {
     /// The log holds work under this replica's identity that is not in these rows: the file is a copy of a replica, or a
     /// restored backup. From here on it is a replica of its own, and that work is another's.
     private mutating func takeNewIdentity() throws {
-        state.takeNewIdentity()
+        state.take(newIdentity: identities.next())
         try state.save(db)
     }
 

@@ -39,10 +39,12 @@ struct OutboxFiller {
     }
 
     /// Adds what a person decided, with the changes of history's transaction `number` where it made any. Everything before
-    /// must be in the outbox already.
-    func append(_ decisions: HumanDecisions, with number: Int64?, time: HybridTime, author: String?) throws {
+    /// must be in the outbox already. Where it made no changes it is a transaction `id` of its own.
+    func append(
+        _ decisions: HumanDecisions, with number: Int64?, as id: TransactionID, time: HybridTime, author: String?
+    ) throws {
         guard let number, let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
-            let info = TransactionInfo(id: .random(), time: time, author: author, origin: .local)
+            let info = TransactionInfo(id: id, time: time, author: author, origin: .local)
             var builder = BodyBuilder(info, parts: Outbox.PartWriter(db, limits: limits))
             builder.decide(decisions)
             return try Outbox.append(db, builder.finish())

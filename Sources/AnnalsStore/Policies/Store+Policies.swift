@@ -19,7 +19,7 @@ extension Store {
     ///   SQLite does not understand, `notJoined`. Nothing is set then.
     public func setPolicies(_ settings: [PolicySetting], isOverride: Bool = false, author: String? = nil) async throws {
         try await managed("policy") { db, step in
-            _ = try ReplicaExchange(db)
+            _ = try ReplicaExchange(db, step.identities)
             let tables = try step.tables()
             try PolicyCheck(tables: tables.entries.map(\.definition)).check(settings)
             if isOverride { return try PolicyTable.set(db, settings, isOverride: true) }
@@ -27,7 +27,7 @@ extension Store {
             try step.seal()
             try filler.fill()
             let decisions = HumanDecisions(policies: settings)
-            try filler.append(decisions, with: nil, time: step.tick(), author: author)
+            try filler.append(decisions, with: nil, as: step.identities.next(), time: step.tick(), author: author)
             try decisions.apply(db)
         }
     }

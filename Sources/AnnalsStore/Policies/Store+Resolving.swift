@@ -37,7 +37,7 @@ extension Store {
             ) { db in
                 try Resolving(db: db, table: table.definition, entry: conflict.entry).write(side, values)
             }
-            try filler.append(decisions, with: number, time: step.tick(), author: author)
+            try filler.append(decisions, with: number, as: step.identities.next(), time: step.tick(), author: author)
             try decisions.apply(db)
         }
     }

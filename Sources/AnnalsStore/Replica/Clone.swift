@@ -18,7 +18,8 @@ extension Store {
             let report = try Tracking.track(db, .tables(contents.tracked), step.environment)
             guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
-            try membership.state(at: contents.position).save(db)
+            try membership.state(at: contents.position, as: configuration.identities.next()).save(db)
+            try SpaceSchema.save(db, TrackedTables.load(db))
             try Meta(db).set(.outboxed, 0)
             try HighestKeys.save(db, contents.highestKeys)
             var clock = try step.clock()
@@ -72,19 +73,21 @@ extension Store {
     ///
     /// - Returns: false when the rows differ; nothing was changed.
     public func adopt(_ clone: Store, digest: @escaping @Sendable (Database) throws -> Digest) async throws -> Bool {
-        let (state, highest, theirs) = try await clone.database.read { db in
-            (try ReplicaState.load(db), try HighestKeys.load(db), try digest(db))
-        }
-        guard let state else { throw AnnalsError(.defect, operation: "join", "the clone is no replica") }
         return try await managed("join") { db, step in
             try step.seal()
-            guard try digest(db) == theirs else { return false }
-            try ReplicaTables.createIfMissing(db)
-            try state.save(db)
-            try Meta(db).set(.outboxed, try step.newestTransaction())
-            try HighestKeys.save(db, highest)
-            try HighestKeys.noteRows(db, try TrackedTables.load(db))
-            return true
+            return try clone.database.read { other in
+                guard let state = try ReplicaState.load(other) else {
+                    throw AnnalsError(.defect, operation: "join", "the clone is no replica")
+                }
+                try SchemaAgreement.check(step.tables(), TrackedTables.load(other))
+                guard try digest(db) == digest(other) else { return false }
+                try ReplicaTables.createIfMissing(db)
+                try state.save(db)
+                try ReplicaTables.copyShared(from: other, to: db)
+                try Meta(db).set(.outboxed, try step.newestTransaction())
+                try HighestKeys.noteRows(db, step.tables())
+                return true
+            }
         }
     }
 }

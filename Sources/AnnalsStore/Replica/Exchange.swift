@@ -60,13 +60,15 @@ public struct TakenPage: Sendable {
 /// seal and fill the outbox, freeze a push, settle its answer, take in what others wrote.
 struct ReplicaExchange {
     let db: Database
+    let identities: NewIdentities
     var state: ReplicaState
 
-    init(_ db: Database) throws {
+    init(_ db: Database, _ identities: NewIdentities) throws {
         guard let state = try ReplicaState.load(db) else {
             throw AnnalsError(.notJoined, operation: "sync", "the store is not joined to a space", hint: "Run annals join first")
         }
         self.db = db
+        self.identities = identities
         self.state = state
     }
 
@@ -123,7 +125,7 @@ struct ReplicaExchange {
     /// From here on it is a replica of its own. Its transactions keep their ids, so what the space holds already through
     /// the other copy is recognised and dropped when it is pulled (MERGE's rule 39).
     private mutating func takeNewIdentity() throws -> SettledPush {
-        state.takeNewIdentity()
+        state.take(newIdentity: identities.next())
         try state.save(db)
         try Push.thaw(db)
         return try unsettled()

@@ -21,9 +21,9 @@ public struct Membership: Sendable {
         self.credentialFile = credentialFile
     }
 
-    func state(at position: Position) -> ReplicaState {
+    func state(at position: Position, as replica: ReplicaID) -> ReplicaState {
         ReplicaState(
-            replica: .random(), name: name, relay: relay, space: space, lineage: lineage, position: position, head: position,
+            replica: replica, name: name, relay: relay, space: space, lineage: lineage, position: position, head: position,
             lastCounter: .zero, lastDigest: .zero, credentialFile: credentialFile)
     }
 }
@@ -68,7 +68,7 @@ extension Store {
                 _ = try SnapshotFile.write(db, to: path, tables: tables.entries.map(\.definition), kind: .immediate) {
                     let step = ManagedStep(db, configuration, schema)
                     try step.seal()
-                    var state = membership.state(at: .zero)
+                    var state = membership.state(at: .zero, as: configuration.identities.next())
                     if let earlier = try ReplicaState.load(db) {
                         guard try Meta(db).text(.joinStage) != nil, earlier.lastCounter.rawValue <= 1 else { throw Self.alreadyJoined }
                         state.replica = earlier.replica
@@ -79,12 +79,13 @@ extension Store {
                     }
                     try ReplicaTables.createIfMissing(db)
                     try state.save(db)
+                    try SpaceSchema.save(db, tables)
                     try Meta(db).set(.joinStage, "creating")
                     try Meta(db).set(.outboxed, try step.newestTransaction())
                     try HighestKeys.noteRows(db, tables)
                     if state.lastCounter == .zero {
                         try db.execute(sql: "DELETE FROM annals_outbox; DELETE FROM annals_outbox_parts; DELETE FROM annals_push")
-                        try Outbox.append(db, Self.schemaRow(tables, statements, at: step.tick()))
+                        try Outbox.append(db, Self.schemaRow(tables, statements, as: configuration.identities.next(), at: step.tick()))
                     }
                     return SnapshotFile.Contents(
                         position: Self.firstPosition, lineage: membership.lineage, tracked: tables.entries.map(\.definition.name),
@@ -99,8 +100,10 @@ extension Store {
         try await managed("join") { db, _ in try Meta(db).set(.joinStage, nil) }
     }
 
-    private static func schemaRow(_ tables: TrackedTables, _ statements: [String], at time: HybridTime) throws -> Outbox.Draft {
-        let info = TransactionInfo(id: .random(), time: time, origin: .migration)
+    private static func schemaRow(
+        _ tables: TrackedTables, _ statements: [String], as id: TransactionID, at time: HybridTime
+    ) throws -> Outbox.Draft {
+        let info = TransactionInfo(id: id, time: time, origin: .migration)
         var encoder = BodyEncoder(info: info)
         encoder.schema(
             SchemaEntry(version: 1, statements: statements, tracked: tables.entries.map(\.definition.layout), isBreaking: true))
@@ -142,6 +145,23 @@ enum ReplicaTables {
         try db.execute(sql: schemas.joined())
     }
 
+    /// Copies what is the same on every replica at a position: highest keys, the conflict journal, the space's policies.
+    static func copyShared(from other: Database, to db: Database) throws {
+        try HighestKeys.save(db, HighestKeys.load(other))
+        try SpaceSchema.copy(from: other, to: db)
+        try PolicyTable.set(db, PolicyTable.load(other).filter { !$0.isOverride }.map(\.setting), isOverride: false)
+        for table in ConflictJournal.tables {
+            let rows = try GRDB.Row.fetchCursor(other, sql: "SELECT * FROM \(table) ORDER BY id")
+            while let row = try rows.next() {
+                let columns = row.columnNames.joined(separator: ", ")
+                let places = Array(repeating: "?", count: row.count).joined(separator: ", ")
+                try db.execute(
+                    sql: "INSERT OR IGNORE INTO \(table) (\(columns)) VALUES (\(places))", arguments: StatementArguments(row.databaseValues)
+                )
+            }
+        }
+    }
+
     /// Forgets the space. Numbers and tokens of history go on.
     static func drop(_ db: Database) throws {
         let tables =
@@ -153,7 +173,7 @@ enum ReplicaTables {
         let meta = Meta(db)
         let names: [Meta.Name] = [
             .replica, .replicaName, .relay, .space, .lineage, .position, .head, .lastCounter, .lastDigest, .outboxed, .joinStage,
-            .credentialFile,
+            .credentialFile, .spaceSchema,
         ]
         for name in names { try meta.set(name, nil) }
     }

@@ -24,6 +24,8 @@ struct Meta {
         case outboxed
         case joinStage = "join_stage"
         case credentialFile = "credential_file"
+        /// How the space's tables are declared; see `SpaceSchema`.
+        case spaceSchema = "space_schema"
     }
 
     func integer(_ name: Name) throws -> Int64? {

@@ -20,8 +20,8 @@ public struct ReplicaState: Sendable {
     public var credentialFile: String?
 
     /// Becomes a replica of its own, whose counters begin at 1.
-    mutating func takeNewIdentity() {
-        replica = .random()
+    mutating func take(newIdentity: ReplicaID) {
+        replica = newIdentity
         lastCounter = .zero
         lastDigest = .zero
     }

@@ -1,5 +1,5 @@
 /// A column's type affinity: which storage classes a value may be turned into when it is stored.
-public enum Affinity: String, Hashable, Sendable, CaseIterable {
+public enum Affinity: String, Hashable, Codable, Sendable, CaseIterable {
     case integer, text, blob, real, numeric
     /// ANY in a STRICT table: nothing is ever turned into anything else.
     case any

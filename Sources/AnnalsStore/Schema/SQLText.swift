@@ -80,6 +80,15 @@ struct SQLText {
         return tokens[name].identifier != nil && tokens[name + 2].identifier != nil
     }
 
+    /// The expressions of a CREATE TABLE statement's CHECK constraints.
+    var checkExpressions: [String] {
+        tokens.indices.compactMap { index in
+            guard tokens[index].isKeyword("CHECK"), index + 1 < tokens.count, tokens[index + 1].text == "(", let close = closing(index + 1)
+            else { return nil }
+            return tokens[(index + 2)..<close].map(\.text).joined(separator: " ")
+        }
+    }
+
     /// The expression of a generated column in a CREATE TABLE statement, with the columns of `inlined` put in place.
     func generationExpression(of column: String, inlining inlined: [String] = []) -> String? {
         let definition = parenthesized(from: 0).first { part in

@@ -82,6 +82,7 @@ public struct SchemaReader {
         readExpressions(into: &table, sql: sql)
         try readIndexes(into: &table, nameOfColumn: nameOfColumn)
         try readForeignKeys(into: &table)
+        table.checks = SQLText(sql).checkExpressions
         table.shape = table.makeShape(sql: sql)
         return table
     }

@@ -3,7 +3,7 @@ public import AnnalsCore
 /// A table as its schema declares it: what capture, apply and footprints need to know.
 ///
 /// Columns are meant by their place among the stored columns, as they are in changes and on the wire.
-public struct TableDefinition: Hashable, Sendable {
+public struct TableDefinition: Hashable, Codable, Sendable {
     /// The name as the schema spells it.
     public var name: String
     /// Stored columns in the table's order; generated ones are left out.
@@ -22,14 +22,16 @@ public struct TableDefinition: Hashable, Sendable {
     /// UNIQUE constraints and unique indexes, the primary key's own left out, by name.
     public var uniqueIndexes: [UniqueIndex]
     public var foreignKeys: [ForeignKey]
+    /// The expressions of CHECK constraints, as they are written, with single spaces.
+    public var checks: [String] = []
     /// A digest of everything declared, the table's name left out: another shape means another declaration.
     public var shape: String
 
-    public enum Kind: String, Hashable, Sendable {
+    public enum Kind: String, Hashable, Codable, Sendable {
         case table, view, virtual, shadow
     }
 
-    public struct Column: Hashable, Sendable {
+    public struct Column: Hashable, Codable, Sendable {
         public var name: String
         public var declaredType: String
         public var affinity: Affinity
@@ -41,8 +43,8 @@ public struct TableDefinition: Hashable, Sendable {
         public var defaultSQL: String?
     }
 
-    public struct GeneratedColumn: Hashable, Sendable {
-        public enum Kind: String, Hashable, Sendable { case virtual, stored }
+    public struct GeneratedColumn: Hashable, Codable, Sendable {
+        public enum Kind: String, Hashable, Codable, Sendable { case virtual, stored }
         public var name: String
         public var kind: Kind
         public var collation: String
@@ -50,7 +52,7 @@ public struct TableDefinition: Hashable, Sendable {
         public var expression: String?
     }
 
-    public struct UniqueIndex: Hashable, Sendable {
+    public struct UniqueIndex: Hashable, Codable, Sendable {
         public var name: String
         public var columns: [IndexColumn]
         public var isPartial: Bool
@@ -70,7 +72,7 @@ public struct TableDefinition: Hashable, Sendable {
         }
     }
 
-    public struct IndexColumn: Hashable, Sendable {
+    public struct IndexColumn: Hashable, Codable, Sendable {
         /// nil for an expression.
         public var name: String?
         /// nil for an expression or a generated column.
@@ -78,7 +80,7 @@ public struct TableDefinition: Hashable, Sendable {
         public var collation: String
     }
 
-    public struct ForeignKey: Hashable, Sendable {
+    public struct ForeignKey: Hashable, Codable, Sendable {
         public var columns: [String]
         /// Places of the child's columns; nil for a generated one.
         public var places: [Int?]
@@ -92,7 +94,7 @@ public struct TableDefinition: Hashable, Sendable {
         public var match: String
     }
 
-    public enum ForeignKeyAction: String, Hashable, Sendable, CaseIterable {
+    public enum ForeignKeyAction: String, Hashable, Codable, Sendable, CaseIterable {
         case noAction = "NO ACTION"
         case restrict = "RESTRICT"
         case setNull = "SET NULL"

@@ -6,14 +6,18 @@ struct ManagedStep {
     let db: Database
     let environment: CaptureEnvironment
     let outboxLimits: OutboxLimits
+    let identities: NewIdentities
     private let schema: SchemaCache
 
     init(_ db: Database, _ configuration: Store.Configuration, _ schema: SchemaCache = SchemaCache()) {
         self.db = db
         self.schema = schema
         outboxLimits = configuration.outboxLimits
+        let identities = configuration.identities
+        self.identities = identities
         var environment = CaptureEnvironment(
-            now: configuration.now, makeTransactionID: { .random() }, makeStoreID: { .random() }, processName: configuration.process)
+            now: configuration.now, makeTransactionID: { identities.next() }, makeStoreID: { identities.next() },
+            processName: configuration.process)
         environment.didRecord = { db, info, number in
             try UnsettledReferences.note(db, info, number) { try schema.tables(db) }
         }
@@ -29,6 +33,11 @@ struct ManagedStep {
     /// The tracked tables as they are declared now.
     func tables() throws -> TrackedTables {
         try schema.tables(db)
+    }
+
+    /// Throws `AnnalsError` when the tracked tables are declared otherwise than the space's.
+    func checkAgreement() throws {
+        try schema.checkAgreement(db)
     }
 
     /// The store's clock, past everything written and seen so far.

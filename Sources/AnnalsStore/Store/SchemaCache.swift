@@ -12,6 +12,8 @@ final class SchemaCache: Sendable {
     }
 
     private let known = Mutex<Known?>(nil)
+    /// The version at which the tables were found to be declared as the space's.
+    private let agreed = Mutex<Int64?>(nil)
 
     func tables(_ db: Database) throws -> TrackedTables {
         let version = try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") ?? 0
@@ -21,8 +23,17 @@ final class SchemaCache: Sendable {
         return tables
     }
 
+    /// Throws when the tables are declared otherwise than the space's; see `SpaceSchema`.
+    func checkAgreement(_ db: Database) throws {
+        let version = try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") ?? 0
+        guard agreed.withLock({ $0 }) != version else { return }
+        try SpaceSchema.check(db, tables(db))
+        agreed.withLock { $0 = version }
+    }
+
     /// After a transaction was rolled back: its version number will be given again, perhaps to another schema.
     func forget() {
         known.withLock { $0 = nil }
+        agreed.withLock { $0 = nil }
     }
 }

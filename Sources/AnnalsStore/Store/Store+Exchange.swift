@@ -16,18 +16,30 @@ extension Store {
     /// Children that a program left without parents do what their foreign keys declare, which may take rows back.
     public func prepareOutbox() async throws -> ExchangeStatus {
         let (status, isUnsettled) = try await managed("sync") { db, step in
-            let exchange = try ReplicaExchange(db)
+            let exchange = try ReplicaExchange(db, step.identities)
             try step.seal()
+            try step.checkAgreement()
             try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
             return (try exchange.status(), try UnsettledReferences.first(db) != nil)
         }
         return isUnsettled ? try await settleReferences() : status
     }
 
+    /// Seals other programs' writes and moves what is new into the outbox, for whoever only looks: no row is touched, and
+    /// a store that must not sync for now is told of as it stands.
+    public func updateOutbox() async throws -> ExchangeStatus {
+        try await managed("status") { db, step in
+            let exchange = try ReplicaExchange(db, step.identities)
+            try step.seal()
+            try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
+            return try exchange.status()
+        }
+    }
+
     private func settleReferences() async throws -> ExchangeStatus {
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
-            let exchange = try ReplicaExchange(db)
+            let exchange = try ReplicaExchange(db, step.identities)
             let summary = try Self.pull(db, step, exchange.state, policies).settleReferences()
             var status = try exchange.status()
             status.conflicts = summary.conflicts
@@ -38,25 +50,26 @@ extension Store {
     private static func pull(_ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies) throws -> Pull {
         Pull(
             db: db, session: MergeSession(db, registry: try step.tables()), state: state, process: step.environment.processName,
-            layouts: try LayoutNames(db), limits: step.outboxLimits, policies: policies, clock: try step.clock(), now: try step.tick())
+            identities: step.identities, layouts: try LayoutNames(db), limits: step.outboxLimits, policies: policies,
+            clock: try step.clock(), now: try step.tick())
     }
 
     /// The push under way, or a new one from the oldest outbox transactions, at its first part; nil when there is nothing
     /// to push.
     public func freezePush() async throws -> FrozenPush? {
-        try await managed("sync") { db, step in try ReplicaExchange(db).freeze(step.outboxLimits) }
+        try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).freeze(step.outboxLimits) }
     }
 
     /// Another part of a push; nil when that push was settled meanwhile.
     public func part(_ number: Int, of push: FrozenPush) async throws -> FrozenPush? {
         precondition((0..<push.parts).contains(number), "parts are numbered from 0")
-        return try await managed("sync") { db, _ in try ReplicaExchange(db).part(number, of: push) }
+        return try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).part(number, of: push) }
     }
 
     /// Notes the relay's answer to a push; one that is settled already changes nothing.
     public func settle(_ answer: PushAnswer, to push: FrozenPush) async throws -> SettledPush {
-        try await managed("sync") { db, _ in
-            var exchange = try ReplicaExchange(db)
+        try await managed("sync") { db, step in
+            var exchange = try ReplicaExchange(db, step.identities)
             return try exchange.settle(answer, to: push)
         }
     }
@@ -66,10 +79,11 @@ extension Store {
     public func apply(_ page: Page) async throws -> TakenPage {
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
-            var exchange = try ReplicaExchange(db)
+            var exchange = try ReplicaExchange(db, step.identities)
             guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
             guard try !Push.isUnderWay(db) else { throw PullError.pushUnderWay }
             try step.seal()
+            try step.checkAgreement()
             try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
             var pull = try Self.pull(db, step, exchange.state, policies)
             let summary = try pull.apply(page)

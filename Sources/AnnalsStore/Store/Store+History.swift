@@ -84,7 +84,7 @@ extension Store {
 
     /// Seals what other programs wrote; a replica's goes into the outbox as well.
     private func bringUpToDate() async throws {
-        if try await replicaState() == nil { try await seal() } else { _ = try await prepareOutbox() }
+        if try await replicaState() == nil { try await seal() } else { _ = try await updateOutbox() }
     }
 
     private static var notTracked: AnnalsError {

@@ -21,6 +21,8 @@ public final class Store: Sendable {
         public var now: @Sendable () -> Int64 = { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }
         /// What this process calls itself in history.
         public var process = ProcessInfo.processInfo.processName
+        /// Where new identities come from. A test draws them from its seed, since ties between replicas are settled by them.
+        package var random: @Sendable () -> UInt64 = { UInt64.random(in: 0 ... .max) }
         /// How conflicts of this store's own work are settled.
         package var mergePolicies = MergePolicies()
         /// How much is encoded and sent at a time.

@@ -47,7 +47,10 @@ enum StoreError {
             return make(.diskFull, "the disk is full", "Make room; nothing was changed")
         case .SQLITE_IOERR:
             return make(.diskFull, "reading or writing \(name) failed: \(message)", "Check the disk; nothing was changed")
-        case .SQLITE_CONSTRAINT:
+        case .SQLITE_INTERRUPT:
+            return make(.cancelled, "stopped")
+        // What is no integer under an INTEGER PRIMARY KEY has a code of its own.
+        case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH:
             return make(.constraint, message)
         default:
             for missing in ["no such function", "no such collation", "no such module", "unable to use function", "unsupported file format"]

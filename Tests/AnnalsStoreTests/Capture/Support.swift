@@ -137,13 +137,20 @@ final class Fixture {
         }
     }
 
+    /// Folded from the raw changes one by one; history and outbox, which read them in their own way, must say the same.
     static func changes(_ db: Database, of number: Int64) throws -> [String: [NetChange]] {
         var found: [String: [NetChange]] = [:]
         for span in try Row.fetchAll(db, sql: "SELECT * FROM annals_spans WHERE number = ?", arguments: [number]) {
             let table = try #require(try TrackedTable.fetch(db, id: span["table_id"]))
             var folder = NetChangeFolder(table.identityRule)
             try RawChangeReader(db, table).read((span["first"] as Int64)...(span["last"] as Int64)) { folder.add($0) }
-            found[table.name, default: []] += folder.finish()
+            let changes = folder.finish()
+            found[table.name, default: []] += changes
+            var read: [NetChange] = []
+            let section = NetChanges.Section(layout: table.id, first: span["first"], last: span["last"])
+            try NetChanges(db, tables: TrackedTables.load(db)).forEachRow(in: section) { read.append($0) }
+            let isSame = Set(read) == Set(changes)
+            #expect(isSame, "\(table.name): history reads \(read) where the changes are \(changes)")
         }
         return found
     }

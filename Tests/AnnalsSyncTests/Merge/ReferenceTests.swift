@@ -114,6 +114,8 @@ import Testing
             ("RESTRICT", "team INTEGER", ["1|ops", "2|dev"], ["new|1|x", "old|2|old"]),
             ("NO ACTION", "team INTEGER", ["1|ops", "2|dev"], ["new|1|x", "old|2|old"]),
             ("SET NULL", "team INTEGER NOT NULL", ["1|ops", "2|dev"], ["new|1|x", "old|2|old"]),
+            ("SET DEFAULT", "team INTEGER DEFAULT 1", ["1|ops", "2|dev"], ["new|1|x", "old|2|old"]),
+            ("SET DEFAULT", "team INTEGER DEFAULT 9", ["1|ops", "2|dev"], ["new|1|x", "old|2|old"]),
         ] {
             let outcome = try await Story.conflict(
                 schema(action, column), first: "INSERT INTO person VALUES ('new', 1, 'x')", second: "DELETE FROM team WHERE id = 1")
@@ -210,6 +212,20 @@ import Testing
         #expect(outcome.lines == [])
     }
 
+    @Test("An unseen child that calls a moved parent twice, once within its key, follows with both")
+    func twoReferencesToOneParent() async throws {
+        let outcome = try await Story.conflict(
+            """
+            CREATE TABLE a (id INTEGER PRIMARY KEY);
+            CREATE TABLE b (
+                k INTEGER NOT NULL REFERENCES a (id) ON UPDATE CASCADE, l TEXT NOT NULL,
+                p INTEGER REFERENCES a (id) ON DELETE SET DEFAULT ON UPDATE SET DEFAULT, PRIMARY KEY (k, l));
+            INSERT INTO a VALUES (3);
+            """, first: "INSERT INTO b VALUES (3, 'x', 3)", second: "UPDATE a SET id = 5")
+        #expect(try await outcome.rows("b") == ["5|x|5"])
+        #expect(outcome.lines == [])
+    }
+
     @Test("Tables that reference each other, inserted together by both sides under one number")
     func cycle() async throws {
         let schema = """
@@ -270,6 +286,20 @@ import Testing
         #expect(try await outcome.rows("team") == ["5|b"])
         #expect(try await outcome.rows("photo") == ["5|theirs"])
         #expect(outcome.lines.count == 2)
+    }
+
+    @Test("A cascade through a chain of thousands of unseen rows")
+    func longCascade() async throws {
+        let outcome = try await Story.conflict(
+            """
+            CREATE TABLE node (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES node (id) ON DELETE CASCADE);
+            CREATE INDEX node_parent ON node (parent);
+            INSERT INTO node VALUES (1, NULL);
+            """,
+            first: "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO node SELECT i, i - 1 FROM n",
+            second: "DELETE FROM node WHERE id = 1")
+        #expect(try await outcome.rows("node") == [])
+        #expect(outcome.lines.count == 2999)
     }
 
     // MARK: The parent was set aside

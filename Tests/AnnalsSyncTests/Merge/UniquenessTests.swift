@@ -111,6 +111,26 @@ import Testing
         #expect(outcome.lines == ["unique person(q): stored –, incoming q|a@|NULL|Q; stored by keepFirst"])
     }
 
+    @Test("keepLast: the number of a row that is set aside is not free for the transaction's own insert")
+    func keepLastAndInsert() async throws {
+        let outcome = try await Story.conflict(
+            """
+            CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, g INTEGER AS (a % 4) VIRTUAL, UNIQUE (g)); INSERT INTO t VALUES (6, NULL);
+            """, first: "INSERT INTO t VALUES (7, 5)", second: "UPDATE t SET a = 5 WHERE k = 6; INSERT INTO t VALUES (7, NULL)",
+            policies(.keepLast))
+        #expect(try await outcome.rows("t") == ["6|5|1", "8|NULL|NULL"])
+        #expect(outcome.lines.count == 2)
+    }
+
+    @Test("keepLast: a text key whose row is set aside, and inserted by the same transaction, is one update")
+    func keepLastAndInsertOfText() async throws {
+        let outcome = try await Story.conflict(
+            Self.schema, first: "INSERT INTO person VALUES ('p', 'a@', NULL, 'P')",
+            second: "INSERT INTO person VALUES ('p', NULL, NULL, 'mine'); UPDATE person SET email = 'a@' WHERE id = 'x'",
+            policies(.keepLast))
+        #expect(try await outcome.rows("person") == ["p|NULL|NULL|mine", "x|a@|1|X", "y|y@|2|Y"])
+    }
+
     // MARK: mergeRows
 
     @Test("mergeRows: an insert is one with the stored row, and its children refer to that")

@@ -200,6 +200,19 @@ import Testing
         #expect(outcome.lines == [])
     }
 
+    @Test("Two rows that swap their keys, and a third that takes a key that was left, while others changed them")
+    func swappedKeys() async throws {
+        let outcome = try await Story.conflict(
+            "CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT, w TEXT); INSERT INTO t VALUES (1, 'a', ''), (2, 'b', ''), (3, 'c', '');",
+            first: "UPDATE t SET w = v || '!'",
+            second: """
+                UPDATE t SET k = 9 WHERE k = 1; UPDATE t SET k = 1 WHERE k = 2; UPDATE t SET k = 2 WHERE k = 9;
+                UPDATE t SET k = 5 WHERE k = 3; INSERT INTO t VALUES (3, 'new', '')
+                """)
+        #expect(try await outcome.rows("t") == ["1|b|b!", "2|a|a!", "3|new|", "5|c|c!"])
+        #expect(outcome.lines == [])
+    }
+
     @Test("Two moves of one row: the later writer's key stands")
     func twoMoves() async throws {
         let outcome = try await Story.conflict(

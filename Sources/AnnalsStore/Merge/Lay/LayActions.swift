@@ -6,29 +6,26 @@ import GRDB
 /// that is called otherwise now follow it, children of one that is gone do what ON DELETE says, as part of the transaction.
 extension LayAttempt {
     func doWhatKeysDeclare() throws {
-        var ignored: Set<ReferenceChecks.Dangling> = []
-        for _ in 0..<ApplyLimits.decisionRounds {
-            let dangling = try session.checks.dangling().filter { !ignored.contains($0) }
+        for _ in 0..<ApplyLimits.effectRounds {
+            let dangling = try session.checks.takeDangling()
             guard !dangling.isEmpty else { return }
-            for reference in dangling where try !settle(reference) { ignored.insert(reference) }
+            for reference in dangling { try settle(reference) }
             guard missing.isEmpty else { return }
         }
-        throw MergeError.unsettled(table: "")
+        throw MergeError.unsettled(table: transaction.changes.first?.table ?? "")
     }
 
-    /// False where nothing of this transaction's brought it about.
-    private func settle(_ dangling: ReferenceChecks.Dangling) throws -> Bool {
+    private func settle(_ dangling: ReferenceChecks.Dangling) throws {
         let table = try layOn.table(dangling.child.table)
         let reference = table.references[dangling.foreignKey]
-        guard let row = try table.row(dangling.child.key), try !session.parentExists(table, reference, row) else { return true }
+        guard let row = try table.row(dangling.child.key), try !session.parentExists(table, reference, row) else { return }
         let number = written[table.keyName(of: row)]
         if let number, rows[number].before.map({ before in reference.places.contains { before[$0] != row[$0] } }) ?? true {
-            payForReference(number, dangling.foreignKey, reference)
-            return true
+            return payForReference(number, dangling.foreignKey, reference)
         }
-        guard let name = table.parentName(dangling.foreignKey, in: row), let parent = left[name] else { return false }
+        // What nothing in play brought about was there before.
+        guard let name = table.parentName(dangling.foreignKey, in: row), let parent = left[name] else { return }
         try act(on: row, in: table, dangling.foreignKey, parent)
-        return true
     }
 
     /// The transaction set the reference: its row does what the key declares, then loses the columns, then all.
@@ -66,6 +63,8 @@ extension LayAttempt {
             guard let values = try valuesOnDelete(reference, table) else { return refuseRemoval(of: parent, reason) }
             var new = row
             for (place, value) in zip(reference.places, values) { new[place] = value }
+            // The default calls the very parent that goes.
+            guard table.parentName(key, in: new) != table.parentName(key, in: row) else { return refuseRemoval(of: parent, reason) }
             try change(row, to: new, in: table, rows[parent].cause) { _ in .changed(reason) }
         case .restrict, .noAction: refuseRemoval(of: parent, reason)
         }
@@ -120,6 +119,8 @@ extension LayAttempt {
         for name in table.names(of: row) { left[name] = number }
         noteWritten(number)
         for name in table.names(of: new) { left[name] = nil }
+        // All of its references: another one may dangle, and was looked for under the key that the row had.
+        try session.checks.noteNew(table, new)
         try session.checks.noteChanged(table, old: row, new: new)
     }
 

@@ -64,9 +64,11 @@ final class LayAttempt {
     func finish() throws -> LayOn.Laid {
         let settled = try journalEntries()
         var net = NetRows()
+        for row in rows where row.after == nil && row.before != nil { net.record(row.table, old: row.before, new: nil, mark: row.mark) }
         for row in rows where row.before != row.after {
-            net.record(row.table, old: row.before, new: row.after, mark: try mark(of: row))
-            if row.before == nil, let after = row.after { session.noteHighestKey(row.table, after) }
+            guard let after = row.after else { continue }
+            net.record(row.table, old: row.before, new: after, mark: try mark(of: row))
+            session.noteHighestKey(row.table, after)
         }
         noteNames()
         layOn.highestKeys = highestKeys
@@ -157,7 +159,7 @@ final class LayAttempt {
         if case .life(let id) = lives.occupant(of: name) { id } else { nil }
     }
 
-    func rules(_ table: RowTable) -> MergePolicies.Table { layOn.policies[table.name] }
+    func rules(_ table: RowTable) -> MergePolicies.Table { layOn.rules(table) }
 
     func lack(_ decision: Decisions.Decision) {
         missing.append(decision)

@@ -32,8 +32,12 @@ extension LayAttempt {
         guard let number = plainInsert(index) else { return }
         let table = rows[number].table
         guard rules(table).key == .renumber, let place = table.definition.rowidAlias, !table.referencePlaces.contains(place),
-            var row = rows[number].after, let wanted = row[place].integer, try occupant(of: row, in: table) != nil
+            var row = rows[number].after, let wanted = row[place].integer
         else { return }
+        // A stored row that is set aside in the transaction's favour is another life still: its number is not free.
+        let name = table.keyName(of: row)
+        let isSetAside = found[name].map { rows[$0].end == .setAside } ?? false
+        guard try isSetAside || occupant(of: row, in: table) != nil else { return }
         var next = max(highestKeys[table.name] ?? 0, wanted)
         repeat {
             guard next < .max else {

@@ -22,7 +22,7 @@ extension LayAttempt {
     /// Why a table that is settled as a whole lost something, so that all of the transaction is to be set aside.
     func lossInWholeTable() throws -> Reason? {
         guard decisions.reasonForAll == nil else { return nil }
-        for index in verdicts.indices where layOn.policies[transaction.changes[index].table].isWhole {
+        for index in verdicts.indices where rules(try layOn.table(transaction.changes[index].table)).isWhole {
             let lost = try refusedValues(index).first { $0.winner == .stored }
             if let lost { return Reason(kind: lost.kind, policy: "whole") }
         }
@@ -64,8 +64,8 @@ extension LayAttempt {
             guard !column.isImplied, let after else { return !column.isImplied }
             // A reference that was given up or nulled is called otherwise now than it was written.
             let isGivenUp = verdict.nulled[column.column] != nil || verdict.losses[column.column] != nil
-            if isGivenUp { return after[column.column] != column.written }
-            if after[column.column] == column.new { return isRefusedDifference(index, column) }
+            if isGivenUp, after[column.column] != column.written { return true }
+            if isGivenUp || after[column.column] == column.new { return isRefusedDifference(index, column) }
             return !verdict.combined.contains(column.column)
         }
         return groups(lost) { reason(index, $0.column) }.map { reason, columns in
@@ -97,8 +97,8 @@ extension LayAttempt {
     // MARK: (b)
 
     private func overwrittenValues(_ number: Int) throws -> [JournalEntry] {
+        guard let before = rows[number].before, rows[number].after != before else { return [] }
         let row = rows[number]
-        guard let before = row.before, row.after != before else { return [] }
         guard let after = row.after else { return removedRow(row, number, before) }
         var lost: [(column: AskedColumn, reason: Reason)] = []
         var key = row.table.key(of: before)
@@ -163,8 +163,9 @@ extension LayAttempt {
     // MARK: (c)
 
     private func takenBackDelete(_ number: Int) -> [JournalEntry] {
+        guard rows[number].revives != nil else { return [] }
         let row = rows[number]
-        guard row.revives != nil, let after = row.after, let life = row.life, case .dead(let tombstone) = lives[life].state else {
+        guard let after = row.after, let life = row.life, case .dead(let tombstone) = lives[life].state else {
             return []
         }
         let askers = askers(of: number).filter { verdicts[$0].loss == nil && !verdicts[$0].asked.isEmpty }
@@ -180,32 +181,5 @@ extension LayAttempt {
                 meantKey(index, row.table) ?? row.table.key(of: tombstone.row), columns: asked.map(\.column),
                 base: base.count == asked.count ? base : nil, incoming: asked.map(\.written), winner: .incoming)
         }
-    }
-
-    // MARK: Entries
-
-    /// Columns in dispute are told one by one, so that each can be taken back; what was lost together stays together.
-    private func groups<Column>(_ columns: [Column], by reason: (Column) -> Reason) -> [(Reason, [Column])] {
-        var groups: [(Reason, [Column])] = []
-        for column in columns {
-            let reason = reason(column)
-            let isSingle = reason.kind == .update || reason.kind == .insert
-            if !isSingle, let place = groups.firstIndex(where: { $0.0 == reason }) {
-                groups[place].1.append(column)
-            } else {
-                groups.append((reason, [column]))
-            }
-        }
-        return groups
-    }
-
-    private func entry(
-        _ reason: Reason, _ table: RowTable, _ key: [Value], columns: [Int] = [], base: [Value]? = nil, stored: [Value]? = nil,
-        incoming: [Value]? = nil, winner: JournalEntry.Side
-    ) -> JournalEntry {
-        JournalEntry(
-            kind: reason.kind, table: table.name, key: key, columns: columns.map { table.definition.columns[$0].name },
-            policy: reason.policy, base: base, stored: stored, incoming: incoming, winner: winner, storedReplica: reason.mark?.replica,
-            storedTime: reason.mark?.time, storedPosition: reason.mark?.position)
     }
 }

@@ -22,6 +22,8 @@ final class LayOn {
     var lives: Lives
     /// Per table the highest integer key that is used, was ever used, or is wanted by the outbox.
     var highestKeys: [String: Int64]
+    private var tables: [String: RowTable] = [:]
+    private var rules: [ObjectIdentifier: MergePolicies.Table] = [:]
 
     init(
         session: MergeSession, lives: Lives, policies: MergePolicies = MergePolicies(), replica: ReplicaID, relayTime: Int64,
@@ -63,11 +65,25 @@ final class LayOn {
             for decision in missing where decisions.add(decision) { isNew = true }
             if !isNew {
                 let reason = Reason(kind: .check, policy: Reason.declared)
-                guard decisions.add(.setAsideAll(reason)) else { throw MergeError.unsettled(table: "") }
+                guard decisions.add(.setAsideAll(reason)) else { throw MergeError.unsettled(table: transaction.changes.first?.table ?? "") }
             }
         }
-        throw MergeError.unsettled(table: "")
+        throw MergeError.unsettled(table: transaction.changes.first?.table ?? "")
     }
 
-    func table(_ name: String) throws -> RowTable { try session.table(named: name) }
+    // MARK: By table, asked for with every row
+
+    func table(_ name: String) throws -> RowTable {
+        if let table = tables[name] { return table }
+        let table = try session.table(named: name)
+        tables[name] = table
+        return table
+    }
+
+    func rules(_ table: RowTable) -> MergePolicies.Table {
+        if let rules = rules[ObjectIdentifier(table)] { return rules }
+        let rules = policies[table.name]
+        self.rules[ObjectIdentifier(table)] = rules
+        return rules
+    }
 }

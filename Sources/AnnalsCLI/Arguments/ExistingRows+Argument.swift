@@ -1,0 +1,4 @@
+public import AnnalsStore
+public import ArgumentParser
+
+extension ExistingRows: ExpressibleByArgument {}

@@ -1,0 +1,232 @@
+public import AnnalsCore
+public import AnnalsSync
+public import AnnalsWire
+import Dispatch
+import Foundation
+import RelayLog
+import Synchronization
+
+/// A relay in memory: the real relay's judgement of pushes, and nothing on disk.
+///
+/// For tests that make many relays and need none of them afterwards. What it answers is what the real one answers: the
+/// same conformance tests run on both.
+public final class MemoryRelay: RelayTransport {
+    fileprivate struct Snapshot {
+        var bytes: [UInt8]
+        var position: Position
+        var digest: Digest
+    }
+
+    fileprivate struct State {
+        var certifier: Certifier
+        var frames: [LogFrame] = []
+        /// Per replica the digests and positions of its entries; counter 1 comes first.
+        var entries: [ReplicaID: [Certifier.Accepted]] = [:]
+        var snapshot: Snapshot?
+        /// Parts that wait for the last of their transaction, which brings all of them into the log.
+        var pending: [ReplicaID: (parts: PendingParts, batches: [[UInt8]])] = [:]
+    }
+
+    private let space: SpaceName
+    private let limits = RelayLogLimits()
+    private let wall: @Sendable () -> Int64
+    private let monotonic: @Sendable () -> Int64
+    private let watch: HeadWatch
+    private let newLineage: @Sendable () -> Lineage
+    private let state = Mutex<State?>(nil)
+
+    /// - Parameter clock: the relay's clock: receipt times and turns are measured by it.
+    public convenience init(space: SpaceName, clock: ManualClock) {
+        self.init(space: space, wall: { clock.milliseconds }, monotonic: { clock.milliseconds }, lineage: { .random() })
+    }
+
+    /// - Parameters:
+    ///   - monotonic: a clock that never goes back, in milliseconds; turns are measured by it.
+    ///   - lineage: names the log that `create` begins.
+    package init(
+        space: SpaceName, wall: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Int64,
+        lineage: @escaping @Sendable () -> Lineage
+    ) {
+        self.space = space
+        self.wall = wall
+        self.monotonic = monotonic
+        watch = HeadWatch(limits: limits)
+        newLineage = lineage
+    }
+
+    public func describe() async throws(TransportError) -> SpaceDescription {
+        try withLog { log in
+            let snapshot = log.snapshot.map {
+                SpaceDescription.Snapshot(position: $0.position, bytes: Int64($0.bytes.count), digest: $0.digest.description)
+            }
+            return SpaceDescription(
+                space: space, lineage: log.certifier.lineage, head: log.certifier.head, horizon: .zero, snapshot: snapshot)
+        }
+    }
+
+    public func create() async throws(TransportError) -> SpaceDescription {
+        let isNew = state.withLock { state in
+            guard state == nil else { return false }
+            state = State(certifier: Certifier(lineage: newLineage(), head: .zero, loadedFrom: .zero, limits: limits))
+            return true
+        }
+        guard isNew else { throw .problem(Problem(.spaceExists), retryAfter: nil) }
+        return try await describe()
+    }
+
+    // MARK: The log
+
+    public func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+        let header: BatchHeader
+        do {
+            header = try BatchHeader.parse(batch)
+        } catch {
+            throw .problem(Problem(.corruptBatch), retryAfter: nil)
+        }
+        let (now, receivedAt, limit) = (monotonic(), wall(), WireLimits.inlinePageBytes)
+        let answer = try withLog { log in
+            let verdict = log.certify(header, now: now)
+            if header.part.isWhole {
+                log.pending[header.replica] = nil
+                log.append(verdict, header, batch, at: receivedAt)
+            } else {
+                log.keepPart(verdict, header, batch, at: receivedAt)
+            }
+            var answer = PushAnswer(
+                outcome: verdict.outcome, positions: header.part.isWhole ? verdict.positions : verdict.positions.suffix(1),
+                lineage: log.certifier.lineage, head: log.certifier.head, receivedAt: receivedAt)
+            if let base = verdict.stoppedBase, verdict.outcome.carriesPage { answer.page = log.page(after: base, byteLimit: limit) }
+            return answer
+        }
+        watch.publish(answer.head, of: space)
+        return answer
+    }
+
+    public func pull(
+        after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?
+    ) async throws(TransportError) -> Page {
+        let page = try page(after: position, lineage, byteLimit)
+        guard let wait, page.frames.isEmpty, wait > .zero else { return page }
+        do {
+            let deadline = DispatchTime.now() + wait / .seconds(1)
+            _ = try await watch.wait(for: space, after: position, known: page.head, until: deadline)
+        } catch is CancellationError {
+            throw .cancelled
+        } catch {
+            throw .problem(Problem(.unavailable), retryAfter: nil)
+        }
+        return try self.page(after: position, lineage, byteLimit)
+    }
+
+    private func page(after position: Position, _ lineage: Lineage, _ byteLimit: Int) throws(TransportError) -> Page {
+        let page = try withLog { log in
+            lineage == log.certifier.lineage && position <= log.certifier.head ? log.page(after: position, byteLimit: byteLimit) : nil
+        }
+        guard let page else { throw .problem(Problem(.wentBack), retryAfter: nil) }
+        return page
+    }
+
+    private func withLog<T>(_ body: (inout State) -> T) throws(TransportError) -> T {
+        let result: T? = state.withLock { state in
+            guard var log = state else { return nil }
+            // Taken out, so that changing it copies nothing.
+            state = nil
+            defer { state = log }
+            return body(&log)
+        }
+        guard let result else { throw .problem(Problem(.spaceNotFound), retryAfter: nil) }
+        return result
+    }
+
+    // MARK: Snapshots
+
+    public func uploadSnapshot(
+        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        guard let data = FileManager.default.contents(atPath: path) else { throw .unreachable("the file cannot be read", wasSent: false) }
+        let bytes = [UInt8](data)
+        guard Digest.sha256(bytes[...]) == digest else { throw .problem(Problem(.badDigest), retryAfter: nil) }
+        let isTaken = try withLog { log in
+            guard position <= log.certifier.head else { return false }
+            log.snapshot = Snapshot(bytes: bytes, position: position, digest: digest)
+            return true
+        }
+        guard isTaken else { throw .problem(Problem(.wentBack), retryAfter: nil) }
+        progress(Int64(bytes.count))
+    }
+
+    public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        guard let snapshot = try withLog({ $0.snapshot }) else { throw .problem(Problem(.noSnapshot), retryAfter: nil) }
+        guard FileManager.default.createFile(atPath: path, contents: Data(snapshot.bytes)) else {
+            throw .unreachable("the file cannot be written", wasSent: false)
+        }
+        progress(Int64(snapshot.bytes.count))
+        return snapshot.position
+    }
+}
+
+extension MemoryRelay.State {
+    fileprivate mutating func certify(_ header: BatchHeader, now: Int64) -> Certifier.Verdict {
+        if certifier.last(of: header.replica) == nil { certifier.setLast(.none, of: header.replica) }
+        let known = entries[header.replica] ?? []
+        func accepted(_ counter: Counter) -> Certifier.Accepted? {
+            let index = Int(counter.rawValue) - 1
+            return known.indices.contains(index) ? known[index] : nil
+        }
+        return header.part.isWhole
+            ? certifier.certify(header, now: now, accepted: accepted)
+            : certifier.certifyPart(header, pending: pending[header.replica]?.parts, now: now, accepted: accepted)
+    }
+
+    fileprivate mutating func append(_ verdict: Certifier.Verdict, _ header: BatchHeader, _ batch: [UInt8], at receivedAt: Int64) {
+        guard verdict.accepted > 0 else { return }
+        let first = verdict.known.count
+        frames.append(
+            LogFrame(
+                firstPosition: verdict.firstPosition, firstIndex: first, acceptedCount: verdict.accepted, receivedAt: receivedAt,
+                batch: batch))
+        for offset in 0..<verdict.accepted {
+            entries[header.replica, default: []].append(
+                Certifier.Accepted(
+                    digest: header.certificates[first + offset].digest, position: verdict.firstPosition.advanced(by: offset)))
+        }
+    }
+
+    fileprivate mutating func keepPart(_ verdict: Certifier.Verdict, _ header: BatchHeader, _ batch: [UInt8], at receivedAt: Int64) {
+        let replica = header.replica
+        switch verdict.outcome {
+        case .accepted where !verdict.known.isEmpty, .wait, .partsMissing: return
+        case .accepted: break
+        default: return pending[replica] = nil
+        }
+        if pending[replica]?.parts.holds(header) != true {
+            if header.part.number == 0 {
+                pending[replica] = (PendingParts(first: header, byteCount: batch.count), [batch])
+            } else {
+                pending[replica]?.parts.append(header, byteCount: batch.count)
+                pending[replica]?.batches.append(batch)
+            }
+        }
+        guard verdict.accepted > 0, let whole = pending.removeValue(forKey: replica) else { return }
+        for (number, batch) in whole.batches.enumerated() {
+            let position = verdict.firstPosition.advanced(by: number)
+            frames.append(LogFrame(firstPosition: position, firstIndex: 0, acceptedCount: 1, receivedAt: receivedAt, batch: batch))
+            entries[replica, default: []].append(Certifier.Accepted(digest: whole.parts.digests[number], position: position))
+        }
+    }
+
+    /// At least one frame when there is any, and up to about `byteLimit` bytes.
+    fileprivate func page(after position: Position, byteLimit: Int) -> Page {
+        var page = Page(lineage: certifier.lineage, head: certifier.head, horizon: .zero, after: position, isLast: true)
+        var bytes = 0
+        // The log's end is what is asked for nearly always.
+        let first = (frames.lastIndex { $0.lastPosition <= position } ?? -1) + 1
+        for frame in frames[first...] {
+            if !page.frames.isEmpty, bytes + frame.batch.count > byteLimit { break }
+            page.frames.append(frame)
+            bytes += frame.batch.count
+        }
+        page.isLast = page.lastPosition == certifier.head
+        return page
+    }
+}

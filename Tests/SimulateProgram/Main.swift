@@ -1,0 +1,88 @@
+import ArgumentParser
+import Simulation
+
+/// Runs seeds until one fails or all are done, and tells the story of the first that fails.
+@main
+struct Simulate: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "annals-simulate", abstract: "Run worlds of replicas, each from one seed, and hold every law against them.")
+
+    @Argument(help: "One seed, a range like 1..300, or a number of random seeds like 5000r.")
+    var seeds = "1..300"
+
+    @Flag(help: "Go on after a failure, and print one line for each.")
+    var all = false
+
+    @Flag(inversion: .prefixedNo, help: "Leave out of a failing run what it does not need.")
+    var shrink = true
+
+    @Flag(help: "Tell the story of a single seed, whether it fails or not.")
+    var story = false
+
+    @Flag(help: "Print the plan and run nothing.")
+    var plan = false
+
+    @Option(help: "Only these steps of a single seed's plan, by number, separated by commas.")
+    var steps: String?
+
+    @Flag(help: "Say which seed is run, so that one that ends the program can be told.")
+    var verbose = false
+
+    private func simulation(_ seed: UInt64) -> Simulation {
+        Simulation(seed: seed, steps: steps.map { Set($0.split(separator: ",").compactMap { Int($0) }) })
+    }
+
+    func run() async throws {
+        guard let range = SeedRange(seeds) else { throw ValidationError("\(seeds) names no seeds") }
+        if plan {
+            for seed in range { for line in simulation(seed).planLines { print(line) } }
+            return
+        }
+        let clock = ContinuousClock()
+        let start = clock.now
+        var failures: [String: Int] = [:]
+        var count = 0
+        var last: UInt64 = 0
+        for seed in range {
+            if verbose { print("seed \(seed)") }
+            let outcome = await simulation(seed).run()
+            count += 1
+            last = seed
+            guard let failure = outcome.failure else { continue }
+            failures[failure.law, default: 0] += 1
+            print("seed \(seed): \(failure)")
+            if !all { break }
+        }
+        let seconds = (clock.now - start) / .seconds(1)
+        print("\(count) seeds, \(failures.values.reduce(0, +)) failed, \(Int(Double(count) / seconds)) seeds/s")
+        for (law, number) in failures.sorted(by: { $0.key < $1.key }) { print("  \(law): \(number)") }
+        if story || (!failures.isEmpty && !all) {
+            print("")
+            for line in await simulation(last).story(isShrunk: shrink) { print(line) }
+            print("\nreplay it with: make simulate SEEDS=\(last)")
+        }
+        if !failures.isEmpty { throw ExitCode.failure }
+    }
+}
+
+/// Which seeds to run.
+struct SeedRange: Sequence {
+    private let seeds: any Sequence<UInt64>
+
+    init?(_ text: String) {
+        if let seed = UInt64(text) {
+            seeds = CollectionOfOne(seed)
+        } else if text.hasSuffix("r"), let count = Int(text.dropLast()) {
+            seeds = (0..<count).lazy.map { _ in UInt64.random(in: 0 ... .max) }
+        } else {
+            let bounds = text.split(separator: ".").map { UInt64($0) }
+            guard bounds.count == 2, let first = bounds[0], let last = bounds[1], first <= last else { return nil }
+            seeds = first...last
+        }
+    }
+
+    func makeIterator() -> AnyIterator<UInt64> {
+        func iterator(_ seeds: some Sequence<UInt64>) -> AnyIterator<UInt64> { AnyIterator(seeds.makeIterator()) }
+        return iterator(seeds)
+    }
+}

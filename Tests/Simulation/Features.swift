@@ -1,0 +1,75 @@
+/// What a run may contain. A switch that is off names a situation that the product does not support yet; the fixed
+/// seeds leave it out until it does.
+public struct Features: Sendable, Hashable {
+    // MARK: Schemas
+
+    public var compoundKeys = true
+    public var textKeys = true
+    /// Keys that are references to another table's key.
+    public var referenceKeys = true
+    public var uniques = true
+    /// Partial and expression indexes.
+    public var coarseUniques = true
+    public var foreignKeys = true
+    public var setDefault = true
+    public var selfReferences = true
+    public var cycles = true
+    public var checks = true
+    public var generatedColumns = true
+    /// Triggers of the user's own that write tracked tables.
+    public var triggersOnTracked = true
+    /// Triggers of the user's own that keep an untracked table.
+    public var triggersOnUntracked = true
+
+    // MARK: Writes
+
+    public var strangers = true
+    /// Strangers that write with foreign keys off and break them.
+    public var strangersWithoutForeignKeys = true
+    public var replace = true
+    public var keyChanges = true
+    public var swaps = true
+    /// Deletes and inserts of the same key, in one transaction or in several.
+    public var rebirths = true
+
+    // MARK: Replicas
+
+    /// Clones that come in the middle of a run.
+    public var newcomers = true
+    /// Replicas whose file is copied while they have unsent work; both files go on.
+    public var copies = true
+
+    // MARK: People
+
+    /// Conflict policies, of the space and of single replicas.
+    public var policies = true
+    /// People who settle conflicts otherwise.
+    public var resolutions = true
+
+    // MARK: Faults
+
+    public var networkFaults = true
+    public var partitions = true
+    public var crashes = true
+    public var clockFaults = true
+    /// Some replicas live in files, which are opened anew after a crash.
+    public var files = true
+
+    // MARK: Not supported yet
+
+    /// REPLACE into a table that refers to itself with ON DELETE SET NULL or SET DEFAULT: SQLite (3.40 at least) then lets
+    /// a reference to nobody in, with foreign keys on.
+    public var replaceInSelfReferences = false
+    /// Tracked parents with untracked children.
+    public var untrackedChildren = false
+    /// Rows whose key holds NULL, which stay local.
+    public var nullKeys = false
+    /// Transactions larger than one batch.
+    public var largeTransactions = false
+    /// Replicas whose file is restored from a backup.
+    public var restoredFiles = false
+    /// Relays restored from a backup.
+    public var relayRestores = false
+
+    public init() {}
+}

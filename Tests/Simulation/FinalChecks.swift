@@ -1,0 +1,107 @@
+import AnnalsCore
+import AnnalsStore
+import GRDB
+
+/// What must hold when everything has settled.
+struct FinalChecks {
+    let world: World
+    let folder: SimulationFolder
+
+    func run() async throws {
+        try checkTransactions()
+        for (number, replica) in world.replicas.enumerated() {
+            try checkRows(replica)
+            guard let store = replica.store else { throw Violation("simulator", "\(replica.name) is not running") }
+            try await checkJournal(replica, store)
+            try await checkPolicies(replica, store)
+            try checkCopies(replica)
+            if number == Int(world.plan.seed % UInt64(world.replicas.count)) { try await verify(replica, store) }
+        }
+    }
+
+    /// Law 7: every transaction is in the log once, unless nothing remained of it.
+    private func checkTransactions() throws {
+        for intent in world.ledger.intents.values.sorted(by: { ($0.replica, $0.number) < ($1.replica, $1.number) }) {
+            guard world.oracle.position(of: intent.id) == nil, !intent.differences.isEmpty, !intent.isGone else { continue }
+            throw Violation(
+                "law 7", "\(intent.replica)'s transaction \(intent.number) is not in the log: \(intent.differences.map(\.text))")
+        }
+    }
+
+    /// Law 2: replicas at the same position hold the same rows.
+    private func checkRows(_ replica: Replica) throws {
+        let expected = world.oracle.rows(at: world.oracle.head)
+        guard replica.look.rows != expected else { return }
+        throw Violation("law 2", "\(replica.name) ends otherwise: \(expected.differences(to: replica.look.rows).map(\.text))")
+    }
+
+    /// All journals are equal, and are what the log's entries say (law 5).
+    private func checkJournal(_ replica: Replica, _ store: Store) async throws {
+        let resolved = Set(world.oracle.entries.flatMap { $0.resolutions.map(\.conflict) })
+        var expected: [Line] = []
+        for entry in world.oracle.entries {
+            for (index, journal) in entry.journal.enumerated() {
+                let name = ConflictID(replica: entry.replica, transaction: entry.info.id, index: index)
+                expected.append(Line(position: entry.position, entry: journal, isResolved: resolved.contains(name)))
+            }
+        }
+        let found = try await store.conflicts().sorted { $0.position < $1.position }.map {
+            Line(position: $0.position.rawValue, entry: $0.entry, isResolved: $0.isResolved)
+        }
+        guard found != expected else { return }
+        throw Violation("law 5", "\(replica.name)'s journal has \(found.count) lines, the log's entries have \(expected.count)")
+    }
+
+    private struct Line: Equatable {
+        var position: Int64
+        var entry: JournalEntry
+        var isResolved: Bool
+    }
+
+    /// The space's policies are the same everywhere: what the log set, in its order.
+    private func checkPolicies(_ replica: Replica, _ store: Store) async throws {
+        var book = PolicyBook()
+        for entry in world.oracle.entries { book.set(entry.policies) }
+        let found = Set(try await store.policies().filter { !$0.isOverride }.map(\.setting))
+        if found != book.settings {
+            throw Violation("policies", "\(replica.name) has \(found.count) of the space, the log sets \(book.settings.count)")
+        }
+    }
+
+    /// What the user's own triggers keep beside a tracked table.
+    private func checkCopies(_ replica: Replica) throws {
+        for copy in world.plan.schema.copies {
+            guard let table = world.plan.schema.table(copy.table) else { continue }
+            let match = table.key.map { "c.\(table.columns[$0].name) = t.\(table.columns[$0].name)" }.joined(separator: " AND ")
+            let lost = try replica.read { db in
+                try Int.fetchOne(
+                    db,
+                    sql: """
+                        SELECT count(*) FROM \(table.name) t
+                        WHERE NOT EXISTS (SELECT 1 FROM \(copy.name) c WHERE \(match) AND c.value IS t.\(copy.column))
+                        """) ?? 0
+            }
+            if lost > 0 { throw Violation("triggers", "\(replica.name): \(lost) rows of \(table.name) are not in \(copy.name)") }
+        }
+    }
+
+    /// What the product itself can find, and SQLite (laws 3, 4 and 8).
+    private func verify(_ replica: Replica, _ store: Store) async throws {
+        let findings = try await store.verify()
+        guard findings.isEmpty else { throw Violation("verify", "\(replica.name): \(findings.map { "\($0.code): \($0.message)" })") }
+        for (number, memory) in replica.memories.enumerated() {
+            let path = "\(folder.path)/\(replica.name)-\(number).db"
+            _ = try await store.replay(to: memory.token, output: path)
+            let rows = try rows(inFile: path)
+            guard rows != memory.rows else { continue }
+            throw Violation("law 8", "\(replica.name) at \(memory.token): \(memory.rows.differences(to: rows).map(\.text))")
+        }
+    }
+
+    private func rows(inFile path: String) throws -> Rows {
+        let file = try DatabaseQueue(path: path)
+        let rows = try file.read { db in try Look.rows(db, world.plan.schema) }
+        try file.close()
+        return rows
+    }
+}

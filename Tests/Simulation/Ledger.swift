@@ -1,0 +1,78 @@
+import AnnalsCore
+
+/// What the programs of the world wrote, transaction by transaction: against this the log is held.
+struct Ledger {
+    /// One transaction that a replica committed.
+    struct Intent: Sendable {
+        var id: TransactionID
+        var replica: String
+        var number: Int64
+        var time: HybridTime
+        /// What was different afterwards.
+        var differences: [Difference]
+        /// A rebase left nothing of it, and no conflict that the journal could tell of.
+        var isGone = false
+
+        /// Tables that got new keys and lost or changed other rows: there one may have become the other by a move.
+        var blurredTables: Set<String> {
+            let grown = Set(differences.filter { $0.old == nil }.map(\.table))
+            return grown.intersection(differences.filter { $0.old != nil }.map(\.table))
+        }
+
+        /// Its changes as far as differences tell; new rows are left out where they may have moved.
+        var body: DecodedBody {
+            let blurred = blurredTables
+            var changes: [Change] = []
+            for difference in differences {
+                switch (difference.old, difference.new) {
+                case (let old?, let new?):
+                    let cells = old.indices.filter { old[$0] != new[$0] }.map { Change.Update(column: $0, old: old[$0], new: new[$0]) }
+                    changes.append(Change(table: difference.table, kind: .update(key: difference.key, cells)))
+                case (let old?, nil):
+                    changes.append(Change(table: difference.table, kind: .delete(old)))
+                case (nil, let new?):
+                    if !blurred.contains(difference.table) { changes.append(Change(table: difference.table, kind: .insert(new))) }
+                case (nil, nil):
+                    continue
+                }
+            }
+            return DecodedBody(info: TransactionInfo(id: id, time: time), changes: changes, journal: [])
+        }
+    }
+
+    private(set) var intents: [TransactionID: Intent] = [:]
+    /// Replicas that began as copies of others' files, and the newest transaction that they have in common.
+    private var copies: [String: (source: String, number: Int64)] = [:]
+
+    mutating func noteCopy(_ copy: String, of source: String, through number: Int64) {
+        copies[copy] = (source, number)
+    }
+
+    mutating func add(_ intent: Intent) throws(Violation) {
+        guard intents.updateValue(intent, forKey: intent.id) == nil else {
+            throw Violation("law 7", "\(intent.replica) has two transactions \(intent.id)")
+        }
+    }
+
+    /// A replica's transactions whose numbers lie beyond the range's beginning, up to its end.
+    func intents(of replica: String, in numbers: Range<Int64>) -> [Intent] {
+        if numbers.isEmpty { return [] }
+        var inherited: [Intent] = []
+        if let (source, number) = copies[replica], numbers.lowerBound < number {
+            inherited = intents(of: source, in: numbers.lowerBound..<min(number, numbers.upperBound))
+        }
+        let own = intents.values.filter { $0.replica == replica && $0.number > numbers.lowerBound && $0.number <= numbers.upperBound }
+        return inherited + own.sorted { $0.number < $1.number }
+    }
+
+    mutating func noteGone(_ id: TransactionID) {
+        intents[id]?.isGone = true
+    }
+
+    /// Every entry of the log is one whole transaction of its replica, or what is left of it (law 6).
+    func check(_ entry: Oracle.Entry) throws(Violation) {
+        guard intents[entry.info.id] != nil else {
+            throw Violation("law 6", "position \(entry.position) holds transaction \(entry.info.id), which nobody committed")
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import AnnalsCore
+import AnnalsWire
+import Foundation
+import GRDB
+import GRDBSQLite
+
+/// A replica's database as it is at one moment, read as another program would read it.
+struct Look {
+    /// A transaction of history.
+    struct Recorded {
+        var number: Int64
+        var id: TransactionID
+        var time: HybridTime
+        var origin: Int
+    }
+
+    /// A transaction of the outbox.
+    struct Waiting {
+        var sequence: Int64
+        var body: [UInt8]
+        var decoded: DecodedBody
+
+        var id: TransactionID { decoded.info.id }
+    }
+
+    var rows = Rows()
+    var replica = ReplicaID(high: 0, low: 0)
+    var position: Int64 = 0
+    /// Transactions of history up to this number are in the outbox, or were.
+    var outboxed: Int64 = 0
+    /// Positions of own entries beyond `position`, in the order of their counters.
+    var ahead: [Int64] = []
+    var outbox: [Waiting] = []
+    /// Something in the outbox leaves children without parents, and is to be settled before it is sent.
+    var unsettled = false
+    /// History since the look before.
+    var recorded: [Recorded] = []
+
+    /// What the numbers in stored bodies mean.
+    static func tableNumbers(_ db: Database) throws -> [Int: String] {
+        var names: [Int: String] = [:]
+        for row in try Row.fetchAll(db, sql: "SELECT id, name FROM annals_tables") { names[row["id"]] = row["name"] }
+        return names
+    }
+
+    init() {}
+
+    init(_ db: Database, _ schema: Schema, tables: [Int: String], after number: Int64) throws {
+        rows = try Self.rows(db, schema)
+        let facts = "SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica')"
+        for row in try Row.fetchAll(db.cachedStatement(sql: facts)) {
+            switch row["name"] as String {
+            case "position": position = row["value"]
+            case "outboxed": outboxed = row["value"]
+            default: replica = ReplicaID(row["value"] as String) ?? replica
+            }
+        }
+        unsettled = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS(SELECT 1 FROM annals_unsettled)")) ?? false
+        ahead = try Int64.fetchAll(db.cachedStatement(sql: "SELECT position FROM annals_ahead ORDER BY position"))
+        for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT sequence, body FROM annals_outbox ORDER BY sequence")) {
+            let body = [UInt8](row["body"] as Data)
+            outbox.append(Waiting(sequence: row["sequence"], body: body, decoded: try DecodedBody(body) { tables[$0] }))
+        }
+        let transactions = try db.cachedStatement(
+            sql: "SELECT number, id, time, time_counter, origin FROM annals_transactions WHERE number > ? ORDER BY number")
+        for row in try Row.fetchAll(transactions, arguments: [number]) {
+            guard let id = TransactionID(bytes: row["id"] as Data) else { throw Violation("law 1", "a transaction without an id") }
+            let time = HybridTime(milliseconds: row["time"], counter: row["time_counter"])
+            recorded.append(Recorded(number: row["number"], id: id, time: time, origin: row["origin"]))
+        }
+    }
+
+    /// All rows of the tables, value by value with storage class and bytes.
+    static func rows(_ db: Database, _ schema: Schema) throws -> Rows {
+        var rows = Rows()
+        for table in schema.tables {
+            let statement = try db.cachedStatement(sql: "SELECT \(table.names(Array(table.columns.indices))) FROM \(table.name)")
+            let handle = statement.sqliteStatement
+            defer { sqlite3_reset(handle) }
+            while true {
+                let code = sqlite3_step(handle)
+                if code == SQLITE_DONE { break }
+                guard code == SQLITE_ROW else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
+                rows.put(table, table.columns.indices.map { cell(handle, Int32($0)) })
+            }
+        }
+        return rows
+    }
+
+    private static func cell(_ statement: OpaquePointer, _ column: Int32) -> Cell {
+        switch sqlite3_column_type(statement, column) {
+        case SQLITE_INTEGER: return .integer(sqlite3_column_int64(statement, column))
+        case SQLITE_FLOAT: return .real(sqlite3_column_double(statement, column) + 0)
+        case SQLITE_TEXT:
+            let text = sqlite3_column_text(statement, column)
+            return .text(Array(UnsafeRawBufferPointer(start: text, count: Int(sqlite3_column_bytes(statement, column)))))
+        case SQLITE_BLOB:
+            let blob = sqlite3_column_blob(statement, column)
+            return .blob(Array(UnsafeRawBufferPointer(start: blob, count: Int(sqlite3_column_bytes(statement, column)))))
+        default: return .null
+        }
+    }
+}

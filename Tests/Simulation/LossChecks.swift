@@ -1,0 +1,190 @@
+import AnnalsCore
+
+/// Law 5, rule 34: after a rebase every value that a transaction asked for is in its row or in the journal, and so is
+/// every value that was there before and is no more, unless its author had seen it go.
+struct LossChecks {
+    let schema: Schema
+    let rebase: Rebase
+
+    func run() throws(Violation) {
+        var rows = rebase.start
+        var names = NameBook(schema: schema)
+        for entry in rebase.pulled { names.note(others: entry.changes) }
+        // What the author asked for up to here.
+        var asked: [Change] = []
+        var blurred: Set<String> = []
+        for rewrite in rebase.rewrites {
+            for line in rewrite.journal where line.kind == .renumber {
+                guard let table = schema.table(line.table), let now = line.incoming else { continue }
+                names.note(table, line.key.map { Cell($0) }, isNow: now.map { Cell($0) })
+            }
+            let before = rows
+            try rows.apply(rewrite.changes, schema)
+            asked += rewrite.before.changes
+            let called = names
+            names.note(asked: rewrite.before.changes, done: rewrite.changes)
+            blurred.formUnion(rewrite.blurredTables)
+            for change in rewrite.before.changes where !blurred.contains(change.table) && !isWithdrawn(change, asked) {
+                try checkAsked(change, rewrite, rows, called, names)
+            }
+            guard rewrite.isExact else { continue }
+            for change in rewrite.changes { try checkLost(change, before, rewrite, asked, names) }
+        }
+    }
+
+    /// A delete of what its author inserted before means that row, wherever it is, and not who has its key now; and where
+    /// its author put another row in the place, that one is there.
+    private func isWithdrawn(_ change: Change, _ asked: [Change]) -> Bool {
+        guard let table = schema.table(change.table), case .delete(let row) = change.kind else { return false }
+        return asked.contains { earlier in
+            guard earlier.table == change.table else { return false }
+            switch earlier.kind {
+            case .insert(let inserted): return table.key(of: inserted) == table.key(of: row)
+            case .update(_, let cells): return cells.contains { table.key.contains($0.column) && $0.new == row[$0.column] }
+            case .delete: return false
+            }
+        }
+    }
+
+    // MARK: (a) What was asked for
+
+    /// `called`: what the author called rows before this transaction, `names`: and after it.
+    private func checkAsked(
+        _ change: Change, _ rewrite: Rebase.Rewrite, _ rows: Rows, _ called: NameBook, _ names: NameBook
+    ) throws(Violation) {
+        guard let table = schema.table(change.table) else { return }
+        switch change.kind {
+        case .insert(let row):
+            let key = table.key.map { row[$0] }
+            let keys = names.candidates(table, key) + keysOtherwise(table, key, rewrite)
+            for (place, value) in row.enumerated() where change.revived?.contains(where: { $0.column == place }) ?? true {
+                try check(table, keys, place, value, change, rewrite, rows, names)
+            }
+        case .update(let key, let cells):
+            var keys = called.candidates(table, key) + names.candidates(table, key)
+            var moved = key
+            for cell in cells { if let part = table.key.firstIndex(of: cell.column) { moved[part] = cell.new } }
+            keys += names.candidates(table, moved)
+            for cell in cells { try check(table, keys, cell.column, cell.new, change, rewrite, rows, names) }
+        case .delete(let row):
+            let key = table.key.map { row[$0] }
+            if called.isGone(table, key) || rows.row(table, key) == nil { return }
+            if rewrite.journal.contains(where: { $0.table == table.name && $0.winner == .stored }) { return }
+            throw lost("delete", rewrite, "\(change.text): the row is there, and the journal does not say why")
+        }
+    }
+
+    private func check(
+        _ table: Table, _ keys: [[Cell]], _ place: Int, _ value: Cell, _ change: Change, _ rewrite: Rebase.Rewrite, _ rows: Rows,
+        _ names: NameBook
+    ) throws(Violation) {
+        // Combined values lose nothing.
+        if !table.key.contains(place), rebase.policies.combines(table, place) { return }
+        for key in keys {
+            guard let row = rows.rows(of: table.name)[key] else { continue }
+            if row[place] == value || isRenamed(table, place, value, now: row[place], names) { return }
+        }
+        let isNoted = rewrite.journal.contains { line in
+            if line.kind == .renumber, self.value(line, table, place, in: \.stored) == value { return true }
+            return self.value(line, table, place, in: \.incoming).map { $0 == value || isRenamed(table, place, value, now: $0, names) }
+                ?? false
+        }
+        if isNoted { return }
+        throw lost(
+            table.key.contains(place) ? "key" : "asked", rewrite,
+            "\(change.text): \(table.columns[place].name) = \(value.literal) is neither in the row nor in the journal")
+    }
+
+    /// Keys of inserted rows that differ from the wanted one where the journal says so: a part of it was a reference.
+    private func keysOtherwise(_ table: Table, _ key: [Cell], _ rewrite: Rebase.Rewrite) -> [[Cell]] {
+        let places = rewrite.journal.filter { $0.table == table.name && $0.key.map { Cell($0) } == key }.flatMap(\.columns)
+        return rewrite.changes.compactMap { change in
+            guard change.table == table.name, case .insert(let row) = change.kind else { return nil }
+            let isMeant = zip(table.key, key).allSatisfy { row[$0] == $1 || places.contains(table.columns[$0].name) }
+            return isMeant ? table.key(of: row) : nil
+        }
+    }
+
+    /// A reference follows its parent, and a key that is a reference does too.
+    private func isRenamed(_ table: Table, _ place: Int, _ value: Cell, now: Cell, _ names: NameBook) -> Bool {
+        table.references.contains { reference in
+            guard let part = reference.columns.firstIndex(of: place), let parent = schema.table(reference.parent) else { return false }
+            let folded = reference.collations[part].folded(now)
+            // Spelled as its parent spells it.
+            if reference.collations[part].folded(value) == folded { return true }
+            // The other parts of the parent's key are not at hand; whoever was renamed to this part will do.
+            return names.renamed(parent, part, value).contains(folded)
+        }
+    }
+
+    // MARK: (b) What was there
+
+    private func checkLost(
+        _ change: Change, _ rows: Rows, _ rewrite: Rebase.Rewrite, _ asked: [Change], _ names: NameBook
+    ) throws(Violation) {
+        guard let table = schema.table(change.table) else { return }
+        var lost: [(place: Int, old: Cell, new: Cell?)] = []
+        let key: [Cell]
+        switch change.kind {
+        case .insert:
+            return
+        case .delete(let row):
+            key = table.key.map { row[$0] }
+            lost = row.enumerated().map { ($0, $1, nil) }
+        case .update(let old, let cells):
+            key = old
+            lost = cells.map { ($0.column, $0.old, $0.new) }
+        }
+        for (place, old, new) in lost where !old.isNull {
+            if hasSeen(table, key, place, old, asked, names) || rebase.policies.combines(table, place) { continue }
+            if let new, isRenamed(table, place, old, now: new, names) { continue }
+            if rewrite.journal.contains(where: { value($0, table, place, in: \.stored) == old }) { continue }
+            throw self.lost(
+                "stored", rewrite, "\(change.text): \(table.columns[place].name) = \(old.literal) is gone, unseen and not in the journal")
+        }
+    }
+
+    /// Whether the author asked for this very value's end, here or in an earlier transaction that got no further.
+    private func hasSeen(
+        _ table: Table, _ key: [Cell], _ place: Int, _ value: Cell, _ asked: [Change], _ names: NameBook
+    ) -> Bool {
+        let folded = names.candidates(table, key)
+        // A key may be another by now, because the row was renumbered before.
+        func isMeant(_ key: [Cell]) -> Bool { names.candidates(table, key).contains { folded.contains($0) } }
+        return asked.contains { change in
+            guard change.table == table.name else { return false }
+            switch change.kind {
+            case .insert: return change.revived?.contains { $0.column == place && $0.old == value } ?? false
+            case .delete(let row):
+                return row[place] == value || isRenamed(table, place, row[place], now: value, names)
+                    || (table.key.contains(place) && isMeant(table.key.map { row[$0] }))
+            case .update(let key, let cells):
+                return cells.contains { $0.column == place && ($0.old == value || (table.key.contains(place) && isMeant(key))) }
+            }
+        }
+    }
+
+    // MARK: The journal
+
+    /// What a line says of one column; nil when it says nothing.
+    private func value(
+        _ line: JournalEntry, _ table: Table, _ place: Int, in side: KeyPath<JournalEntry, [Value]?>
+    ) -> Cell? {
+        guard line.table == table.name, let values = line[keyPath: side] else { return nil }
+        let number = line.columns.isEmpty ? place : line.columns.firstIndex(of: table.columns[place].name)
+        guard let number, values.indices.contains(number) else { return nil }
+        return Cell(values[number])
+    }
+
+    private func lost(_ what: String, _ rewrite: Rebase.Rewrite, _ text: String) -> Violation {
+        let after = rewrite.changes.map(\.text)
+        let journal = rewrite.journal.map { "\($0.kind) \($0.table) \($0.columns) \($0.winner) wins" }
+        return Violation("law 5 (\(what))", "\(text); left of the transaction: \(after), journal: \(journal)")
+    }
+}
+
+extension Change {
+    var isDelete: Bool {
+        if case .delete = kind { true } else { false }
+    }
+}

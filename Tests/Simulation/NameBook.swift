@@ -1,0 +1,100 @@
+/// Where rows are: which key a row has now that an author called otherwise, because others moved it, because it was
+/// renumbered, or because its own move was refused.
+struct NameBook {
+    private struct Name: Hashable {
+        var table: String
+        var key: [Cell]
+    }
+
+    private let schema: Schema
+    private var names: [Name: [Cell]] = [:]
+    private var gone: Set<Name> = []
+
+    init(schema: Schema) {
+        self.schema = schema
+    }
+
+    /// Others moved and deleted rows.
+    mutating func note(others changes: [Change]) {
+        for (name, key) in moves(changes) { rename(name, to: key) }
+        for change in changes {
+            guard let table = schema.table(change.table), case .delete(let row) = change.kind else { continue }
+            gone.insert(Name(table: table.name, key: table.key(of: row)))
+        }
+    }
+
+    /// What the author inserted under one key has another now. Who came to the first key by a move is another row.
+    mutating func note(_ table: Table, _ key: [Cell], isNow now: [Cell]) {
+        names[Name(table: table.name, key: fold(table, key))] = fold(table, now)
+    }
+
+    /// The author asked for moves, and some of them, or others, were done: from now on it calls rows by the keys it
+    /// asked for.
+    mutating func note(asked: [Change], done: [Change]) {
+        let done = moves(done)
+        for (name, key) in done { rename(name, to: key) }
+        for (name, wanted) in moves(asked) { names[Name(table: name.table, key: wanted)] = names[name] ?? name.key }
+    }
+
+    /// Everyone who is called by a key, or was found there, is found under another.
+    private mutating func rename(_ name: Name, to key: [Cell]) {
+        for (earlier, now) in names where earlier.table == name.table && now == name.key { names[earlier] = key }
+        names[name] = key
+    }
+
+    private func moves(_ changes: [Change]) -> [(Name, [Cell])] {
+        changes.compactMap { change in
+            guard let table = schema.table(change.table), case .update(let key, let cells) = change.kind else { return nil }
+            var moved = key
+            for cell in cells { if let part = table.key.firstIndex(of: cell.column) { moved[part] = cell.new } }
+            let (from, to) = (fold(table, key), fold(table, moved))
+            return from == to ? nil : (Name(table: table.name, key: from), to)
+        }
+    }
+
+    // MARK: Asking
+
+    /// The keys under which the row may be now that its author calls by `key`.
+    func candidates(_ table: Table, _ key: [Cell]) -> [[Cell]] {
+        let folded = fold(table, key)
+        var candidates = [folded]
+        if let now = names[Name(table: table.name, key: folded)] { candidates.append(now) }
+        for (place, now) in renamedParts(table, candidates) {
+            for candidate in candidates {
+                var other = candidate
+                other[place] = now
+                if !candidates.contains(other) { candidates.append(other) }
+            }
+        }
+        return candidates
+    }
+
+    /// A key that is a reference follows its parent: what its parts may be now.
+    private func renamedParts(_ table: Table, _ candidates: [[Cell]]) -> [(Int, Cell)] {
+        table.references.flatMap { reference -> [(Int, Cell)] in
+            guard let parent = schema.table(reference.parent) else { return [] }
+            return zip(reference.columns, reference.parentColumns).flatMap { place, parentPlace -> [(Int, Cell)] in
+                guard let part = table.key.firstIndex(of: place), let parentPart = parent.key.firstIndex(of: parentPlace) else { return [] }
+                return candidates.flatMap { candidate in
+                    renamed(parent, parentPart, candidate[part]).map { (part, table.columns[place].collation.folded($0)) }
+                }
+            }
+        }
+    }
+
+    /// What one part of a key became where it was `value` before.
+    func renamed(_ table: Table, _ part: Int, _ value: Cell) -> Set<Cell> {
+        let folded = table.columns[table.key[part]].collation.folded(value)
+        return Set(names.filter { $0.key.table == table.name && $0.key.key[part] == folded }.map { $0.value[part] })
+    }
+
+    /// Whether the row that was called so is no longer there.
+    func isGone(_ table: Table, _ key: [Cell]) -> Bool {
+        let name = Name(table: table.name, key: fold(table, key))
+        return gone.contains(name) || names[name] != nil
+    }
+
+    private func fold(_ table: Table, _ key: [Cell]) -> [Cell] {
+        zip(table.key, key).map { table.columns[$0].collation.folded($1) }
+    }
+}

@@ -1,0 +1,142 @@
+import AnnalsCore
+import AnnalsWire
+
+/// Says what the rows must be at every position of the log, and judges the log itself.
+///
+/// It applies the log to plain dictionaries. Of the product it uses the wire format's decoder and the values that this
+/// hands out, because the log's bytes are what it is about; nothing else.
+struct Oracle {
+    /// One transaction of the log.
+    struct Entry: Sendable {
+        var position: Int64
+        var replica: ReplicaID
+        var base: Int64
+        var receivedAt: Int64
+        var info: TransactionInfo
+        var changes: [Change]
+        var journal: [JournalEntry]
+        var policies: [PolicySetting] = []
+        var resolutions: [ConflictResolution] = []
+    }
+
+    let schema: Schema
+    private let constraints: Constraints
+    private(set) var entries: [Entry] = []
+    /// The rows at each position, 0 among them.
+    private var states: [Rows]
+    private var positions: [TransactionID: Int64] = [:]
+
+    init(schema: Schema, rows: Rows) throws(Violation) {
+        self.schema = schema
+        constraints = Constraints(schema: schema)
+        states = [rows]
+        try constraints.check(rows)
+    }
+
+    var head: Int64 { Int64(entries.count) }
+
+    func rows(at position: Int64) -> Rows { states[Int(position)] }
+
+    func entry(at position: Int64) -> Entry { entries[Int(position) - 1] }
+
+    func position(of transaction: TransactionID) -> Int64? { positions[transaction] }
+
+    /// Takes in what the log has that is not known yet.
+    mutating func absorb(_ frames: [LogFrame]) throws(Violation) {
+        for frame in frames where frame.lastPosition.rawValue > head {
+            do {
+                let batch = try frame.open()
+                for index in frame.firstIndex..<frame.firstIndex + frame.acceptedCount {
+                    guard let position = frame.position(of: index)?.rawValue, position > head else { continue }
+                    try append(try Self.entry(batch, index, position, frame.receivedAt))
+                }
+            } catch let error as Violation {
+                throw error
+            } catch {
+                throw Violation("law 3", "position \(head + 1) of the log cannot be read: \(error)")
+            }
+        }
+    }
+
+    private mutating func append(_ entry: Entry) throws(Violation) {
+        guard entry.position == head + 1 else { throw Violation("law 3", "position \(entry.position) comes after \(head)") }
+        if let earlier = positions[entry.info.id] {
+            throw Violation("law 7", "transaction \(entry.info.id) stands at \(earlier) and at \(entry.position)")
+        }
+        var rows = rows(at: head)
+        do {
+            try rows.apply(entry.changes, schema)
+            try constraints.check(rows)
+        } catch {
+            throw Violation(error.law, "at position \(entry.position) of the log: \(error.text)")
+        }
+        positions[entry.info.id] = entry.position
+        entries.append(entry)
+        states.append(rows)
+    }
+
+    private static func entry(_ batch: Batch, _ index: Int, _ position: Int64, _ receivedAt: Int64) throws -> Entry {
+        let body = Array(batch.plain[batch.bodyRange(index)])
+        let decoded = try DecodedBody(body) { batch.layouts[$0]?.name }
+        return Entry(
+            position: position, replica: batch.header.replica, base: batch.header.certificates[index].base.rawValue, receivedAt: receivedAt,
+            info: decoded.info, changes: decoded.changes, journal: decoded.journal, policies: decoded.policies,
+            resolutions: decoded.resolutions)
+    }
+}
+
+/// One transaction's content, out of the bytes in which stores and batches keep it.
+struct DecodedBody {
+    var info: TransactionInfo
+    var changes: [Change] = []
+    var journal: [JournalEntry]
+    var policies: [PolicySetting] = []
+    var resolutions: [ConflictResolution] = []
+
+    init(info: TransactionInfo, changes: [Change], journal: [JournalEntry]) {
+        self.info = info
+        self.changes = changes
+        self.journal = journal
+    }
+
+    init(_ body: [UInt8], table: (Int) -> String?) throws {
+        var reader = try BodyReader(bytes: body)
+        info = reader.info
+        for (reference, changes) in try decodeChanges(body) {
+            guard let table = table(reference) else { throw Violation("law 3", "a body names table \(reference), which nobody knows") }
+            self.changes += changes.map { Change(table: table, $0) }
+        }
+        let rest = try reader.rest()
+        (journal, policies, resolutions) = (rest.journal, rest.policies, rest.resolutions)
+    }
+}
+
+extension Change {
+    init(table: String, _ marked: MarkedChange) {
+        self.table = table
+        if case .revived(_, let changed)? = marked.mark {
+            revived = changed.map { Update(column: $0.column, old: Cell($0.old), new: Cell($0.new)) }
+        }
+        kind =
+            switch marked.change {
+            case .insert(let row): .insert(row.map { Cell($0) })
+            case .delete(let row): .delete(row.map { Cell($0) })
+            case .update(let key, let columns):
+                .update(
+                    key: key.map { Cell($0) }, columns.map { Update(column: $0.column, old: Cell($0.old), new: Cell($0.new)) })
+            }
+    }
+}
+
+extension Cell {
+    init(_ value: Value) {
+        self =
+            switch value {
+            case .null: .null
+            case .integer(let value): .integer(value)
+            case .real(let value): .real(value + 0)
+            case .text(let text): .text(text.bytes)
+            case .blob(let blob): .blob(blob.bytes)
+            }
+    }
+}

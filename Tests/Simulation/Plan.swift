@@ -1,0 +1,80 @@
+import AnnalsCore
+
+/// Everything that a run does, drawn beforehand from its seed: so a run can be printed, and steps can be left out of it
+/// to see whether it still fails.
+struct Plan: Sendable {
+    var seed: UInt64
+    var schema: Schema
+    /// Rows that are there before the space begins, each its own statement.
+    var rows: [String]
+    var replicas: [ReplicaPlan]
+    var network: NetworkPlan
+    var steps: [Step]
+
+    /// How many milliseconds of virtual time the steps take.
+    var length: Int64 { steps.last?.at ?? 0 }
+}
+
+/// One replica's surroundings.
+struct ReplicaPlan: Sendable {
+    /// Kept in a file instead of in memory.
+    var isInFile = false
+    /// How far its wall clock is ahead of the true time at the beginning, in milliseconds.
+    var clockOffset: Int64 = 0
+    /// How much faster its clock runs, in thousandths.
+    var clockDrift: Int64 = 0
+}
+
+/// How bad the network is, in percent of requests.
+struct NetworkPlan: Sendable {
+    var lostRequests = 0
+    var lostAnswers = 0
+    var repeated = 0
+    var refused = 0
+    /// The longest ordinary delay one way, in milliseconds.
+    var delay = 20
+
+    static let perfect = NetworkPlan()
+}
+
+struct Step: Sendable {
+    /// What the network does to a step's requests is drawn from this number, which stays when other steps are left out.
+    var number: Int
+    /// Milliseconds of virtual time since the beginning.
+    var at: Int64
+    var replica: Int
+    var action: Action
+
+    enum Action: Sendable {
+        /// `isTolerant`: goes on after a statement that SQLite refused.
+        case write(statements: [String], isTolerant: Bool)
+        /// Another program writes, which knows nothing of Annals. `checksParents`: with foreign keys on.
+        case strangerWrites(statements: [String], isTolerant: Bool, checksParents: Bool)
+        case sync(Direction)
+        /// Asks for the status, which seals what strangers wrote.
+        case look
+        /// Notes the present token and rows; at the end history must lead back there.
+        case remember
+        case crash(CrashPoint, downFor: Int64)
+        case cut(for: Int64)
+        case turnClock(by: Int64)
+        /// Another replica comes, from the relay's snapshot and the log after it.
+        case newcomer
+        /// Its file is copied, and a replica goes on with the copy.
+        case copy
+        /// Conflict policies are set for the space, or as an override of this replica.
+        case setPolicy(PolicySetting, isOverride: Bool)
+        /// Somebody settles the nth open conflict, counted round and round.
+        case resolve(Int, taking: JournalEntry.Side)
+    }
+
+    enum Direction: Sendable { case both, pushOnly, pullOnly }
+}
+
+/// Where a process dies.
+enum CrashPoint: Sendable, Equatable {
+    case now
+    /// At the nth commit from now on, before it is done or right after.
+    case beforeCommit(Int)
+    case afterCommit(Int)
+}

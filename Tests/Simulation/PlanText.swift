@@ -1,0 +1,54 @@
+import AnnalsCore
+
+extension Plan {
+    /// The plan in lines that a person can follow.
+    var lines: [String] {
+        schema.statements.map { "schema: \($0)" } + rows.map { "rows: \($0)" } + replicas.enumerated().map { "r\($0): \($1.text)" }
+            + ["network: \(network.text)"] + steps.map(\.text)
+    }
+}
+
+extension ReplicaPlan {
+    fileprivate var text: String {
+        "\(isInFile ? "in a file" : "in memory"), clock \(clockOffset >= 0 ? "+" : "")\(clockOffset) ms, drift \(clockDrift) ‰"
+    }
+}
+
+extension NetworkPlan {
+    fileprivate var text: String {
+        "loses \(lostRequests) % of requests and \(lostAnswers) % of answers, repeats \(repeated) %, refuses \(refused) %, delay \(delay) ms"
+    }
+}
+
+extension Step {
+    var text: String {
+        "#\(number) +\(at) ms r\(replica) \(action.text)"
+    }
+}
+
+extension PolicySetting {
+    fileprivate var text: String {
+        let scope = [table ?? "everything", column].compactMap { $0 }.joined(separator: ".")
+        return "\(aspect) of \(scope): \(policy.isEmpty ? "as before" : policy)"
+    }
+}
+
+extension Step.Action {
+    fileprivate var text: String {
+        switch self {
+        case .write(let statements, let isTolerant): "writes\(isTolerant ? "" : ", all or nothing"): \(statements.joined(separator: "; "))"
+        case .strangerWrites(let statements, let isTolerant, let checksParents):
+            "stranger writes\(checksParents ? "" : " with foreign keys off")\(isTolerant ? "" : ", all or nothing"): \(statements.joined(separator: "; "))"
+        case .sync(let direction): "syncs, \(direction)"
+        case .look: "is looked at"
+        case .remember: "is remembered"
+        case .crash(let point, let down): "crashes \(point), back after \(down) ms"
+        case .cut(let time): "is cut off for \(time) ms"
+        case .copy: "is copied"
+        case .setPolicy(let setting, let isOverride): "sets\(isOverride ? " for itself" : "") \(setting.text)"
+        case .resolve(let number, let side): "resolves conflict \(number), \(side)"
+        case .newcomer: "sees a newcomer"
+        case .turnClock(let time): "its clock jumps by \(time) ms"
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import GRDB
+import Synchronization
+
+/// Lets a replica's process die at a commit: before it is done, which SQLite then rolls back, or right after.
+///
+/// A process that is dead commits nothing and asks nobody any more, whatever its tasks still try. What SQLite has
+/// committed stays.
+final class Power: TransactionObserver, Sendable {
+    struct Cut: Error {}
+
+    private struct State {
+        var isDead = false
+        /// Commits to come until it dies, and whether the last of them is done.
+        var countdown: (commits: Int, isDone: Bool)?
+        /// Another program uses the connection.
+        var isStranger = false
+    }
+
+    private let state = Mutex(State())
+
+    var isDead: Bool { state.withLock { $0.isDead } }
+
+    func die(at point: CrashPoint) {
+        state.withLock { state in
+            switch point {
+            case .now: state.isDead = true
+            case .beforeCommit(let count): state.countdown = (count, false)
+            case .afterCommit(let count): state.countdown = (count, true)
+            }
+        }
+    }
+
+    func restore() {
+        state.withLock { $0 = State() }
+    }
+
+    /// Runs what another program does, which dies at other times.
+    func withStranger<T>(_ body: () throws -> T) rethrows -> T {
+        state.withLock { $0.isStranger = true }
+        defer { state.withLock { $0.isStranger = false } }
+        return try body()
+    }
+
+    // MARK: What SQLite tells
+
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+
+    func databaseDidChange(with event: DatabaseEvent) {}
+
+    func databaseWillCommit() throws {
+        let mayCommit = state.withLock { state in
+            if state.isStranger { return true }
+            if state.isDead { return false }
+            guard var countdown = state.countdown else { return true }
+            countdown.commits -= 1
+            state.countdown = countdown
+            guard countdown.commits == 0 else { return true }
+            state.countdown = nil
+            state.isDead = true
+            return countdown.isDone
+        }
+        if !mayCommit { throw Cut() }
+    }
+
+    func databaseDidCommit(_ db: Database) {}
+
+    func databaseDidRollback(_ db: Database) {}
+}

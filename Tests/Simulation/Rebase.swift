@@ -1,0 +1,89 @@
+import AnnalsCore
+import AnnalsStore
+
+/// One rebase as it looks from outside: the unsent transactions before and after, and what was pulled between.
+struct Rebase {
+    /// An unsent transaction, and what the rebase made of it.
+    struct Rewrite {
+        var before: DecodedBody
+        /// nil when nothing is left of it.
+        var after: DecodedBody?
+        /// Whether `before` is what stood in the outbox. What got there in the same step that rebased it was not seen
+        /// there; then only the rows that its program changed are known, and not which of them moved.
+        var isExact = true
+        /// Tables of which it is not known what moved.
+        var blurredTables: Set<String> = []
+
+        var text: String {
+            let (old, new) = (before.changes.map(\.text), changes.map(\.text))
+            let what = old == new ? "\(old) stays" : "\(old) becomes \(new)"
+            return journal.isEmpty ? what : "\(what), journal \(journal.map { "\($0.kind) \($0.table) \($0.columns) \($0.winner)" })"
+        }
+
+        /// What the rebase did with it, as changes.
+        var changes: [Change] { after?.changes ?? [] }
+
+        /// The conflicts that this rebase settled.
+        var journal: [JournalEntry] {
+            var known = before.journal
+            return (after?.journal ?? []).filter { entry in
+                guard let place = known.firstIndex(of: entry) else { return true }
+                known.remove(at: place)
+                return false
+            }
+        }
+    }
+
+    var replica: ReplicaID
+    /// In local order.
+    var rewrites: [Rewrite]
+    /// Others' entries that were taken in.
+    var pulled: [Oracle.Entry]
+    /// The rows under the outbox: the log and own entries ahead.
+    var start: Rows
+    /// Those by which it was settled.
+    var policies = PolicyBook()
+}
+
+extension World {
+    /// What became of the outbox between two looks; nil when nothing was pulled.
+    func rebase(_ replica: Replica, _ before: Look, _ now: Look) throws(Violation) -> Rebase? {
+        let passed = (before.position..<max(before.position, now.position)).map { oracle.entry(at: $0 + 1) }
+        // What the relay said is this file's own was in its rows before.
+        let pulled = passed.filter { !replica.accepted.contains($0.position) }
+        guard !pulled.isEmpty || before.unsettled || hasSettled(replica, now) else { return nil }
+        var start = oracle.rows(at: now.position)
+        for position in now.ahead { try start.apply(oracle.entry(at: position).changes, plan.schema) }
+        let after = Dictionary(now.outbox.map { ($0.id, $0.decoded) }, uniquingKeysWith: { $1 })
+        // A copy of the file may have sent one already; until that is pulled it waits here too.
+        func isUnsent(_ id: TransactionID) -> Bool {
+            oracle.position(of: id).map { $0 > now.position && !now.ahead.contains($0) } ?? true
+        }
+        let unsent = before.outbox.filter { isUnsent($0.id) }
+        var rewrites = unsent.map { Rebase.Rewrite(before: $0.decoded, after: after[$0.id]) }
+        for intent in ledger.intents(of: replica.name, in: before.outboxed..<now.outboxed) where isUnsent(intent.id) {
+            rewrites.append(
+                Rebase.Rewrite(
+                    before: intent.body, after: after[intent.id], isExact: false, blurredTables: intent.blurredTables))
+        }
+        return Rebase(
+            replica: replica.id, rewrites: rewrites, pulled: pulled, start: start, policies: policies(replica, before, pulled: pulled))
+    }
+
+    /// Whether strangers' writes were sealed that left children without parents.
+    private func hasSettled(_ replica: Replica, _ now: Look) -> Bool {
+        now.recorded.contains { $0.origin == TransactionOrigin.external.rawValue }
+            && now.recorded.contains { $0.origin == TransactionOrigin.rebase.rawValue }
+    }
+
+    /// What was in force before, and over it what the page brings.
+    private func policies(_ replica: Replica, _ before: Look, pulled: [Oracle.Entry]) -> PolicyBook {
+        var book = PolicyBook()
+        for position in 0..<before.position { book.set(oracle.entry(at: position + 1).policies) }
+        for position in before.ahead { book.set(oracle.entry(at: position).policies) }
+        for waiting in before.outbox { book.set(waiting.decoded.policies) }
+        for entry in pulled { book.set(entry.policies) }
+        book.override(replica.overrides)
+        return book
+    }
+}

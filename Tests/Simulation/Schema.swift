@@ -1,0 +1,150 @@
+/// A random schema in two forms at once: SQL for the product, and plain values and closures for the oracle, made side
+/// by side by whoever draws it. The oracle never reads SQL.
+struct Schema: Sendable {
+    var tables: [Table] = []
+    /// Tables and triggers of the user's that stand beside the tracked tables.
+    var extras: [String] = []
+    /// Untracked copies that triggers keep: each row of the table must be there with the same value.
+    var copies: [Copy] = []
+
+    struct Copy: Sendable {
+        var table: String
+        var name: String
+        var column: String
+        /// Fills it from the rows that are there: a clone's untracked tables come empty.
+        var fill: String
+    }
+
+    func table(_ name: String) -> Table? {
+        tables.first { $0.name == name }
+    }
+
+    var statements: [String] {
+        tables.map(\.createSQL) + tables.flatMap(\.indexSQL) + extras
+    }
+}
+
+/// What kind of values a column holds.
+enum Kind: Sendable {
+    case integer, real, text, any
+
+    func declared(isStrict: Bool) -> String {
+        switch self {
+        case .integer: "INTEGER"
+        case .real: "REAL"
+        case .text: "TEXT"
+        case .any: isStrict ? "ANY" : ""
+        }
+    }
+}
+
+struct Column: Sendable {
+    var name: String
+    var kind: Kind
+    var collation = Collation.binary
+    var isNotNull = false
+    var defaultValue: Cell?
+    /// What the workload writes into it: few values, so that rows meet.
+    var domain: [Cell]
+}
+
+/// Something of a row by which rows are told apart: a column or an expression.
+struct Part: Sendable {
+    var sql: String
+    var collation: Collation
+    var value: @Sendable ([Cell]) -> Cell
+}
+
+/// A UNIQUE constraint or index.
+struct Unique: Sendable {
+    var parts: [Part]
+    /// An index's name; nil for a constraint of the table.
+    var index: String?
+    /// The WHERE of a partial index.
+    var condition: (sql: String, holds: @Sendable ([Cell]) -> Bool)?
+}
+
+enum Action: String, Sendable, CaseIterable {
+    case noAction = "NO ACTION"
+    case restrict = "RESTRICT"
+    case setNull = "SET NULL"
+    case setDefault = "SET DEFAULT"
+    case cascade = "CASCADE"
+}
+
+struct Reference: Sendable {
+    /// Places of the child's columns and of the parent's.
+    var columns: [Int]
+    var parent: String
+    var parentColumns: [Int]
+    var parentNames: [String]
+    /// By which the parent's columns compare.
+    var collations: [Collation]
+    var onDelete: Action
+    var onUpdate: Action
+    var isDeferred: Bool
+}
+
+struct Check: Sendable {
+    var sql: String
+    var holds: @Sendable ([Cell]) -> Bool
+}
+
+struct Table: Sendable {
+    var name: String
+    /// Stored columns; generated ones are declared beside them.
+    var columns: [Column]
+    /// Places of the key's columns, in the key's order.
+    var key: [Int]
+    /// The key is the rowid.
+    var hasIntegerKey: Bool
+    var isWithoutRowid = false
+    var isStrict = false
+    var generated: [String] = []
+    var uniques: [Unique] = []
+    var references: [Reference] = []
+    var checks: [Check] = []
+
+    func key(of row: [Cell]) -> [Cell] {
+        key.map { columns[$0].collation.folded(row[$0]) }
+    }
+
+    func names(_ places: [Int]) -> String {
+        places.map { columns[$0].name }.joined(separator: ", ")
+    }
+
+    var createSQL: String {
+        var lines = columns.indices.map(columnSQL) + generated
+        if !hasIntegerKey { lines.append("PRIMARY KEY (\(names(key)))") }
+        lines += uniques.filter { $0.index == nil }.map { "UNIQUE (\($0.parts.map(\.sql).joined(separator: ", ")))" }
+        lines += references.map(referenceSQL)
+        lines += checks.map { "CHECK (\($0.sql))" }
+        let options = [isWithoutRowid ? "WITHOUT ROWID" : nil, isStrict ? "STRICT" : nil].compactMap { $0 }
+        return "CREATE TABLE \(name) (\(lines.joined(separator: ", ")))" + (options.isEmpty ? "" : " " + options.joined(separator: ", "))
+    }
+
+    var indexSQL: [String] {
+        uniques.compactMap { unique in
+            unique.index.map { index in
+                "CREATE UNIQUE INDEX \(index) ON \(name) (\(unique.parts.map(\.sql).joined(separator: ", ")))"
+                    + (unique.condition.map { " WHERE \($0.sql)" } ?? "")
+            }
+        }
+    }
+
+    private func columnSQL(_ place: Int) -> String {
+        let column = columns[place]
+        var words = [column.name, column.kind.declared(isStrict: isStrict)].filter { !$0.isEmpty }
+        if hasIntegerKey, key == [place] { words.append("PRIMARY KEY") }
+        if column.isNotNull, !(hasIntegerKey && key == [place]) { words.append("NOT NULL") }
+        if column.collation != .binary { words.append("COLLATE \(column.collation.rawValue)") }
+        if let value = column.defaultValue { words.append("DEFAULT \(value.literal)") }
+        return words.joined(separator: " ")
+    }
+
+    private func referenceSQL(_ reference: Reference) -> String {
+        "FOREIGN KEY (\(names(reference.columns))) REFERENCES \(reference.parent) (\(reference.parentNames.joined(separator: ", ")))"
+            + " ON DELETE \(reference.onDelete.rawValue) ON UPDATE \(reference.onUpdate.rawValue)"
+            + (reference.isDeferred ? " DEFERRABLE INITIALLY DEFERRED" : "")
+    }
+}

@@ -1,0 +1,107 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsWire
+
+/// One exchange of a replica with the relay, by the real agent, which stands still whenever it needs the world: at
+/// each request and at each pause. So exactly one task runs at a time, and a seed means one order of everything.
+final class Session: Sendable {
+    /// Why it stands still.
+    enum Stop: Sendable {
+        case request(Request)
+        case pause(Duration)
+        case finished(Result<SyncAgent.Summary, AnnalsError>)
+    }
+
+    enum Request: Sendable {
+        case push([UInt8], Lineage)
+        case pull(after: Position, Lineage, byteLimit: Int)
+    }
+
+    enum Reply: Sendable {
+        case answer(PushAnswer)
+        case page(Page)
+        case failed(TransportError)
+        case goOn
+        case dead
+    }
+
+    private let stops = Mailbox<Stop>()
+    private let replies = Mailbox<Reply>()
+
+    init(store: Store, direction: SyncDirection, random: @escaping @Sendable () -> Double) {
+        let line = Line(stops: stops, replies: replies)
+        let environment = SyncAgent.Environment(
+            pause: { duration in
+                if case .dead = await line.stop(.pause(duration)) { throw TransportError.cancelled.annalsError }
+            }, random: random)
+        let agent = SyncAgent(store: store, transport: line, environment: environment)
+        Task { [stops] in
+            do {
+                stops.put(.finished(.success(try await agent.sync(direction))))
+            } catch let error as AnnalsError {
+                stops.put(.finished(.failure(error)))
+            } catch {
+                stops.put(.finished(.failure(AnnalsError(.defect, operation: "sync", "\(error)"))))
+            }
+        }
+    }
+
+    /// Waits until it stands still.
+    func nextStop() async -> Stop {
+        await stops.take()
+    }
+
+    func reply(_ reply: Reply) {
+        replies.put(reply)
+    }
+
+    /// Ends it as the end of its process does: the agent gets no answer and learns nothing more.
+    func abandon() async {
+        while true {
+            replies.put(.dead)
+            if case .finished = await stops.take() { return }
+        }
+    }
+}
+
+/// What a session's agent takes for the way to the relay.
+private struct Line: RelayTransport {
+    let stops: Mailbox<Session.Stop>
+    let replies: Mailbox<Session.Reply>
+
+    func stop(_ stop: Session.Stop) async -> Session.Reply {
+        stops.put(stop)
+        return await replies.take()
+    }
+
+    func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+        switch await stop(.request(.push(batch, lineage))) {
+        case .answer(let answer): return answer
+        case .failed(let error): throw error
+        case .page, .goOn, .dead: throw .cancelled
+        }
+    }
+
+    func pull(after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        switch await stop(.request(.pull(after: position, lineage, byteLimit: byteLimit))) {
+        case .page(let page): return page
+        case .failed(let error): throw error
+        case .answer, .goOn, .dead: throw .cancelled
+        }
+    }
+
+    // An exchange needs none of these.
+
+    func describe() async throws(TransportError) -> SpaceDescription { throw .cancelled }
+
+    func create() async throws(TransportError) -> SpaceDescription { throw .cancelled }
+
+    func uploadSnapshot(
+        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) { throw .cancelled }
+
+    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        throw .cancelled
+    }
+}

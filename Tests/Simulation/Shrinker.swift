@@ -1,0 +1,112 @@
+/// Makes a failing plan smaller as long as it fails in the same way: what is left tells what matters.
+struct Shrinker {
+    /// What a plan fails with; nil when it does not.
+    private let failure: (Plan) async -> Violation?
+    private let law: String
+    private var triesLeft: Int
+    private(set) var plan: Plan
+
+    /// - Parameters:
+    ///   - tries: how often the plan may be run.
+    ///   - failure: runs a plan and says what it fails with.
+    init(_ plan: Plan, law: String, tries: Int, failure: @escaping (Plan) async -> Violation?) {
+        self.plan = plan
+        self.law = law
+        triesLeft = tries
+        self.failure = failure
+    }
+
+    static func shrink(_ plan: Plan, law: String, tries: Int = 600) async -> Plan {
+        var shrinker = Shrinker(plan, law: law, tries: tries) { await World.run($0).violation }
+        return await shrinker.run()
+    }
+
+    mutating func run() async -> Plan {
+        await dropAll(\.steps)
+        await simplifySurroundings()
+        await dropAll(\.rows)
+        await simplifySteps()
+        await simplifySchema()
+        await dropAll(\.steps)
+        return plan
+    }
+
+    /// Whether the plan still fails so; then it is the plan from now on.
+    private mutating func keeps(_ smaller: Plan) async -> Bool {
+        guard triesLeft > 0 else { return false }
+        triesLeft -= 1
+        guard await failure(smaller)?.law == law else { return false }
+        plan = smaller
+        return true
+    }
+
+    /// Leaves out parts of a list: halves first, single elements last.
+    private mutating func dropAll<T>(_ list: WritableKeyPath<Plan, [T]>) async {
+        var size = max(1, plan[keyPath: list].count / 2)
+        while true {
+            var dropped = false
+            var start = 0
+            while start < plan[keyPath: list].count {
+                var smaller = plan
+                smaller[keyPath: list].removeSubrange(start..<min(start + size, plan[keyPath: list].count))
+                if await keeps(smaller) { dropped = true } else { start += size }
+            }
+            if size == 1, !dropped { return }
+            size = max(1, size / 2)
+            if triesLeft == 0 { return }
+        }
+    }
+
+    private mutating func simplifySurroundings() async {
+        var smaller = plan
+        smaller.network = .perfect
+        _ = await keeps(smaller)
+        for number in plan.replicas.indices {
+            smaller = plan
+            smaller.replicas[number] = ReplicaPlan()
+            _ = await keeps(smaller)
+        }
+    }
+
+    /// Leaves statements out of writes that have several.
+    private mutating func simplifySteps() async {
+        for number in plan.steps.indices {
+            var place = 0
+            while let statements = plan.steps[number].action.statements, statements.count > 1, place < statements.count {
+                var smaller = plan
+                smaller.steps[number].action.statements?.remove(at: place)
+                if await !keeps(smaller) { place += 1 }
+            }
+        }
+    }
+
+    private mutating func simplifySchema() async {
+        await dropAll(\.schema.extras)
+        for number in plan.schema.tables.indices {
+            await dropAll(\.schema.tables[number].uniques)
+            await dropAll(\.schema.tables[number].checks)
+            await dropAll(\.schema.tables[number].references)
+        }
+    }
+}
+
+extension Step.Action {
+    /// What a write executes; nil for other actions.
+    var statements: [String]? {
+        get {
+            switch self {
+            case .write(let statements, _), .strangerWrites(let statements, _, _): statements
+            default: nil
+            }
+        }
+        set {
+            guard let newValue else { return }
+            switch self {
+            case .write(_, let isTolerant): self = .write(statements: newValue, isTolerant: isTolerant)
+            case .strangerWrites(_, let isTolerant, let checksParents):
+                self = .strangerWrites(statements: newValue, isTolerant: isTolerant, checksParents: checksParents)
+            default: return
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+/// A law that did not hold: what ends a run.
+struct Violation: Error, Sendable {
+    /// What was broken, in a few words that stay the same while a failure is shrunk.
+    var law: String
+    var text: String
+
+    init(_ law: String, _ text: String) {
+        self.law = law
+        self.text = text
+    }
+}
+
+extension Violation: CustomStringConvertible {
+    var description: String { "\(law): \(text)" }
+}

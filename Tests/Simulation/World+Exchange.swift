@@ -1,0 +1,179 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+
+/// Exchanges with the relay, over a network that loses, repeats, delays and reorders.
+extension World {
+    func beginExchange(_ number: Int, _ step: Int, _ direction: Step.Direction) async throws {
+        let replica = replicas[number]
+        // A store has one agent at a time.
+        guard let store = replica.store, replica.exchange == nil else { return }
+        let dice = Identities(Dice(seed: plan.seed, 7, UInt64(step)))
+        let session = Session(store: store, direction: direction.product) { Double(dice.next() >> 11) / Double(1 << 53) }
+        replica.exchange = Replica.Exchange(session: session, step: step)
+        try await proceed(number, after: .seal)
+    }
+
+    /// Waits until the exchange stands still, looks at what it did, and arranges what comes next.
+    private func proceed(_ number: Int, after cause: Cause) async throws {
+        let replica = replicas[number]
+        guard let exchange = replica.exchange else { return }
+        let stop = await exchange.session.nextStop()
+        if case .finished = stop { replica.exchange = nil }
+        try observe(replica, after: cause)
+        switch stop {
+        case .request(let request):
+            replica.exchange?.requests += 1
+            replica.exchange?.isWaiting = true
+            send(request, from: number, step: exchange.step, number: exchange.requests + 1)
+        case .pause(let duration):
+            replica.exchange?.requests += 1
+            replica.exchange?.isWaiting = true
+            let event = Event.reply(replica: number, step: exchange.step, request: exchange.requests + 1, .goOn)
+            queue.add(event, at: time.now + max(1, duration.milliseconds))
+        case .finished(let result):
+            try finish(replica, result)
+        }
+    }
+
+    private func finish(_ replica: Replica, _ result: Result<SyncAgent.Summary, AnnalsError>) throws {
+        switch result {
+        case .success(let summary):
+            trace.note(
+                "+\(time.now) \(replica.name) synced: pushed \(summary.pushed.transactions), pulled \(summary.pulled.transactions), "
+                    + "conflicts \(summary.conflicts), position \(summary.position), outbox \(summary.outbox)")
+        case .failure(let error):
+            trace.note("+\(time.now) \(replica.name) did not sync: \(error.code)")
+            if replica.power.isDead { return }
+            guard network.losesAnything || replica.cutUntil > 0, [.relayUnreachable, .relayOverloaded].contains(error.code) else {
+                throw Violation("sync", "\(replica.name) cannot sync: \(error)")
+            }
+        }
+    }
+
+    // MARK: The way there
+
+    private func send(_ request: Session.Request, from replica: Int, step: Int, number: Int) {
+        let fate = Fate(network, seed: plan.seed, step: step, request: number)
+        let arrival = { Event.arrival(replica: replica, step: step, request: number, request, fate, isCopy: $0) }
+        if fate.isRequestLost || isCut(replica) {
+            lose(replica, step, number, wasSent: !isCut(replica))
+        } else {
+            queue.add(arrival(false), at: time.now + fate.there)
+        }
+        if let later = fate.repeatedAfter { queue.add(arrival(true), at: time.now + fate.there + later) }
+    }
+
+    private func isCut(_ replica: Int) -> Bool { time.now < replicas[replica].cutUntil }
+
+    private func lose(_ replica: Int, _ step: Int, _ number: Int, wasSent: Bool) {
+        let reply = Session.Reply.failed(.unreachable("lost", wasSent: wasSent))
+        queue.add(.reply(replica: replica, step: step, request: number, reply), at: time.now + Fate.patience)
+    }
+
+    func arrive(
+        _ replica: Int, _ step: Int, _ number: Int, _ request: Session.Request, _ fate: Fate, isCopy: Bool
+    ) async throws {
+        if isCut(replica) {
+            if !isCopy { lose(replica, step, number, wasSent: true) }
+            return
+        }
+        let reply = fate.isRefused ? Session.Reply.failed(.problem(Problem(.unavailable), retryAfter: nil)) : await ask(request)
+        trace.note("+\(time.now) relay \(isCopy ? "again " : "")r\(replica) \(request.text): \(reply.text)")
+        try await absorbLog()
+        // The answer to a copy finds nobody who waits for it.
+        if isCopy { return }
+        if fate.isAnswerLost { return lose(replica, step, number, wasSent: true) }
+        queue.add(.reply(replica: replica, step: step, request: number, reply), at: time.now + fate.back)
+    }
+
+    private func ask(_ request: Session.Request) async -> Session.Reply {
+        do throws(TransportError) {
+            switch request {
+            case .push(let batch, let lineage):
+                return .answer(try await relay.push(batch, lineage: lineage))
+            case .pull(let position, let lineage, let limit):
+                return .page(try await relay.pull(after: position, lineage: lineage, byteLimit: limit, wait: nil))
+            }
+        } catch {
+            return .failed(error)
+        }
+    }
+
+    // MARK: The way back
+
+    func deliver(_ reply: Session.Reply, to number: Int, step: Int, request: Int) async throws {
+        guard let exchange = replicas[number].exchange, exchange.step == step, exchange.requests == request, exchange.isWaiting else {
+            return
+        }
+        var reply = reply
+        if isCut(number), reply.isAnswer { reply = .failed(.unreachable("cut off", wasSent: true)) }
+        if case .answer(let answer) = reply { replicas[number].accepted.formUnion(answer.acceptedPositions) }
+        replicas[number].exchange?.isWaiting = false
+        exchange.session.reply(reply)
+        try await proceed(number, after: .reply)
+    }
+}
+
+extension Step.Direction {
+    var product: SyncDirection {
+        switch self {
+        case .both: .both
+        case .pushOnly: .pushOnly
+        case .pullOnly: .pullOnly
+        }
+    }
+}
+
+extension NetworkPlan {
+    var losesAnything: Bool { lostRequests + lostAnswers + refused > 0 }
+}
+
+extension PushAnswer {
+    /// Where the pushed transactions stand that are in the log; none when it does not say so for certain.
+    fileprivate var acceptedPositions: [Int64] {
+        switch outcome {
+        case .accepted, .stale: positions.map(\.rawValue)
+        case .identityConflict, .gap, .wentBack, .wait, .partsMissing: []
+        }
+    }
+}
+
+extension Duration {
+    var milliseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+    }
+}
+
+extension Session.Request {
+    var text: String {
+        switch self {
+        case .push(let batch, _):
+            guard let header = try? BatchHeader.parse(batch) else { return "pushes something unreadable" }
+            return "pushes \(header.firstCounter)…\(header.lastCounter) from \(header.certificates[0].base)"
+        case .pull(let position, _, _): return "pulls after \(position)"
+        }
+    }
+}
+
+extension Session.Reply {
+    var isAnswer: Bool {
+        switch self {
+        case .answer, .page: true
+        case .failed, .goOn, .dead: false
+        }
+    }
+
+    var text: String {
+        switch self {
+        case .answer(let answer): "\(answer.outcome), positions \(answer.positions)"
+        case .page(let page): "a page up to \(page.lastPosition)"
+        case .failed(let error): "\(error)"
+        case .goOn: "goes on"
+        case .dead: "dead"
+        }
+    }
+}

@@ -1,0 +1,151 @@
+import AnnalsCore
+import AnnalsStore
+
+/// What may have changed a replica's database since the last look.
+enum Cause {
+    /// A managed write that was committed; it seals first.
+    case write
+    /// Other programs wrote.
+    case strangers
+    /// Something that seals strangers' writes and fills the outbox.
+    case seal
+    /// A policy was set or a conflict resolved, which seals and fills first.
+    case decision
+    /// An answer of the relay was taken in, which may seal and fill.
+    case reply
+    /// Nothing that could have been committed.
+    case nothing
+}
+
+/// After every step the database is looked at and held against the oracle.
+extension World {
+    func observe(_ replica: Replica, after cause: Cause) throws {
+        let before = replica.look
+        let now = try look(replica)
+        replica.seenNumber = now.recorded.last?.number ?? replica.seenNumber
+        replica.look = now
+        try learn(replica, before, now, cause)
+        try checkRows(replica, before, now, cause)
+        if now.replica != before.replica, !replica.isCopied {
+            throw Violation("rule 39", "\(replica.name) took a new identity, and its file was never copied")
+        }
+        try checkView(replica, now)
+        try checkRebase(replica, before, now)
+    }
+
+    // MARK: Which transactions there are now
+
+    private func learn(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
+        var own = 0
+        for recorded in now.recorded {
+            switch TransactionOrigin(rawValue: recorded.origin) {
+            case .local:
+                own += 1
+                try ledger.add(intent(replica, recorded, before.rows, now.rows))
+            case .external:
+                guard let rows = replica.rowsBeforeStrangers else {
+                    throw Violation("law 1", "\(replica.name) sealed strangers' writes, and nobody wrote")
+                }
+                try ledger.add(intent(replica, recorded, rows, before.rows))
+                replica.rowsBeforeStrangers = nil
+            case .migration, .imported, .rebase, nil:
+                continue
+            }
+            replica.newestOwnNumber = recorded.number
+        }
+        if cause == .decision { try learnDecisions(replica, now) }
+        try learnSealing(replica, before, now, cause)
+        if cause == .write, own == 0, !replica.power.isDead {
+            let missed = before.rows.differences(to: now.rows)
+            guard missed.isEmpty else { throw Violation("law 1", "\(replica.name) wrote without a transaction: \(missed.map(\.text))") }
+        }
+    }
+
+    /// What people decided without changing a row is in the outbox and not in history.
+    private func learnDecisions(_ replica: Replica, _ now: Look) throws {
+        for waiting in now.outbox where waiting.decoded.changes.isEmpty && ledger.intents[waiting.id] == nil {
+            guard !waiting.decoded.policies.isEmpty || !waiting.decoded.resolutions.isEmpty else { continue }
+            try ledger.add(
+                Ledger.Intent(id: waiting.id, replica: replica.name, number: 0, time: waiting.decoded.info.time, differences: []))
+        }
+    }
+
+    /// Strangers' writes that cancelled out leave no transaction when they are sealed; others must.
+    private func learnSealing(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
+        guard cause != .strangers, let rows = replica.rowsBeforeStrangers else { return }
+        let unsealed = rows.differences(to: before.rows)
+        if unsealed.isEmpty {
+            // Whether it was sealed or not: there is nothing but what changed since.
+            replica.rowsBeforeStrangers = now.rows
+            return
+        }
+        let tookIn = (before.position..<max(before.position, now.position)).contains { !replica.accepted.contains($0 + 1) }
+        let isSealed = [.write, .decision].contains(cause) || (!replica.power.isDead && (cause == .seal || (cause == .reply && tookIn)))
+        if isSealed { throw Violation("law 1", "\(replica.name) sealed, and missed \(unsealed.map(\.text))") }
+    }
+
+    private func intent(_ replica: Replica, _ recorded: Look.Recorded, _ before: Rows, _ after: Rows) -> Ledger.Intent {
+        Ledger.Intent(
+            id: recorded.id, replica: replica.name, number: recorded.number, time: recorded.time, differences: before.differences(to: after)
+        )
+    }
+
+    // MARK: What the rows must be
+
+    /// What changes no rows changed none, and a transaction that was not committed left nothing (law 6).
+    private func checkRows(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
+        guard cause == .seal || cause == .nothing, before.rows != now.rows else { return }
+        if cause == .seal, before.unsettled || isBroken(before.rows) { return }
+        let changed = before.rows.differences(to: now.rows).map(\.text)
+        throw Violation("law 6", "\(replica.name) has other rows though nothing was committed: \(changed)")
+    }
+
+    /// Law 3: the rows are the log up to the position, own entries beyond it, and the outbox on top.
+    private func checkView(_ replica: Replica, _ now: Look) throws {
+        guard now.position <= oracle.head else { throw Violation("law 3", "\(replica.name) is at \(now.position), beyond the log") }
+        var rows = oracle.rows(at: now.position)
+        do {
+            for position in now.ahead {
+                guard position > now.position, position <= oracle.head else {
+                    throw Violation("law 3", "\(position) is not ahead of \(now.position)")
+                }
+                try rows.apply(oracle.entry(at: position).changes, plan.schema)
+            }
+            for waiting in now.outbox { try rows.apply(waiting.decoded.changes, plan.schema) }
+        } catch let error as Violation {
+            throw Violation("law 3", "\(replica.name) at \(now.position): what is unsent does not lie on the log: \(error.text)")
+        }
+        guard !hasUnsealed(replica, now), isFilled(replica, now), rows != now.rows else { return }
+        let differences = rows.differences(to: now.rows).map(\.text)
+        throw Violation("law 3", "\(replica.name) at \(now.position) has other rows than the log and its outbox say: \(differences)")
+    }
+
+    /// Law 5: what a rebase drops is in the journal, and what it keeps is what the policy says.
+    private func checkRebase(_ replica: Replica, _ before: Look, _ now: Look) throws {
+        guard let rebase = try rebase(replica, before, now), !rebase.rewrites.isEmpty else { return }
+        trace.note("  \(replica.name) rebased: " + rebase.rewrites.map(\.text).joined(separator: "; "))
+        try LossChecks(schema: plan.schema, rebase: rebase).run()
+        var judge = Judge(schema: plan.schema, rebase: rebase)
+        try judge.run()
+        for rewrite in rebase.rewrites where rewrite.after == nil { ledger.noteGone(rewrite.before.info.id) }
+    }
+
+    /// Whether strangers left children without parents, who do what their keys declare before anything is sent.
+    private func isBroken(_ rows: Rows) -> Bool {
+        do throws(Violation) {
+            try Constraints(schema: plan.schema).checkReferences(rows)
+            return false
+        } catch {
+            return true
+        }
+    }
+
+    private func hasUnsealed(_ replica: Replica, _ now: Look) -> Bool {
+        replica.rowsBeforeStrangers.map { $0 != now.rows } ?? false
+    }
+
+    /// Whether the outbox holds everything that history does.
+    private func isFilled(_ replica: Replica, _ now: Look) -> Bool {
+        replica.newestOwnNumber <= now.outboxed
+    }
+}

@@ -1,0 +1,132 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import GRDB
+
+/// How replicas come into the world.
+extension World {
+    /// The rows from which the space begins.
+    static func firstDatabase(_ plan: Plan, _ clock: WallClock, _ folder: SimulationFolder) throws -> DatabaseQueue {
+        let database = try Replica.open(plan.replicas[0].isInFile ? folder.file("r0.db") : nil, clock)
+        try database.writeWithoutTransaction { db in
+            for statement in plan.schema.statements { try db.execute(sql: statement) }
+            for row in plan.rows {
+                try? db.inTransaction {
+                    try db.execute(sql: row)
+                    return .commit
+                }
+            }
+        }
+        return database
+    }
+
+    static func rows(_ database: DatabaseQueue, _ schema: Schema) throws -> Rows {
+        try database.read { db in try Look.rows(db, schema) }
+    }
+
+    /// The first replica makes the space from its rows.
+    func addFirst(_ database: DatabaseQueue, _ clock: WallClock) async throws {
+        let identities = identities(0)
+        let store = try Store(wrapping: database, configuration: Replica.configuration("r0", clock, identities))
+        _ = try await store.track(.tables(plan.schema.tables.map(\.name)))
+        _ = try await joining(0, clock, identities).join(store)
+        try await add(0, database, clock, identities)
+    }
+
+    /// The second replica is cloned from the relay. The others begin as copies of that clone with identities of their
+    /// own, which comes to the same as a clone of each and takes a fraction of the time.
+    func addReplicas() async throws {
+        let template = folder.file("clone.db")
+        for number in plan.replicas.indices.dropFirst() {
+            let (clock, identities) = (clock(number), identities(number))
+            if number == 1 { _ = try await joining(number, clock, identities).clone(to: template) }
+            let database = try Replica.open(plan.replicas[number].isInFile ? folder.file("r\(number).db") : nil, clock)
+            try Self.load(template, into: database)
+            if number > 1 { try Self.rename(database, "r\(number)", identities) }
+            try await add(number, database, clock, identities)
+        }
+    }
+
+    /// A newcomer, who takes the snapshot and the log after it.
+    func addNewcomer() async throws {
+        let number = replicas.count
+        let (clock, identities) = (WallClock(time), identities(number))
+        let path = folder.file("r\(number)-clone.db")
+        _ = try await joining(number, clock, identities).clone(to: path)
+        let database = try Replica.open(nil, clock)
+        try Self.load(path, into: database)
+        try await add(number, database, clock, identities)
+        try observe(replicas[number], after: .nothing)
+    }
+
+    /// A file is copied as it is, identity and unsent work and all. Neither program knows of the other.
+    func addCopy(of number: Int) throws {
+        let source = replicas[number]
+        let name = "r\(replicas.count)"
+        let (clock, identities) = (WallClock(time), identities(replicas.count))
+        let database = try Replica.open(nil, clock)
+        try source.outside.backup(to: database)
+        let copy = try Replica(name: name, clock: clock, identities: identities, database: database, path: nil)
+        copy.look = source.look
+        copy.seenNumber = source.seenNumber
+        copy.newestOwnNumber = source.newestOwnNumber
+        copy.rowsBeforeStrangers = source.rowsBeforeStrangers
+        copy.tableNumbers = source.tableNumbers
+        copy.accepted = source.accepted
+        (source.isCopied, copy.isCopied) = (true, true)
+        copy.overrides = source.overrides
+        ledger.noteCopy(name, of: source.name, through: source.seenNumber)
+        replicas.append(copy)
+    }
+
+    func clock(_ number: Int) -> WallClock {
+        WallClock(time, offset: plan.replicas[number].clockOffset, drift: plan.replicas[number].clockDrift)
+    }
+
+    private func identities(_ number: Int) -> Identities {
+        Identities(Dice(seed: plan.seed, 6, UInt64(number)))
+    }
+
+    private func joining(_ number: Int, _ clock: WallClock, _ identities: Identities) -> Joining {
+        let name = "r\(number)"
+        return Joining(
+            transport: relay, address: "http://127.0.0.1:1", space: space, name: name,
+            configuration: Replica.configuration(name, clock, identities),
+            environment: .init(pause: { _ in throw CancellationError() }, random: { 0.5 }))
+    }
+
+    private func add(_ number: Int, _ database: DatabaseQueue, _ clock: WallClock, _ identities: Identities) async throws {
+        let isInFile = number < plan.replicas.count && plan.replicas[number].isInFile
+        try fillCopies(database)
+        let replica = try Replica(
+            name: "r\(number)", clock: clock, identities: identities, database: database,
+            path: isInFile ? folder.file("r\(number).db") : nil)
+        replica.tableNumbers = try replica.read { try Look.tableNumbers($0) }
+        replicas.append(replica)
+        replica.look = try look(replica)
+        replica.seenNumber = replica.look.recorded.last?.number ?? 0
+    }
+
+    /// Untracked tables come empty with a clone; their app fills them.
+    private func fillCopies(_ database: DatabaseQueue) throws {
+        try database.writeWithoutTransaction { db in
+            for copy in plan.schema.copies { try db.execute(sql: copy.fill) }
+        }
+    }
+
+    private static func load(_ path: String, into database: DatabaseQueue) throws {
+        let file = try DatabaseQueue(path: path)
+        try file.backup(to: database)
+        try file.close()
+    }
+
+    private static func rename(_ database: DatabaseQueue, _ name: String, _ identities: Identities) throws {
+        let replica = ReplicaID(high: identities.next(), low: identities.next())
+        let store = StoreID(high: identities.next(), low: identities.next())
+        try database.write { db in
+            for (fact, value) in [("replica", replica.description), ("store_id", store.description), ("replica_name", name)] {
+                try db.execute(sql: "UPDATE annals_meta SET value = ? WHERE name = ?", arguments: [value, fact])
+            }
+        }
+    }
+}

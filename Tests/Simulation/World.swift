@@ -1,0 +1,123 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import Foundation
+import GRDB
+
+/// Replicas, their relay, the network between and the time, all in one task: what happens next is always the earliest
+/// thing that was arranged.
+///
+/// Faults come first, while the plan's steps are carried out. Then everything heals, and it must settle in a few rounds.
+final class World {
+    enum Event {
+        case step(Step)
+        /// A request gets to the relay; `isCopy`: again, after the first.
+        case arrival(replica: Int, step: Int, request: Int, Session.Request, Fate, isCopy: Bool)
+        /// Something comes back, or the pause is over.
+        case reply(replica: Int, step: Int, request: Int, Session.Reply)
+        case restart(replica: Int)
+    }
+
+    static let mostReplicas = 6
+
+    let plan: Plan
+    let time = VirtualTime()
+    let relay: MemoryRelay
+    let relayClock: WallClock
+    let space: SpaceName
+    let folder: SimulationFolder
+    var replicas: [Replica] = []
+    var oracle: Oracle
+    var ledger = Ledger()
+    var queue = Queue<Event>()
+    var trace: Trace
+    /// As the plan says, until everything heals.
+    var network: NetworkPlan
+
+    /// Runs a plan to its end, or to the first law that does not hold.
+    static func run(_ plan: Plan, keepsLines: Bool = false) async -> (trace: Trace, violation: Violation?) {
+        var world: World?
+        do {
+            let folder = try SimulationFolder()
+            let made = try await World(plan, folder, keepsLines: keepsLines)
+            world = made
+            for step in plan.steps { made.queue.add(.step(step), at: step.at) }
+            try await made.runQueue()
+            try await made.settle()
+            try await FinalChecks(world: made, folder: folder).run()
+            await made.end()
+            return (made.trace, nil)
+        } catch {
+            await world?.end()
+            return (world?.trace ?? Trace(keepsLines: false), error as? Violation ?? Violation("simulator", "\(error)"))
+        }
+    }
+
+    // MARK: The beginning
+
+    private init(_ plan: Plan, _ folder: SimulationFolder, keepsLines: Bool) async throws {
+        self.plan = plan
+        network = plan.network
+        trace = Trace(keepsLines: keepsLines)
+        let time = time
+        let relayClock = WallClock(time)
+        self.relayClock = relayClock
+        let lineages = Identities(Dice(seed: plan.seed, 5))
+        guard let space = SpaceName("world") else { throw Violation("simulator", "no name for the space") }
+        self.space = space
+        self.folder = folder
+        relay = MemoryRelay(
+            space: space, wall: { relayClock.milliseconds }, monotonic: { time.now }, lineage: { Lineage(high: lineages.next(), low: 1) })
+        let clock = WallClock(time, offset: plan.replicas[0].clockOffset, drift: plan.replicas[0].clockDrift)
+        let database = try Self.firstDatabase(plan, clock, folder)
+        oracle = try Oracle(schema: plan.schema, rows: try Self.rows(database, plan.schema))
+        try await addFirst(database, clock)
+        try await absorbLog()
+        try await addReplicas()
+    }
+
+    func look(_ replica: Replica) throws -> Look {
+        try replica.read { db in
+            try Look(db, plan.schema, tables: replica.tableNumbers, after: replica.seenNumber)
+        }
+    }
+
+    // MARK: The run
+
+    func runQueue() async throws {
+        while let (at, event) = queue.next() {
+            time.move(to: at)
+            switch event {
+            case .step(let step):
+                try await perform(step)
+            case .arrival(let replica, let step, let request, let content, let fate, let isCopy):
+                try await arrive(replica, step, request, content, fate, isCopy: isCopy)
+            case .reply(let replica, let step, let request, let reply):
+                try await deliver(reply, to: replica, step: step, request: request)
+            case .restart(let replica):
+                try restart(replica)
+            }
+            for number in replicas.indices where replicas[number].power.isDead && replicas[number].isRunning {
+                try await crash(number, downFor: plan.steps.isEmpty ? 0 : 300)
+            }
+        }
+    }
+
+    /// What the log has gained since the last time is judged at once.
+    func absorbLog() async throws {
+        let lineage = try await relay.describe().lineage
+        let page = try await relay.pull(after: Position(oracle.head), lineage: lineage, byteLimit: .max, wait: nil)
+        let known = oracle.head
+        try oracle.absorb(page.frames)
+        for position in known..<oracle.head where position > 0 { try ledger.check(oracle.entry(at: position + 1)) }
+    }
+
+    private func end() async {
+        for replica in replicas {
+            await replica.exchange?.session.abandon()
+            replica.shutDown()
+        }
+    }
+}
