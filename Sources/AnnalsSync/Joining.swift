@@ -179,6 +179,14 @@ public struct Joining: Sendable {
 
     /// A replica in a temporary folder, brought up to the head.
     private func replica(in folder: String, _ description: SpaceDescription) async throws -> Store {
+        let store = try await snapshotReplica(in: folder, description.lineage)
+        progress(.pulling, 0)
+        try await SyncAgent(store: store, transport: transport, environment: environment).sync(.pullOnly)
+        return store
+    }
+
+    /// A replica in a temporary folder, at the position of the newest snapshot.
+    func snapshotReplica(in folder: String, _ lineage: Lineage) async throws -> Store {
         let packed = folder + "/snapshot.zst"
         let plain = folder + "/store.db"
         let progress = progress
@@ -192,10 +200,7 @@ public struct Joining: Sendable {
         }
         progress(.unpacking, 0)
         try Self.unpack(packed, plain)
-        let store = try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: configuration)
-        progress(.pulling, 0)
-        try await SyncAgent(store: store, transport: transport, environment: environment).sync(.pullOnly)
-        return store
+        return try await Store.fromSnapshot(at: plain, membership: membership(lineage), configuration: configuration)
     }
 
     private func membership(_ lineage: Lineage) -> Membership {
@@ -222,7 +227,7 @@ public struct Joining: Sendable {
     }
 
     /// A folder for files on their way, on the disk where the result will be; gone on every way out.
-    private func withTemporaryFolder<T>(beside path: String, _ body: (String) async throws -> T) async throws -> T {
+    func withTemporaryFolder<T>(beside path: String, _ body: (String) async throws -> T) async throws -> T {
         let parent =
             path == ":memory:" ? FileManager.default.temporaryDirectory.path : URL(fileURLWithPath: path).deletingLastPathComponent().path
         let folder = "\(parent)/.annals-\(ReplicaID.random().description.prefix(8))"

@@ -118,7 +118,8 @@ extension SyncAgent {
     private func send(_ contact: inout Contact, _ report: (Summary) -> Void) async throws {
         let summary = try await persisting(&contact) { () async throws -> Summary? in
             let status = try await self.store.prepareOutbox()
-            guard status.outbox > 0 || status.isPushUnderWay else { return nil }
+            let isInDoubt = try await self.store.rowsInDoubt() != nil
+            guard status.outbox > 0 || status.isPushUnderWay || isInDoubt else { return nil }
             return try await self.sync()
         }
         if let summary, summary.movedSomething { report(summary) }
@@ -197,6 +198,7 @@ extension SyncAgent.Summary {
         copy.pulled.changes += earlier.pulled.changes
         copy.pulled.bytes += earlier.pulled.bytes
         copy.conflicts += earlier.conflicts
+        copy.reconciled += earlier.reconciled
         return copy
     }
 }

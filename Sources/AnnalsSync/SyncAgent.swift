@@ -30,6 +30,8 @@ public actor SyncAgent {
         public var position = Position.zero
         public var head = Position.zero
         public var outbox = 0
+        /// Rows that another program wrote unseen while a table's triggers were gone, found by comparing with the log.
+        public var reconciled = 0
         /// The file turned out to be a copy of another replica, or a restored backup, and is a replica of its own now.
         public var tookNewIdentity = false
     }
@@ -75,6 +77,7 @@ public actor SyncAgent {
         var summary = Summary()
         var exchange = Exchange(direction: direction.exchange)
         var status = try await store.prepareOutbox()
+        if try await store.rowsInDoubt() != nil { status = try await reconcile(status, &summary) }
         summary.space = status.space.description
         summary.conflicts = status.conflicts
         let replica = status.replica
@@ -114,9 +117,7 @@ public actor SyncAgent {
         let (answer, answered, bytes) = try await send(push)
         let settled = try await store.settle(answer, to: answered)
         status = settled.status
-        summary.pushed.transactions += settled.transactions
-        summary.pushed.changes += settled.changes
-        if settled.transactions > 0 { summary.pushed.bytes += bytes }
+        summary.note(settled, bytes: bytes)
         if case .stale = answer.outcome { summary.refusals += 1 }
         if let page = answer.page, !page.frames.isEmpty { status = try await take(page, &summary) }
         if !status.isBehind { exchange.noteCaughtUp() }
@@ -127,7 +128,7 @@ public actor SyncAgent {
     ///
     /// Parts whose answers got lost are known to the relay, so it begins with the first again after whatever went wrong. If
     /// the first is in the log all are, and the last one's digest, which covers the others', says whether they are the same.
-    private func send(_ first: FrozenPush) async throws -> (answer: PushAnswer, to: FrozenPush, bytes: Int) {
+    func send(_ first: FrozenPush) async throws -> (answer: PushAnswer, to: FrozenPush, bytes: Int) {
         var push = first
         var beginnings = 1
         var bytes = 0
@@ -188,6 +189,14 @@ public actor SyncAgent {
         AnnalsError(
             .relayOverloaded, operation: "sync", "others write the same rows all the while; \(outbox) local transactions wait",
             hint: "Run sync again", isRetryable: true)
+    }
+}
+
+extension SyncAgent.Summary {
+    mutating func note(_ settled: SettledPush, bytes: Int) {
+        pushed.transactions += settled.transactions
+        pushed.changes += settled.changes
+        if settled.transactions > 0 { pushed.bytes += bytes }
     }
 }
 

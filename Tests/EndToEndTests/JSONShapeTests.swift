@@ -14,7 +14,9 @@ struct JSONShapeTests {
             #expect(synced.map { $0["store"] as? String } == ["shop.db", "laptop.db"])
             for line in synced {
                 #expect(
-                    Set(line.keys) == ["store", "space", "pushed", "pulled", "conflicts", "position", "head", "outbox", "tookNewIdentity"])
+                    Set(line.keys) == [
+                        "store", "space", "pushed", "pulled", "conflicts", "position", "head", "outbox", "reconciled", "tookNewIdentity",
+                    ])
                 for flow in ["pushed", "pulled"] {
                     let keys = (line[flow] as? [String: Any])?.keys
                     #expect(keys.map(Set.init) == ["transactions", "changes", "bytes"])

@@ -19,7 +19,7 @@ enum StatusPrint {
             "replica": .text(replica?.replica.description), "name": .text(replica?.name),
             "position": replica.map { .integer($0.position.rawValue) } ?? .null,
             "head": replica.map { .integer($0.head.rawValue) } ?? .null, "conflicts": .integer(status.conflicts),
-            "unresolvedConflicts": .integer(status.unresolvedConflicts),
+            "unresolvedConflicts": .integer(status.unresolvedConflicts), "rowsInDoubt": .bool(status.areRowsInDoubt),
             "foreignKeyViolations": .array(
                 violations.map { ["table": .text($0.table), "parent": .text($0.parent), "rows": .integer($0.count)] }.map(JSON.object)),
         ])
@@ -42,6 +42,10 @@ enum StatusPrint {
             facts.append(("conflicts", status.conflicts == 0 ? "none" : "\(status.conflicts)\(waiting)"))
         } else {
             facts.append(("space", "not joined"))
+        }
+        if status.areRowsInDoubt {
+            let text = "another program rebuilt a table and may have written to it unseen; sync compares the rows with the space's"
+            facts.append(("in doubt", style(.red, text)))
         }
         for violation in violations {
             let text = "\(Count.of(violation.count, "row")) of \(violation.table) without a parent in \(violation.parent)"

@@ -19,7 +19,7 @@ struct SyncReport: Sendable {
             "store": .text(store), "space": .text(summary.space), "pushed": flow(summary.pushed), "pulled": flow(summary.pulled),
             "conflicts": .integer(summary.conflicts), "position": .integer(summary.position.rawValue),
             "head": .integer(summary.head.rawValue), "outbox": .integer(summary.outbox),
-            "tookNewIdentity": .bool(summary.tookNewIdentity),
+            "reconciled": .integer(summary.reconciled), "tookNewIdentity": .bool(summary.tookNewIdentity),
         ])
     }
 
@@ -33,6 +33,9 @@ struct SyncReport: Sendable {
             "position \(summary.position)",
         ]
         if summary.head > summary.position { parts.append("head \(summary.head)") }
+        if summary.reconciled > 0 {
+            parts.append("\(Count.of(summary.reconciled, "change")) found that a program wrote while a table had no triggers")
+        }
         if summary.tookNewIdentity { parts.append("was a copy or a restored backup: a replica of its own from now on") }
         if summary.outbox > 0 { parts.append("\(summary.outbox) waiting to be sent") }
         return "\(store): \(parts.joined(separator: ", "))"

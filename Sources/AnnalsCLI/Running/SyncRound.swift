@@ -59,6 +59,7 @@ extension SyncAgent.Summary {
         sum.pulled = Self.add(pulled, first.pulled)
         sum.conflicts += first.conflicts
         sum.refusals += first.refusals
+        sum.reconciled += first.reconciled
         sum.tookNewIdentity = tookNewIdentity || first.tookNewIdentity
         return sum
     }

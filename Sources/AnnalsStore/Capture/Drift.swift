@@ -13,7 +13,8 @@ public import GRDB
 /// | table dropped | its history ends |
 ///
 /// Where rows may have been missed, older tokens expire: the column list's `gap` names the first transaction after which
-/// the rows can be told again. Tables that nobody touched keep their history.
+/// the rows can be told again. Tables that nobody touched keep their history. A joined store compares its rows with the log
+/// (`RowsInDoubt`).
 public enum Drift {
     public struct Report: Sendable, Equatable {
         public var findings: [Finding] = []

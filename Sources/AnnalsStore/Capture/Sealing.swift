@@ -151,6 +151,7 @@ public enum Sealing {
         let number = try record(db, spans: spans, info: info, process: environment.processName)
         // A gap needs a transaction of its own, or there would be no token after it.
         try Drift.expire(drift.gaps, before: number, db)
+        if !drift.gaps.isEmpty { try RowsInDoubt.note(db) }
         try environment.didRecord(db, info, number)
         return (number, drift)
     }

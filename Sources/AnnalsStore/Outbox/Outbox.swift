@@ -132,6 +132,10 @@ enum Outbox {
         Set(try Int64.fetchAll(db, sql: "SELECT position FROM annals_ahead").map { Position($0) })
     }
 
+    static func noteAhead(_ db: Database, _ position: Position) throws {
+        try db.execute(sql: "INSERT INTO annals_ahead (position) VALUES (?)", arguments: [position.rawValue])
+    }
+
     /// The position passes an own entry. False when there is none.
     @discardableResult
     static func pass(_ db: Database, _ position: Position) throws -> Bool {

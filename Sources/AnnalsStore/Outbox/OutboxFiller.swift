@@ -38,25 +38,35 @@ struct OutboxFiller {
         return count
     }
 
+    /// Adds history's transaction `number` with what else is to travel in it. Everything before must be in the outbox already.
+    func append(_ number: Int64, _ decisions: HumanDecisions, _ journal: [JournalEntry] = []) throws {
+        guard let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
+            throw StoreDamage("annals_transactions")
+        }
+        let origin = TransactionOrigin(rawValue: row["origin"]) ?? .local
+        if let entry = try encode(row, origin, NetChanges(db, tables: tables), decisions, journal) { try Outbox.append(db, entry) }
+        try Meta(db).set(.outboxed, number)
+    }
+
     /// Adds what a person decided, with the changes of history's transaction `number` where it made any. Everything before
     /// must be in the outbox already. Where it made no changes it is a transaction `id` of its own.
     func append(
         _ decisions: HumanDecisions, with number: Int64?, as id: TransactionID, time: HybridTime, author: String?
     ) throws {
-        guard let number, let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
+        guard let number else {
             let info = TransactionInfo(id: id, time: time, author: author, origin: .local)
             var builder = BodyBuilder(info, parts: Outbox.PartWriter(db, limits: limits))
             builder.decide(decisions)
             return try Outbox.append(db, builder.finish())
         }
-        if let entry = try encode(row, .local, NetChanges(db, tables: tables), decisions) { try Outbox.append(db, entry) }
-        try Meta(db).set(.outboxed, number)
+        try append(number, decisions)
     }
 
     private static let select = "SELECT number, id, time, time_counter, author, context, origin FROM annals_transactions"
 
     private func encode(
-        _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ decisions: HumanDecisions = HumanDecisions()
+        _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ decisions: HumanDecisions = HumanDecisions(),
+        _ journal: [JournalEntry] = []
     ) throws -> Outbox.Draft? {
         let id: Data = row["id"]
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
@@ -87,6 +97,7 @@ struct OutboxFiller {
             try builder.add(change, mark: nil, old: old, new: new, rules: table.rules)
         }
         try HighestKeys.save(db, highest)
+        try builder.journal(journal)
         return builder.isEmpty ? nil : builder.finish()
     }
 }

@@ -80,8 +80,9 @@ struct ReplicaExchange {
     }
 
     func freeze(_ limits: OutboxLimits) throws -> FrozenPush? {
-        let push = try Push.load(db) ?? Push.freeze(db, state, layouts: LayoutNames(db), limits: limits)
-        return try push.map { try frozen($0, part: 0) }
+        if let push = try Push.load(db) { return try frozen(push, part: 0) }
+        try RowsInDoubt.check(db)
+        return try Push.freeze(db, state, layouts: LayoutNames(db), limits: limits).map { try frozen($0, part: 0) }
     }
 
     /// Another part of a push; nil when that push is settled.
@@ -148,9 +149,7 @@ struct ReplicaExchange {
         guard !positions.isEmpty else { return (0, 0) }
         let accepted = try Outbox.heads(db, through: push.lastSequence, limit: push.parts > 1 ? 1 : positions.count)
         guard accepted.count == (push.parts > 1 ? 1 : positions.count) else { throw StoreDamage("annals_outbox") }
-        for position in positions {
-            try db.execute(sql: "INSERT INTO annals_ahead (position) VALUES (?)", arguments: [position.rawValue])
-        }
+        for position in positions { try Outbox.noteAhead(db, position) }
         for (index, row) in accepted.enumerated() where row.journal > 0 {
             try journal(row, at: push.parts > 1 ? positions[positions.count - 1] : positions[index], receivedAt)
         }

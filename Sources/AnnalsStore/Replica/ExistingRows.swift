@@ -94,8 +94,8 @@ private struct JoiningRows {
     // MARK: Which rows are ours
 
     private mutating func findOurs(_ table: RowTable) throws {
-        let rows = try Reader(db, table.definition)
-        let theirs = try Reader(other, table.definition)
+        let rows = try RowReader(db, table.definition)
+        let theirs = try RowReader(other, table.definition)
         while let row = try rows.next() {
             if try theirs.row(table.key(of: row)) == row { continue }
             gone.append((table, row))
@@ -115,7 +115,7 @@ private struct JoiningRows {
         while !isComplete {
             isComplete = true
             for table in tables where table.hasReferences && table.definition.rowidAlias != nil {
-                let rows = try Reader(db, table.definition)
+                let rows = try RowReader(db, table.definition)
                 while let row = try rows.next() {
                     let refersToOurs = table.references.indices.contains { table.parentName($0, in: row).map(names.contains) ?? false }
                     guard refersToOurs, known.insert(RowReference(table.name, table.key(of: row))).inserted else { continue }
@@ -129,7 +129,7 @@ private struct JoiningRows {
     // MARK: The space's rows
 
     private mutating func takeIn(_ table: RowTable) throws {
-        let theirs = try Reader(other, table.definition)
+        let theirs = try RowReader(other, table.definition)
         while let row = try theirs.next() {
             guard try table.row(table.key(of: row)) == nil else { continue }
             try table.insert(row)
@@ -178,32 +178,5 @@ private struct JoiningRows {
         if let draft { try Outbox.append(db, draft) }
         try HighestKeys.save(db, session.highestKeys)
         try record(since: mark)
-    }
-}
-
-/// Reads a table's rows, in the columns of a definition that both files agree on.
-private final class Reader {
-    private let all: PreparedStatement
-    private let one: PreparedStatement
-    private let count: Int
-
-    init(_ db: Database, _ table: TableDefinition) throws {
-        let columns = table.columns.map { SQL.quote($0.name) }
-        let select = "SELECT \(columns.joined(separator: ", ")) FROM main.\(SQL.quote(table.name))"
-        let key = table.primaryKey.enumerated().map { "\(columns[$1]) = ?\($0 + 1)" }.joined(separator: " AND ")
-        all = try PreparedStatement(
-            db, "\(select) WHERE \(table.primaryKey.map { "\(columns[$0]) IS NOT NULL" }.joined(separator: " AND "))")
-        one = try PreparedStatement(db, "\(select) WHERE \(key)")
-        count = columns.count
-    }
-
-    func next() throws -> [Value]? {
-        try all.step() ? all.values(0..<count) : nil
-    }
-
-    func row(_ key: [Value]) throws -> [Value]? {
-        for (index, value) in key.enumerated() { one.bind(index + 1, value) }
-        defer { one.reset() }
-        return try one.step() ? one.values(0..<count) : nil
     }
 }

@@ -173,7 +173,7 @@ enum ReplicaTables {
         let meta = Meta(db)
         let names: [Meta.Name] = [
             .replica, .replicaName, .relay, .space, .lineage, .position, .head, .lastCounter, .lastDigest, .outboxed, .joinStage,
-            .credentialFile, .spaceSchema,
+            .credentialFile, .spaceSchema, .rowsInDoubt,
         ]
         for name in names { try meta.set(name, nil) }
     }

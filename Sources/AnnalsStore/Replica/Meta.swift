@@ -26,6 +26,8 @@ struct Meta {
         case credentialFile = "credential_file"
         /// How the space's tables are declared; see `SpaceSchema`.
         case spaceSchema = "space_schema"
+        /// Other programs may have written rows that no trigger saw; see `RowsInDoubt`.
+        case rowsInDoubt = "rows_in_doubt"
     }
 
     func integer(_ name: Name) throws -> Int64? {

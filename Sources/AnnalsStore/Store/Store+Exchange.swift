@@ -20,7 +20,8 @@ extension Store {
             try step.seal()
             try step.checkAgreement()
             try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
-            return (try exchange.status(), try UnsettledReferences.first(db) != nil)
+            // Rows in doubt are settled when they are known to be what the log and the outbox come to.
+            return (try exchange.status(), try UnsettledReferences.first(db) != nil && !RowsInDoubt.isNoted(db))
         }
         return isUnsettled ? try await settleReferences() : status
     }
@@ -84,6 +85,7 @@ extension Store {
             guard try !Push.isUnderWay(db) else { throw PullError.pushUnderWay }
             try step.seal()
             try step.checkAgreement()
+            try RowsInDoubt.check(db)
             try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
             var pull = try Self.pull(db, step, exchange.state, policies)
             let summary = try pull.apply(page)

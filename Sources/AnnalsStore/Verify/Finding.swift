@@ -7,6 +7,8 @@ public struct Finding: Hashable, Sendable {
         case foreignKey
         /// A capture trigger is missing or not as it should be.
         case trigger
+        /// Another program may have written rows that no trigger saw, and they were not compared with the space's yet.
+        case unseen
         /// Raw changes, spans or transactions of history are missing or do not fit together.
         case history
         /// Rows are not what history says they became (law 8).

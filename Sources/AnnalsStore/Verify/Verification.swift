@@ -31,7 +31,7 @@ public enum Verification {
                     findings += missing
                     hasHistory = missing.isEmpty
                 }
-                if hasHistory { findings += try TriggerChecks(db: db).run() }
+                if hasHistory { findings += try TriggerChecks(db: db).run() + unseen(db) }
                 return .rollback
             }
             guard hasHistory else { return findings }
@@ -54,5 +54,10 @@ public enum Verification {
         } catch {
             throw StoreError.translate(error, operation: "verify")
         }
+    }
+
+    private static func unseen(_ db: Database) throws -> [Finding] {
+        guard try RowsInDoubt.isNoted(db) else { return [] }
+        return [Finding(.unseen, "another program rebuilt a table and may have written to it unseen; sync compares the rows")]
     }
 }

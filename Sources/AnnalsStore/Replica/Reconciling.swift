@@ -1,0 +1,157 @@
+public import AnnalsCore
+import AnnalsWire
+import GRDB
+
+/// What comparing a store's rows with the log brought to light.
+public struct Reconciled: Sendable {
+    /// Rows that differed; they are a transaction of origin external now, if there were any.
+    public var changes: Int
+}
+
+extension Store {
+    /// What is in doubt about the rows; nil when they are what history says.
+    public func rowsInDoubt() async throws -> RowsInDoubt? {
+        try await translated("sync") {
+            try await database.read { db in try StoreSchema.exists(db) ? RowsInDoubt.load(db) : nil }
+        }
+    }
+
+    /// Lets a replica in the making pass over entries of the log as if they were in its rows, so that it ends with the rows
+    /// of a replica that has not seen them.
+    public func passOver(_ positions: [Position]) async throws {
+        try await managed("sync") { db, _ in
+            for position in positions { try Outbox.noteAhead(db, position) }
+        }
+    }
+
+    /// Records what the rows hold beyond the log and the outbox as a transaction of origin external, so that everybody gets
+    /// it (law 3). It is of this moment: nobody can tell when it was written.
+    ///
+    /// Work that waits in the outbox stays as it is where it can be applied without what was unseen. Otherwise all of it
+    /// becomes part of that one transaction, and older tokens expire.
+    ///
+    /// - Parameter copy: a replica whose rows are those of the log where `doubt` says. It is given up afterwards.
+    /// - Returns: nil when the store has moved since `doubt` was asked for, or has a push under way; nothing was changed.
+    public func reconcile(_ doubt: RowsInDoubt, with copy: Store) async throws -> Reconciled? {
+        try await managed("sync") { db, step in
+            try step.seal()
+            try step.checkAgreement()
+            guard try RowsInDoubt.load(db) == doubt, try !Push.isUnderWay(db) else { return nil }
+            return try copy.database.writeWithoutTransaction { other in
+                var work = try Reconciling(db: db, other: other, step: step)
+                return Reconciled(changes: try work.run())
+            }
+        }
+    }
+}
+
+/// Compares the rows of a store with those that the log and its outbox come to.
+private struct Reconciling {
+    let db: Database
+    let other: Database
+    let step: ManagedStep
+    private let tables: TrackedTables
+    private let filler: OutboxFiller
+
+    init(db: Database, other: Database, step: ManagedStep) throws {
+        self.db = db
+        self.other = other
+        self.step = step
+        tables = try step.tables()
+        try SchemaAgreement.check(tables, TrackedTables.load(other))
+        filler = OutboxFiller(db: db, tables: tables, limits: step.outboxLimits)
+    }
+
+    mutating func run() throws -> Int {
+        try filler.fill()
+        let isOutboxKept = try applyOutbox()
+        let (spans, changes) = try writeDifferences()
+        if isOutboxKept {
+            if !spans.isEmpty {
+                _ = try record(spans)
+                try filler.fill()
+            }
+        } else {
+            try replaceOutbox(by: spans)
+        }
+        try Meta(db).set(.rowsInDoubt, nil)
+        return changes
+    }
+
+    // MARK: What the rows should be
+
+    /// Brings the copy to what every replica would have after the outbox; false, and the copy as it was, where the outbox
+    /// needs rows that nobody else can have.
+    private func applyOutbox() throws -> Bool {
+        let layouts = try LayoutNames(db).all
+        let noTriggers = UserTriggers(temporaries: [], reached: [], tracked: [])
+        return try MergeConnection.withTriggersAndForeignKeysOff(other, userTriggers: noTriggers) {
+            var fits = false
+            try other.inTransaction(.immediate) {
+                let session = MergeSession(other, registry: try TrackedTables.load(other))
+                let applier = EntryApplier(session: session, direction: .forward, position: nil)
+                do {
+                    for row in try Outbox.rows(db) { try applier.apply(Outbox.content(db, of: row, layouts: layouts)) }
+                    fits = try session.checks.dangling().isEmpty
+                } catch is MergeError {
+                    fits = false
+                }
+                return fits ? .commit : .rollback
+            }
+            return fits
+        }
+    }
+
+    // MARK: What they are
+
+    /// Writes raw changes from the copy's rows to the store's.
+    private func writeDifferences() throws -> (spans: [Sealing.Span], changes: Int) {
+        var spans: [Sealing.Span] = []
+        for table in tables.entries {
+            let definition = table.definition
+            let writer = try HistoryWriter(db, layoutID: table.id, columnCount: definition.columns.count, key: definition.primaryKey)
+            let before = writer.lastID
+            func key(_ row: [Value]) -> [Value] { definition.primaryKey.map { row[$0] } }
+            let (ours, theirs) = (try RowReader(db, definition), try RowReader(other, definition))
+            while let row = try theirs.next() {
+                if try ours.row(key(row)) == nil { try writer.delete(row) }
+            }
+            while let row = try ours.next() {
+                if let old = try theirs.row(key(row)) {
+                    if old != row { try writer.update(old, to: row) }
+                } else {
+                    try writer.insert(row)
+                }
+            }
+            if writer.lastID > before { spans.append(Sealing.Span(table: table.id, ids: (before + 1)...writer.lastID)) }
+        }
+        return (spans, spans.reduce(0) { $0 + $1.ids.count })
+    }
+
+    private func record(_ spans: [Sealing.Span]) throws -> Int64 {
+        let info = TransactionInfo(
+            id: step.environment.makeTransactionID(), time: try step.tick(), contextName: "unseen", origin: .external)
+        let number = try Sealing.record(db, spans: spans, info: info, process: step.environment.processName)
+        try step.environment.didRecord(db, info, number)
+        return number
+    }
+
+    // MARK: Where the outbox does not fit
+
+    /// One transaction takes the place of everything that waits. What people decided and what is in the journal goes with it.
+    private func replaceOutbox(by spans: [Sealing.Span]) throws {
+        var decisions = HumanDecisions()
+        var journal: [JournalEntry] = []
+        for row in try Outbox.rows(db) {
+            let rest = try Outbox.content(db, of: row, layouts: [:]).rest { entries, _ in journal += entries }
+            decisions.policies += rest.policies
+            decisions.resolutions += rest.resolutions
+            try UnsettledReferences.settled(db, row.id)
+            try Outbox.delete(db, sequence: row.sequence)
+        }
+        // Also without a difference: the raw changes before do not lead to these rows, so a token must come after them.
+        let number = try record(spans)
+        try Drift.expire(tables.entries.map(\.id), before: number, db)
+        try filler.append(number, decisions, journal)
+    }
+}

@@ -1,0 +1,39 @@
+public import AnnalsCore
+import GRDB
+
+/// Why and where a joined store's rows must be compared with the log before it may exchange anything.
+///
+/// Another program rebuilt a tracked table or dropped a trigger, so rows may have been written that no trigger saw. The
+/// triggers are back, but what was missed is in nobody's log: pushed on top of it, later work would not fit anywhere else.
+public struct RowsInDoubt: Sendable, Equatable {
+    public var space: SpaceName
+    public var lineage: Lineage
+    /// The log is applied up to here.
+    public var position: Position
+    /// Own entries beyond it that are in the rows already.
+    public var ahead: [Position]
+
+    /// nil when nothing is in doubt.
+    static func load(_ db: Database) throws -> RowsInDoubt? {
+        guard try isNoted(db), let state = try ReplicaState.load(db) else { return nil }
+        return RowsInDoubt(
+            space: state.space, lineage: state.lineage, position: state.position, ahead: try Outbox.ahead(db).sorted())
+    }
+
+    /// An unjoined store has no log to be compared with: its older tokens expire, and that is all.
+    static func note(_ db: Database) throws {
+        guard try ReplicaTables.exist(db) else { return }
+        try Meta(db).set(.rowsInDoubt, 1)
+    }
+
+    static func isNoted(_ db: Database) throws -> Bool {
+        try Meta(db).integer(.rowsInDoubt) != nil
+    }
+
+    /// For what must not run before the rows were compared.
+    static func check(_ db: Database) throws {
+        guard try isNoted(db) else { return }
+        throw AnnalsError(
+            .busy, operation: "sync", "another program rebuilt a table just now", hint: "Run sync again", isRetryable: true)
+    }
+}
