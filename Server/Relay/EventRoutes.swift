@@ -17,8 +17,7 @@ struct EventRoutes: Sendable {
     /// Last-Event-ID says that the reader has seen it.
     func events(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .read)
-        let lineage = try request.lineage()
-        try await log.require(space, lineage: lineage)
+        try await log.require(space, seen: request.seen())
         let description = try await log.describe(space)
         let seen = request.headers[.lastEventID].flatMap { Int64($0) }.map { Position($0) }
         guard log.waiterCount < limits.log.waiters else { throw RelayLogError.overloaded(retryAfterSeconds: limits.heartbeatSeconds) }

@@ -16,7 +16,7 @@ struct LogRoutes: Sendable {
         try request.requireContentType(Endpoints.MediaType.batch)
         return try await bodies.withBody(of: request, limit: limits.batch.batchBytes) { batch in
             let header = try BatchHeader.parse(batch, limits: limits.batch)
-            let answer = try await log.push(batch, header: header, to: space, as: request.replicaName)
+            let answer = try await log.push(batch, header: header, to: space, as: request.replicaName, seen: request.seen())
             return Self.binary(answer.encode(), type: Endpoints.MediaType.answer)
         }
     }
@@ -29,8 +29,8 @@ struct LogRoutes: Sendable {
         }
         let limit = try request.number(Endpoints.Query.limit).map { Int(min($0, Int64(limits.pageBytes))) } ?? WireLimits.pageTargetBytes
         let wait = try request.number(Endpoints.Query.wait).map { min($0, Int64(limits.waitSeconds)) } ?? 0
-        let (lineage, replica) = (try request.lineage(), try request.replica())
-        let page = try await log.pull(from: space, after: after, byteLimit: limit, lineage: lineage, wait: .seconds(wait))
+        let (seen, replica) = (try request.seen(), try request.replica())
+        let page = try await log.pull(from: space, after: after, byteLimit: limit, seen: seen, wait: .seconds(wait))
         if let replica { log.note(replica, named: request.replicaName, at: after, in: space) }
         return Response(status: .ok, headers: Self.headers(Endpoints.MediaType.page), body: Self.body(of: page))
     }

@@ -54,6 +54,7 @@ struct RelayRequestContext: RequestContext {
 extension HTTPField.Name {
     // Constants of ours, all of them valid names.
     static let lineage = HTTPField.Name(Endpoints.Header.lineage)!
+    static let seen = HTTPField.Name(Endpoints.Header.seen)!
     static let replica = HTTPField.Name(Endpoints.Header.replica)!
     static let replicaName = HTTPField.Name(Endpoints.Header.name)!
     static let digest = HTTPField.Name(Endpoints.Header.digest)!
@@ -67,6 +68,16 @@ extension Request {
     /// The lineage that the sender knows, if it says one.
     func lineage() throws -> Lineage? {
         try identifier(.lineage)
+    }
+
+    /// What the sender has seen of the log, as far as it says so.
+    func seen() throws -> LogMark? {
+        guard let lineage = try lineage() else { return nil }
+        guard let text = headers[.seen] else { return LogMark(lineage: lineage) }
+        guard let mark = LogMark(lineage: lineage, headerValue: text) else {
+            throw ProblemResponse.badRequest("The header \(HTTPField.Name.seen.canonicalName) is not a position and a digest")
+        }
+        return mark
     }
 
     /// The replica that asks, if it says so.

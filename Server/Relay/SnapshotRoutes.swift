@@ -40,8 +40,7 @@ struct SnapshotRoutes: Sendable {
     /// Its digest is its ETag: a transfer that goes on after a break names it in If-Range and never joins parts of two.
     func download(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .read)
-        let lineage = try request.lineage()
-        try await log.require(space, lineage: lineage)
+        try await log.require(space, seen: request.seen())
         let file = try await log.snapshots.open(space)
         let record = file.record
         let tag = "\"\(record.digest)\""

@@ -10,6 +10,8 @@ struct LoadedSpace: Sendable {
     var replicas: [ReplicaID: Int64] = [:]
     /// Parts that wait for the rest of their transaction.
     var pending: [ReplicaID: PendingParts] = [:]
+    /// The log's running digest at its head.
+    var logDigest: Digest
     /// When it was used last, as a number that counts the uses of all.
     var lastUse = 0
 
@@ -52,7 +54,8 @@ struct LoadedSpace: Sendable {
             certifier.recall(entry.footprint, replica: entry.replica, position: entry.position)
         }
         let pending = try PartStorage.load(of: space.id, in: db)
-        return LoadedSpace(id: space.id, certifier: certifier, pending: pending, savedFloor: space.floor)
+        let logDigest = try RunningDigests.newest(of: space.id, in: db)
+        return LoadedSpace(id: space.id, certifier: certifier, pending: pending, logDigest: logDigest, savedFloor: space.floor)
     }
 }
 

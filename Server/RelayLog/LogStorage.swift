@@ -170,14 +170,16 @@ enum LogStorage {
 
     // MARK: Runs
 
-    static func append(_ run: Run, counter: Counter, replica: Int64, to space: Int64, db: Database) throws {
+    /// - Parameter digest: the log's running digest behind the run.
+    static func append(_ run: Run, counter: Counter, replica: Int64, digest: Digest, to space: Int64, db: Database) throws {
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO annals_runs(space, position, count, first_index, replica, counter, received, batch)
-                VALUES (?, ?, ?, ?, ?, ?, ?, zeroblob(?))
+                INSERT INTO annals_runs(space, position, count, first_index, replica, counter, received, log_digest, batch)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, zeroblob(?))
                 """)
         try statement.execute(arguments: [
-            space, run.firstPosition.rawValue, run.count, run.firstIndex, replica, counter.rawValue, run.received, run.batch.count,
+            space, run.firstPosition.rawValue, run.count, run.firstIndex, replica, counter.rawValue, run.received, Data(digest.bytes),
+            run.batch.count,
         ])
         try batch(ofRun: db.lastInsertedRowID, .write, db).write([run.batch])
     }
@@ -231,6 +233,41 @@ enum LogStorage {
             sql: "SELECT id, position, count, first_index, received FROM annals_runs WHERE space = ? ORDER BY position DESC",
             arguments: [space])
         while let row = try rows.next(), try visit(run(row, db)) {}
+    }
+
+    /// A run without its batch.
+    struct RunHead {
+        var firstPosition: Position
+        var count: Int
+        var logDigest: Data?
+        private let row: Row
+
+        var lastPosition: Position { firstPosition.advanced(by: count - 1) }
+
+        fileprivate init(_ row: Row) {
+            firstPosition = Position(row["position"])
+            count = row["count"]
+            logDigest = row["log_digest"]
+            self.row = row
+        }
+
+        func read(_ db: Database) throws -> Run { try run(row, db) }
+    }
+
+    /// The run that holds a position; nil where the log has none.
+    static func run(of space: Int64, at position: Position, in db: Database) throws -> RunHead? {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT id, position, count, first_index, received, log_digest FROM annals_runs
+                WHERE space = ? AND position <= ? ORDER BY position DESC LIMIT 1
+                """)
+        let found = try Row.fetchOne(statement, arguments: [space, position.rawValue]).map(RunHead.init)
+        return found.flatMap { $0.lastPosition >= position ? $0 : nil }
+    }
+
+    static func run(id: Int64, in db: Database) throws -> Run? {
+        try Row.fetchOne(db, sql: "SELECT id, position, count, first_index, received FROM annals_runs WHERE id = ?", arguments: [id])
+            .map { try run($0, db) }
     }
 
     private static func run(_ row: Row, _ db: Database) throws -> Run {

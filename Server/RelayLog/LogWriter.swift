@@ -218,7 +218,9 @@ final class LogWriter: Sendable {
             firstPosition: verdict.firstPosition, count: verdict.accepted, firstIndex: verdict.known.count, received: receivedAt,
             batch: push.batch)
         let counter = push.header.counter(of: verdict.known.count)
-        try LogStorage.append(run, counter: counter, replica: row, to: space.id, db: db)
+        let digests = push.header.certificates[run.firstIndex...].prefix(run.count).map(\.digest)
+        space.logDigest = digests.reduce(space.logDigest) { $0.following($1) }
+        try LogStorage.append(run, counter: counter, replica: row, digest: space.logDigest, to: space.id, db: db)
     }
 
     /// Writes down the replica's last accepted transaction and returns its row's number.
@@ -263,9 +265,15 @@ final class LogWriter: Sendable {
             }
             try PartStorage.append(push.header, push.batch, to: space.id, at: receivedAt, db: db)
         }
-        guard verdict.accepted > 0 else { return }
+        guard verdict.accepted > 0, let digests = space.pending[replica]?.digests else { return }
         let row = try noteLast(of: replica, in: &space, at: receivedAt, db)
-        try PartStorage.move(of: replica, row: row, in: space.id, to: verdict.firstPosition, at: receivedAt, db: db)
+        for (part, digest) in digests.enumerated() {
+            space.logDigest = space.logDigest.following(digest)
+            try PartStorage.move(
+                part, of: replica, row: row, in: space.id, to: verdict.firstPosition.advanced(by: part), digest: space.logDigest,
+                at: receivedAt, db: db)
+        }
+        try PartStorage.drop(of: replica, in: space.id, db: db)
         space.pending[replica] = nil
     }
 

@@ -38,15 +38,18 @@ enum PartStorage {
             .execute(arguments: [space, Data(replica.bytes)])
     }
 
-    /// The parts become runs of the log, one position each, from `first` on; one at a time is in memory.
-    static func move(of replica: ReplicaID, row: Int64, in space: Int64, to first: Position, at now: Int64, db: Database) throws {
-        try db.execute(
+    /// A part becomes a run of the log; SQLite copies it, one at a time.
+    ///
+    /// - Parameter digest: the log's running digest behind it.
+    static func move(
+        _ part: Int, of replica: ReplicaID, row: Int64, in space: Int64, to position: Position, digest: Digest, at now: Int64, db: Database
+    ) throws {
+        let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO annals_runs(space, position, count, first_index, replica, counter, received, batch)
-                SELECT space, ? + part, 1, 0, ?, counter, ?, batch FROM annals_parts WHERE space = ? AND replica = ? ORDER BY part
-                """,
-            arguments: [first.rawValue, row, now, space, Data(replica.bytes)])
-        try drop(of: replica, in: space, db: db)
+                INSERT INTO annals_runs(space, position, count, first_index, replica, counter, received, log_digest, batch)
+                SELECT space, ?, 1, 0, ?, counter, ?, ?, batch FROM annals_parts WHERE space = ? AND replica = ? AND part = ?
+                """)
+        try statement.execute(arguments: [position.rawValue, row, now, Data(digest.bytes), space, Data(replica.bytes), part])
     }
 
     /// What waits in a space. Parts of which the first cannot be read count as not there.

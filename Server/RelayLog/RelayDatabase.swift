@@ -14,7 +14,7 @@ package final class RelayDatabase: Sendable {
     let pool: DatabasePool
     let directory: String
 
-    static let formatVersion = 2
+    static let formatVersion = 3
 
     /// Opens the file in `directory`, creating both where they are missing.
     ///
@@ -70,6 +70,10 @@ package final class RelayDatabase: Sendable {
                 try db.execute(sql: TokenStore.schema)
             }
             if version < 2 { try db.execute(sql: PartStorage.schema) }
+            if version < 3 {
+                try db.execute(sql: RunningDigests.schema)
+                try RunningDigests.fill(db)
+            }
             if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
             return .commit
         }

@@ -83,9 +83,9 @@ package final class RelayLog: Sendable {
         try await reading { try LogStorage.names(in: $0) }
     }
 
-    /// Throws `.spaceNotFound`, and `.wentBack` when the space's lineage is another than `lineage`.
-    package func require(_ name: SpaceName, lineage: Lineage?) async throws {
-        try await reading { db in _ = try Self.find(name, lineage: lineage, in: db) }
+    /// Throws `.spaceNotFound`, and `.wentBack` when the space's log is not the one that was seen.
+    package func require(_ name: SpaceName, seen: LogMark?) async throws {
+        try await reading { db in _ = try Self.find(name, seen: seen, in: db) }
     }
 
     /// Throws unless the storage answers and pushes are taken.
@@ -103,12 +103,16 @@ package final class RelayLog: Sendable {
     /// The answer is the same however often the same bytes come. If it stopped, the answer carries the log after the
     /// base of the transaction at which it did, up to `inlineBytes`. `displayName` is what the replica calls itself.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.overloaded`, `.closing`, `.transactionTooLarge`, `.diskFull` or
-    /// `.storage`.
+    /// `seen` is what its author has seen of the log: nothing is taken from whoever saw another.
+    ///
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.wentBack`, `.overloaded`, `.closing`, `.transactionTooLarge`, `.diskFull`
+    /// or `.storage`.
     package func push(
-        _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil,
+        _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil, seen: LogMark? = nil,
         inlineBytes: Int = WireLimits.inlinePageBytes
     ) async throws -> PushAnswer {
+        // What is true of the log now stays true, since nothing is ever taken from it.
+        if seen?.digest != nil { try await require(space, seen: seen) }
         let committed = try await writer.push(LogWriter.Push(space: space, header: header, batch: batch))
         let verdict = committed.verdict
         if verdict.outcome != .wentBack, let base = header.certificates.first?.base {
@@ -133,10 +137,10 @@ package final class RelayLog: Sendable {
     ///
     /// Throws `RelayLogError`: `.spaceNotFound`, `.expired`, `.wentBack`, `.overloaded` or `.storage`.
     package func pull(
-        from name: SpaceName, after: Position, byteLimit: Int = WireLimits.pageTargetBytes, lineage: Lineage? = nil,
+        from name: SpaceName, after: Position, byteLimit: Int = WireLimits.pageTargetBytes, seen: LogMark? = nil,
         wait: Duration = .zero
     ) async throws -> Page {
-        let page = try await page(of: name, after: after, byteLimit: byteLimit, lineage: lineage)
+        let page = try await page(of: name, after: after, byteLimit: byteLimit, seen: seen)
         guard page.frames.isEmpty, wait > .zero else { return page }
         do {
             let head = try await watch.wait(for: name, after: after, known: page.head, until: Self.deadline(wait))
@@ -144,12 +148,12 @@ package final class RelayLog: Sendable {
         } catch RelayLogError.closing {
             return page
         }
-        return try await self.page(of: name, after: after, byteLimit: byteLimit, lineage: lineage)
+        return try await self.page(of: name, after: after, byteLimit: byteLimit, seen: seen)
     }
 
-    private func page(of name: SpaceName, after: Position, byteLimit: Int, lineage: Lineage?) async throws -> Page {
+    private func page(of name: SpaceName, after: Position, byteLimit: Int, seen: LogMark?) async throws -> Page {
         try await reading { db in
-            let space = try Self.find(name, lineage: lineage, in: db)
+            let space = try Self.find(name, seen: seen, in: db)
             guard after <= space.head else { throw RelayLogError.wentBack(head: space.head) }
             guard after >= space.horizon else { throw RelayLogError.expired(horizon: space.horizon) }
             let runs = try LogStorage.runs(of: space.id, after: after, byteLimit: byteLimit, in: db)
@@ -236,9 +240,13 @@ package final class RelayLog: Sendable {
 
     // MARK: Access
 
-    private static func find(_ name: SpaceName, lineage: Lineage? = nil, in db: Database) throws -> LogStorage.Space {
+    private static func find(_ name: SpaceName, seen: LogMark? = nil, in db: Database) throws -> LogStorage.Space {
         guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
-        guard lineage == nil || lineage == space.lineage else { throw RelayLogError.wentBack(head: space.head) }
+        guard let seen else { return space }
+        guard seen.lineage == space.lineage, seen.position <= space.head else { throw RelayLogError.wentBack(head: space.head) }
+        if let digest = seen.digest, let here = try RunningDigests.at(seen.position, of: space.id, in: db), here != digest {
+            throw RelayLogError.wentBack(head: space.head)
+        }
         return space
     }
 

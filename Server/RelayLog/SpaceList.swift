@@ -20,7 +20,9 @@ extension LogStorage {
     static func describe(_ name: SpaceName, in db: Database) throws -> SpaceDescription? {
         guard let space = try space(name, in: db) else { return nil }
         let snapshot = try snapshot(of: space.id, in: db).map {
-            SpaceDescription.Snapshot(position: $0.position, bytes: $0.byteCount, digest: $0.digest.description)
+            SpaceDescription.Snapshot(
+                position: $0.position, bytes: $0.byteCount, digest: $0.digest.description,
+                logDigest: try RunningDigests.at($0.position, of: space.id, in: db)?.description)
         }
         return SpaceDescription(space: name, lineage: space.lineage, head: space.head, horizon: space.horizon, snapshot: snapshot)
     }

@@ -10,6 +10,12 @@ public struct Digest: Hashable, Sendable {
         self.bytes = bytes
     }
 
+    /// nil when the text is not 64 hexadecimal digits.
+    public init?(_ text: String) {
+        guard let bytes = Hexadecimal.decode(text) else { return nil }
+        self.init(bytes: bytes)
+    }
+
     private init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     public static let byteCount = 32

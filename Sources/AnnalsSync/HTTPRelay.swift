@@ -51,22 +51,22 @@ public struct HTTPRelay: RelayTransport {
         try description(of: await send("PUT", Endpoints.space(space)))
     }
 
-    public func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+    public func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
         let response = try await send(
             "POST", Endpoints.push(space),
-            headers: [(Endpoints.Header.lineage, lineage.description), ("Content-Type", Endpoints.MediaType.batch)],
+            headers: Self.headers(seen) + [("Content-Type", Endpoints.MediaType.batch)],
             body: .bytes(batch))
         try expect(response, Endpoints.MediaType.answer)
         do { return try PushAnswer.decode(response.body) } catch { throw .badAnswer(error) }
     }
 
     public func pull(
-        after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?
+        after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?
     ) async throws(TransportError) -> Page {
         var query = "?\(Endpoints.Query.after)=\(position)&\(Endpoints.Query.limit)=\(byteLimit)"
         if let wait { query += "&\(Endpoints.Query.wait)=\(wait.components.seconds)" }
         let response = try await send(
-            "GET", Endpoints.entries(space) + query, headers: [(Endpoints.Header.lineage, lineage.description)],
+            "GET", Endpoints.entries(space) + query, headers: Self.headers(seen),
             timeout: SyncLimits.requestTimeout + (wait ?? .zero))
         try expect(response, Endpoints.MediaType.page)
         do { return try Page.decode(response.body) } catch { throw .badAnswer(error) }
@@ -93,6 +93,10 @@ public struct HTTPRelay: RelayTransport {
         else { throw .notARelay("a snapshot came without its position and digest") }
         guard (try? FileDigest.sha256(path))?.description == digest else { throw .badAnswer(.badChecksum) }
         return Position(position)
+    }
+
+    private static func headers(_ seen: LogMark) -> [(String, String)] {
+        [(Endpoints.Header.lineage, seen.lineage.description)] + (seen.headerValue.map { [(Endpoints.Header.seen, $0)] } ?? [])
     }
 
     // MARK: One request

@@ -179,14 +179,14 @@ public struct Joining: Sendable {
 
     /// A replica in a temporary folder, brought up to the head.
     private func replica(in folder: String, _ description: SpaceDescription) async throws -> Store {
-        let store = try await snapshotReplica(in: folder, description.lineage)
+        let store = try await snapshotReplica(in: folder, description)
         progress(.pulling, 0)
         try await SyncAgent(store: store, transport: transport, environment: environment).sync(.pullOnly)
         return store
     }
 
     /// A replica in a temporary folder, at the position of the newest snapshot.
-    func snapshotReplica(in folder: String, _ lineage: Lineage) async throws -> Store {
+    func snapshotReplica(in folder: String, _ description: SpaceDescription) async throws -> Store {
         let packed = folder + "/snapshot.zst"
         let plain = folder + "/store.db"
         let progress = progress
@@ -200,7 +200,11 @@ public struct Joining: Sendable {
         }
         progress(.unpacking, 0)
         try Self.unpack(packed, plain)
-        return try await Store.fromSnapshot(at: plain, membership: membership(lineage), configuration: configuration)
+        let snapshot = description.snapshot
+        return try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: configuration) {
+            // A newer one may have come since the space was described.
+            $0 == snapshot?.position ? snapshot?.logDigest.flatMap { Digest($0) } : nil
+        }
     }
 
     private func membership(_ lineage: Lineage) -> Membership {

@@ -10,10 +10,11 @@ public protocol RelayTransport: Sendable {
     func describe() async throws(TransportError) -> SpaceDescription
     /// Makes the space; throws `.problem` with code `space-exists` when there is one.
     func create() async throws(TransportError) -> SpaceDescription
-    func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer
+    /// - Parameter seen: what the author has seen of the log; a relay that has another refuses with code `went-back`.
+    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer
     /// The log after a position, up to about `byteLimit` bytes. With `wait` the relay holds the answer back until
     /// there is something or the time is over.
-    func pull(after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page
+    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page
     /// Sends a compressed snapshot file that holds the rows at `position`.
     func uploadSnapshot(at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)
         async throws(TransportError)

@@ -39,8 +39,10 @@ extension SyncAgent {
         let joining = Joining(
             transport: transport, address: state.relay, space: state.space, name: state.name, credentialFile: state.credentialFile,
             configuration: store.configuration, environment: environment)
+        let description = try await request { [transport] in try await transport.describe() }
+        guard description.lineage == doubt.lineage else { throw AnnalsError.relayWentBack(operation: "sync") }
         return try await joining.withTemporaryFolder(beside: store.path) { folder in
-            let copy = try await joining.snapshotReplica(in: folder, doubt.lineage)
+            let copy = try await joining.snapshotReplica(in: folder, description)
             defer { try? copy.close() }
             guard let snapshot = try await copy.replicaState(), snapshot.position <= doubt.position else { throw Self.tooOld }
             try await pull(copy, through: doubt.position)
@@ -83,8 +85,8 @@ private struct LogThrough: RelayTransport {
         self.base = base
     }
 
-    func pull(after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        var page = try await base.pull(after: position, lineage: lineage, byteLimit: byteLimit, wait: wait)
+    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        var page = try await base.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
         guard page.head > last else { return page }
         page.head = last
         page.frames = page.frames.filter { $0.firstPosition <= last }
@@ -99,8 +101,8 @@ private struct LogThrough: RelayTransport {
 
     func create() async throws(TransportError) -> SpaceDescription { try await base.create() }
 
-    func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
-        try await base.push(batch, lineage: lineage)
+    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
+        try await base.push(batch, seen: seen)
     }
 
     func uploadSnapshot(

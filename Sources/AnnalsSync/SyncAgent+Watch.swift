@@ -105,7 +105,7 @@ extension SyncAgent {
         let start = ContinuousClock.now
         do {
             let page = try await transport.pull(
-                after: state.position, lineage: state.lineage, byteLimit: SyncLimits.pageBytes, wait: SyncLimits.longPoll)
+                after: state.position, seen: state.seen, byteLimit: SyncLimits.pageBytes, wait: SyncLimits.longPoll)
             return .answered(page, isHasty: page.frames.isEmpty && ContinuousClock.now - start < SyncLimits.shortestWait)
         } catch {
             return .unanswered(error)

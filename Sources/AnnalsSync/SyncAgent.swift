@@ -92,7 +92,7 @@ public actor SyncAgent {
                 step = try await push(&summary, &exchange, &status)
             case .pull:
                 let page = try await request { [transport, status] in
-                    try await transport.pull(after: status.pulled, lineage: status.lineage, byteLimit: SyncLimits.pageBytes, wait: nil)
+                    try await transport.pull(after: status.pulled, seen: status.seen, byteLimit: SyncLimits.pageBytes, wait: nil)
                 }
                 status = try await take(page, &summary)
                 step = exchange.next(after: .pulled(isBehind: status.isBehind, outbox: status.outbox))
@@ -133,7 +133,7 @@ public actor SyncAgent {
         var beginnings = 1
         var bytes = 0
         while true {
-            let answer = try await request { [transport, push] in try await transport.push(push.batch, lineage: push.lineage) }
+            let answer = try await request { [transport, push] in try await transport.push(push.batch, seen: push.seen) }
             bytes += push.batch.count
             let isLast = push.part == push.parts - 1
             let number: Int
@@ -163,7 +163,7 @@ public actor SyncAgent {
     }
 
     /// Sends one request until it is answered, with pauses between tries; gives up for now after some.
-    private func request<Answer: Sendable>(_ send: @Sendable () async throws -> Answer) async throws -> Answer {
+    nonisolated func request<Answer: Sendable>(_ send: @Sendable () async throws -> Answer) async throws -> Answer {
         var backoff = Backoff()
         var tries = 0
         while true {

@@ -1,4 +1,5 @@
 public import AnnalsCore
+import AnnalsStore
 import AnnalsWire
 
 extension TransportError {
@@ -53,7 +54,7 @@ extension TransportError {
         switch problem.knownCode {
         case .spaceNotFound: return make(.spaceNotFound)
         case .spaceExists: return make(.spaceExists)
-        case .wentBack: return make(.relayWentBack)
+        case .wentBack: return .relayWentBack(operation: "sync")
         case .expired: return make(.expired)
         case .corruptBatch: return make(.corruptBatch)
         default: return make(.notARelay)

@@ -24,21 +24,21 @@ public struct LocalRelay: RelayTransport {
         try await answer { try await log.createSpace(space) }
     }
 
-    public func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+    public func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
         let header: BatchHeader
         do {
             header = try BatchHeader.parse(batch)
         } catch {
             throw .problem(Problem(.corruptBatch), retryAfter: nil)
         }
-        return try await answer { try await log.push(batch, header: header, to: space) }
+        return try await answer { try await log.push(batch, header: header, to: space, seen: seen) }
     }
 
     public func pull(
-        after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?
+        after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?
     ) async throws(TransportError) -> Page {
         try await answer {
-            try await log.pull(from: space, after: position, byteLimit: byteLimit, lineage: lineage, wait: wait ?? .zero)
+            try await log.pull(from: space, after: position, byteLimit: byteLimit, seen: seen, wait: wait ?? .zero)
         }
     }
 

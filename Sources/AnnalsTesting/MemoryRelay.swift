@@ -20,6 +20,8 @@ public final class MemoryRelay: RelayTransport {
     fileprivate struct State {
         var certifier: Certifier
         var frames: [LogFrame] = []
+        /// The running digest behind every position, from 0.
+        var logDigests = [Digest.zero]
         /// Per replica the digests and positions of its entries; counter 1 comes first.
         var entries: [ReplicaID: [Certifier.Accepted]] = [:]
         var snapshot: Snapshot?
@@ -57,7 +59,8 @@ public final class MemoryRelay: RelayTransport {
     public func describe() async throws(TransportError) -> SpaceDescription {
         try withLog { log in
             let snapshot = log.snapshot.map {
-                SpaceDescription.Snapshot(position: $0.position, bytes: Int64($0.bytes.count), digest: $0.digest.description)
+                SpaceDescription.Snapshot(position: $0.position, bytes: Int64($0.bytes.count), digest: $0.digest.description,
+                    logDigest: log.logDigests[Int($0.position.rawValue)].description)
             }
             return SpaceDescription(
                 space: space, lineage: log.certifier.lineage, head: log.certifier.head, horizon: .zero, snapshot: snapshot)
@@ -76,7 +79,7 @@ public final class MemoryRelay: RelayTransport {
 
     // MARK: The log
 
-    public func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+    public func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
         let header: BatchHeader
         do {
             header = try BatchHeader.parse(batch)
@@ -84,7 +87,8 @@ public final class MemoryRelay: RelayTransport {
             throw .problem(Problem(.corruptBatch), retryAfter: nil)
         }
         let (now, receivedAt, limit) = (monotonic(), wall(), WireLimits.inlinePageBytes)
-        let answer = try withLog { log in
+        let answer: PushAnswer? = try withLog { log in
+            guard log.agrees(with: seen) else { return nil }
             let verdict = log.certify(header, now: now)
             if header.part.isWhole {
                 log.pending[header.replica] = nil
@@ -98,14 +102,15 @@ public final class MemoryRelay: RelayTransport {
             if let base = verdict.stoppedBase, verdict.outcome.carriesPage { answer.page = log.page(after: base, byteLimit: limit) }
             return answer
         }
+        guard let answer else { throw .problem(Problem(.wentBack), retryAfter: nil) }
         watch.publish(answer.head, of: space)
         return answer
     }
 
     public func pull(
-        after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?
+        after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?
     ) async throws(TransportError) -> Page {
-        let page = try page(after: position, lineage, byteLimit)
+        let page = try page(after: position, seen, byteLimit)
         guard let wait, page.frames.isEmpty, wait > .zero else { return page }
         do {
             let deadline = DispatchTime.now() + wait / .seconds(1)
@@ -115,12 +120,12 @@ public final class MemoryRelay: RelayTransport {
         } catch {
             throw .problem(Problem(.unavailable), retryAfter: nil)
         }
-        return try self.page(after: position, lineage, byteLimit)
+        return try self.page(after: position, seen, byteLimit)
     }
 
-    private func page(after position: Position, _ lineage: Lineage, _ byteLimit: Int) throws(TransportError) -> Page {
+    private func page(after position: Position, _ seen: LogMark, _ byteLimit: Int) throws(TransportError) -> Page {
         let page = try withLog { log in
-            lineage == log.certifier.lineage && position <= log.certifier.head ? log.page(after: position, byteLimit: byteLimit) : nil
+            log.agrees(with: seen) && position <= log.certifier.head ? log.page(after: position, byteLimit: byteLimit) : nil
         }
         guard let page else { throw .problem(Problem(.wentBack), retryAfter: nil) }
         return page
@@ -166,6 +171,16 @@ public final class MemoryRelay: RelayTransport {
 }
 
 extension MemoryRelay.State {
+    fileprivate func agrees(with seen: LogMark) -> Bool {
+        guard seen.lineage == certifier.lineage, seen.position <= certifier.head else { return false }
+        return seen.digest == nil || seen.digest == logDigests[Int(seen.position.rawValue)]
+    }
+
+    private mutating func note(_ digest: Digest, at position: Position, of replica: ReplicaID) {
+        entries[replica, default: []].append(Certifier.Accepted(digest: digest, position: position))
+        logDigests.append((logDigests.last ?? .zero).following(digest))
+    }
+
     fileprivate mutating func certify(_ header: BatchHeader, now: Int64) -> Certifier.Verdict {
         if certifier.last(of: header.replica) == nil { certifier.setLast(.none, of: header.replica) }
         let known = entries[header.replica] ?? []
@@ -186,9 +201,7 @@ extension MemoryRelay.State {
                 firstPosition: verdict.firstPosition, firstIndex: first, acceptedCount: verdict.accepted, receivedAt: receivedAt,
                 batch: batch))
         for offset in 0..<verdict.accepted {
-            entries[header.replica, default: []].append(
-                Certifier.Accepted(
-                    digest: header.certificates[first + offset].digest, position: verdict.firstPosition.advanced(by: offset)))
+            note(header.certificates[first + offset].digest, at: verdict.firstPosition.advanced(by: offset), of: header.replica)
         }
     }
 
@@ -211,7 +224,7 @@ extension MemoryRelay.State {
         for (number, batch) in whole.batches.enumerated() {
             let position = verdict.firstPosition.advanced(by: number)
             frames.append(LogFrame(firstPosition: position, firstIndex: 0, acceptedCount: 1, receivedAt: receivedAt, batch: batch))
-            entries[replica, default: []].append(Certifier.Accepted(digest: whole.parts.digests[number], position: position))
+            note(whole.parts.digests[number], at: position, of: replica)
         }
     }
 

@@ -43,6 +43,8 @@ public enum Endpoints {
     public enum Header {
         /// The lineage that the replica knows.
         public static let lineage = "Annals-Lineage"
+        /// What the replica has seen of the log: position, hyphen, running digest; see `LogMark`.
+        public static let seen = "Annals-Seen"
         /// The replica's identity.
         public static let replica = "Annals-Replica"
         /// The replica's display name, percent-encoded.

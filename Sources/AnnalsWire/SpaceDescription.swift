@@ -18,11 +18,14 @@ public struct SpaceDescription: Hashable, Codable, Sendable {
         public var bytes: Int64
         /// SHA-256 of the compressed file, hexadecimal.
         public var digest: String
+        /// The log's running digest at the position (see `LogMark`), hexadecimal; nil where the relay does not know it.
+        public var logDigest: String?
 
-        public init(position: Position, bytes: Int64, digest: String) {
+        public init(position: Position, bytes: Int64, digest: String, logDigest: String? = nil) {
             self.position = position
             self.bytes = bytes
             self.digest = digest
+            self.logDigest = logDigest
         }
     }
 

@@ -33,24 +33,24 @@ final class FaultyRelay: RelayTransport {
 
     private static let lost = TransportError.notARelay("lost")
 
-    func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
         let number = state.withLock { state in
             state.pushes += 1
             return state.pushes
         }
         if number >= failingPush, !isAnswerLost { throw Self.lost }
-        let answer = try await relay.push(batch, lineage: lineage)
+        let answer = try await relay.push(batch, seen: seen)
         if number >= failingPush { throw Self.lost }
         return answer
     }
 
-    func pull(after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
         let number = state.withLock { state in
             state.pulls += 1
             return state.pulls
         }
         if number >= failingPull { throw Self.lost }
-        return try await relay.pull(after: position, lineage: lineage, byteLimit: min(byteLimit, pageBytes), wait: wait)
+        return try await relay.pull(after: position, seen: seen, byteLimit: min(byteLimit, pageBytes), wait: wait)
     }
 
     func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }

@@ -110,7 +110,7 @@ struct IdentityTests {
         try world.outside(0, "UPDATE item SET n = 2 WHERE id = 'a'")
         _ = try await store.prepareOutbox()
         let first = try #require(try await store.freezePush())
-        let answer = try await world.relay.push(first.batch, lineage: first.lineage)
+        let answer = try await world.relay.push(first.batch, seen: first.seen)
         _ = try await store.settle(answer, to: first)
         try world.outside(0, "UPDATE item SET n = 3 WHERE id = 'a'")
         _ = try await store.prepareOutbox()

@@ -131,7 +131,7 @@ import Testing
         // It arrives, and the answer gets lost; others' work comes between it and what this replica has seen.
         try world.outside(1, "UPDATE item SET done = 4 WHERE id = 'd'")
         try await world.sync(1)
-        _ = try await world.relay.push(push.batch, lineage: push.lineage)
+        _ = try await world.relay.push(push.batch, seen: push.seen)
         try world.outside(0, Self.rebuild + "UPDATE item SET done = 2 WHERE id = 'a';")
         let summary = try await world.sync(0)
         #expect(summary.reconciled == 1 && summary.pushed.transactions == 2)

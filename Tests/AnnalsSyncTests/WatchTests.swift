@@ -62,14 +62,14 @@ private final class MovingRelay: RelayTransport {
 
     func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
 
-    func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
         try pass(true)
-        return try await relay.push(batch, lineage: lineage)
+        return try await relay.push(batch, seen: seen)
     }
 
-    func pull(after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
         try pass()
-        return try await relay.pull(after: position, lineage: lineage, byteLimit: byteLimit, wait: wait)
+        return try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
     }
 
     func uploadSnapshot(at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)

@@ -68,7 +68,7 @@ final class Fleet {
         var pages: [Page] = []
         while true {
             let lineage = try await relay.describe().lineage
-            let page = try await relay.pull(after: position, lineage: lineage, byteLimit: 1 << 20, wait: nil)
+            let page = try await relay.pull(after: position, seen: LogMark(lineage: lineage), byteLimit: 1 << 20, wait: nil)
             guard !page.frames.isEmpty else { return pages }
             pages.append(page)
             position = page.lastPosition

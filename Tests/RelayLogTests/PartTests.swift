@@ -187,15 +187,28 @@ import Testing
         await log.close()
     }
 
-    @Test func `a directory of the format before parts is taken over`() async throws {
+    @Test func `a directory of the format before parts and running digests is taken over`() async throws {
+        var zero = TestReplica(9)
+        var old: [TestBatch] = []
+        for footprints in [[Footprint.writing(7)], [.writing(8), .writing(9)]] {
+            let batch = zero.batch(lineage, base: .zero, footprints: footprints)
+            #expect(try await log.push(batch).outcome == .accepted)
+            zero.accept(batch)
+            old.append(batch)
+        }
         await log.close()
         let queue = try DatabaseQueue(path: directory.path + "/relay.db")
-        try await queue.write { db in try db.execute(sql: "DROP TABLE annals_parts; PRAGMA user_version = 1") }
+        try await queue.write { db in
+            try db.execute(sql: "DROP TABLE annals_parts; ALTER TABLE annals_runs DROP COLUMN log_digest; PRAGMA user_version = 1")
+        }
         try queue.close()
         let log = try RelayLog(directory: directory.path, logger: .silent)
         var one = TestReplica(1)
         for part in one.parts(lineage, base: .zero, .writing(1), count: 2) { #expect(try await log.push(part).outcome == .accepted) }
-        #expect(try await log.describe(.shop).head == Position(2))
+        #expect(try await log.describe(.shop).head == Position(5))
+        let digests = old.flatMap { $0.transactions.map(\.digest) }
+        let seen = LogMark(lineage: lineage, position: Position(3), digest: digests.reduce(Digest.zero) { $0.following($1) })
+        #expect(try await log.pull(from: .shop, after: Position(3), seen: seen).frames.count == 2)
         await log.close()
     }
 }

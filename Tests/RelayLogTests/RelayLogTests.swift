@@ -158,10 +158,40 @@ import Testing
         let log = try open()
         _ = try await log.createSpace(.shop)
         for (after, lineage) in [(Position(1), nil), (Position.zero, Lineage(high: 1, low: 1))] {
-            await #expect { try await log.pull(from: .shop, after: after, lineage: lineage) } throws: {
+            await #expect { try await log.pull(from: .shop, after: after, seen: lineage.map { LogMark(lineage: $0) }) } throws: {
                 if case RelayLogError.wentBack = $0 { true } else { false }
             }
         }
+    }
+
+    @Test func `who saw another log is told so, wherever it stands`() async throws {
+        let log = try open()
+        let lineage = try await log.createSpace(.shop).lineage
+        var one = TestReplica(1)
+        var batches: [TestBatch] = []
+        for footprints in [[Footprint.writing(1)], [.writing(2), .writing(3), .writing(4)]] {
+            let batch = one.batch(lineage, base: .zero, footprints: footprints)
+            #expect(try await log.push(batch).outcome == .accepted)
+            one.accept(batch)
+            batches.append(batch)
+        }
+        let parts = one.parts(lineage, base: .zero, .writing(5), count: 2)
+        for part in parts { _ = try await log.push(part) }
+        let entries = (batches + parts).flatMap { $0.transactions.map(\.digest) }
+        var digest = Digest.zero
+        for position in 0...entries.count {
+            if position > 0 { digest = digest.following(entries[position - 1]) }
+            let place = Position(Int64(position))
+            try await log.require(.shop, seen: LogMark(lineage: lineage, position: place, digest: digest))
+            let other = LogMark(lineage: lineage, position: place, digest: .test(9))
+            await #expect(throws: RelayLogError.self) { _ = try await log.pull(from: .shop, after: place, seen: other) }
+            var two = TestReplica(2)
+            let batch = two.batch(lineage, base: .zero, .writing(9))
+            await #expect(throws: RelayLogError.self) {
+                _ = try await log.push(batch.bytes, header: BatchHeader.parse(batch.bytes), to: .shop, seen: other)
+            }
+        }
+        #expect(try await log.describe(.shop).head == Position(6))
     }
 
     @Test func `before the horizon the log is gone: a pull says so, and a stale answer comes without it`() async throws {

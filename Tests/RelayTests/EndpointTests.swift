@@ -115,7 +115,7 @@ import Testing
             let uploaded = try await client.upload(content, position: 0)
             #expect(uploaded.status == .created)
             let description: SpaceDescription = try uploaded.json()
-            #expect(description.snapshot == .init(position: .zero, bytes: 700_000, digest: digest))
+            #expect(description.snapshot == .init(position: .zero, bytes: 700_000, digest: digest, logDigest: Digest.zero.description))
 
             let whole = try await client.send(.get, "/v1/spaces/shop/snapshot")
             #expect(whole.status == .ok && whole.bytes == content)

@@ -14,8 +14,8 @@ final class Session: Sendable {
     }
 
     enum Request: Sendable {
-        case push([UInt8], Lineage)
-        case pull(after: Position, Lineage, byteLimit: Int)
+        case push([UInt8], LogMark)
+        case pull(after: Position, LogMark, byteLimit: Int)
     }
 
     enum Reply: Sendable {
@@ -75,16 +75,16 @@ private struct Line: RelayTransport {
         return await replies.take()
     }
 
-    func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
-        switch await stop(.request(.push(batch, lineage))) {
+    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
+        switch await stop(.request(.push(batch, seen))) {
         case .answer(let answer): return answer
         case .failed(let error): throw error
         case .page, .goOn, .dead: throw .cancelled
         }
     }
 
-    func pull(after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        switch await stop(.request(.pull(after: position, lineage, byteLimit: byteLimit))) {
+    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        switch await stop(.request(.pull(after: position, seen, byteLimit: byteLimit))) {
         case .page(let page): return page
         case .failed(let error): throw error
         case .answer, .goOn, .dead: throw .cancelled

@@ -92,10 +92,10 @@ extension World {
     private func ask(_ request: Session.Request) async -> Session.Reply {
         do throws(TransportError) {
             switch request {
-            case .push(let batch, let lineage):
-                return .answer(try await relay.push(batch, lineage: lineage))
-            case .pull(let position, let lineage, let limit):
-                return .page(try await relay.pull(after: position, lineage: lineage, byteLimit: limit, wait: nil))
+            case .push(let batch, let seen):
+                return .answer(try await relay.push(batch, seen: seen))
+            case .pull(let position, let seen, let limit):
+                return .page(try await relay.pull(after: position, seen: seen, byteLimit: limit, wait: nil))
             }
         } catch {
             return .failed(error)

@@ -108,7 +108,7 @@ final class World {
     /// What the log has gained since the last time is judged at once.
     func absorbLog() async throws {
         let lineage = try await relay.describe().lineage
-        let page = try await relay.pull(after: Position(oracle.head), lineage: lineage, byteLimit: .max, wait: nil)
+        let page = try await relay.pull(after: Position(oracle.head), seen: LogMark(lineage: lineage), byteLimit: .max, wait: nil)
         let known = oracle.head
         try oracle.absorb(page.frames)
         for position in known..<oracle.head where position > 0 { try ledger.check(oracle.entry(at: position + 1)) }

@@ -13,7 +13,7 @@ struct Entries {
         /// All parts of one transaction.
         case parts(Parts)
         /// A part of this replica's own: it is in the rows already.
-        case ownPart(Position)
+        case ownPart(Position, Digest)
     }
 
     struct Parts {
@@ -77,7 +77,7 @@ struct Entries {
         authors.append((header.replica, place))
         if ahead.contains(place) {
             guard unfinished == nil else { throw WireError.badValue("part") }
-            return sources.append(.ownPart(place))
+            return sources.append(.ownPart(place, header.certificates[0].digest))
         }
         var parts = unfinished ?? Parts(first: place, count: header.part.count)
         parts.count = header.part.count

@@ -58,7 +58,7 @@ struct Pull {
             summary.conflicts = try layOn(suffix, outbox, known: known, lives: notes.lives, relayTime: entries.lastReceipt)
         }
         try keepUnfinished(entries)
-        while try Outbox.pass(db, state.position.next) { state.position = state.position.next }
+        while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
         state.head = max(page.head, state.position)
         try HighestKeys.save(db, session.highestKeys)
         try state.saveProgress(db)
@@ -169,32 +169,40 @@ struct Pull {
         }
         for source in entries.sources {
             switch source {
-            case .ownPart(let position):
+            case .ownPart(let position, let digest):
                 try expect(position)
-                try Outbox.pass(db, position)
-                state.position = position
+                try passOwn(position, digest)
             case .parts(let parts):
                 guard let frame = parts.frames.last else { continue }
                 try expect(parts.first)
-                try take(PulledParts(db, parts).content, BatchHeader.parse(frame.batch), frame, parts.last)
+                let pulled = PulledParts(db, parts)
+                try take(pulled.content, BatchHeader.parse(frame.batch), frame, parts.last)
                 try KeptParts.clear(db)
-                state.position = parts.last
+                for digest in pulled.digests { state.pass(digest) }
             case .batch(let frame, let indices):
                 let batch = try Batch.open(frame.batch)
                 for index in indices {
                     guard let position = frame.position(of: index) else { continue }
                     try expect(position)
+                    let digest = batch.header.certificates[index].digest
                     if ahead.contains(position) {
-                        // An own entry is in the rows already.
-                        try Outbox.pass(db, position)
+                        try passOwn(position, digest)
                     } else {
                         try take(TransactionParts(batch.body(index), layouts: batch.layouts), batch.header, frame, position)
+                        state.pass(digest)
                     }
-                    state.position = position
                 }
             }
         }
         return applied
+    }
+
+    /// An own entry is in the rows already, if it is that entry: in the log of a relay that was restored from an older backup
+    /// another stands there.
+    private mutating func passOwn(_ position: Position, _ digest: Digest) throws {
+        let noted = try Outbox.pass(db, position)?.digest
+        guard noted == nil || noted == digest else { throw ReplicaExchange.wentBack }
+        state.pass(digest)
     }
 
     private func expect(_ position: Position) throws {

@@ -25,6 +25,11 @@ final class PulledParts {
         }
     }
 
+    /// Of the parts, in order. All must have been read.
+    var digests: [Digest] {
+        (0..<parts.count).compactMap { headers[$0]?.certificates[0].digest }
+    }
+
     private func open(_ number: Int) throws -> Batch {
         if let opened, opened.number == number { return opened.batch }
         opened = nil

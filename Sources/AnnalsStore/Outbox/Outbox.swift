@@ -40,7 +40,8 @@ enum Outbox {
             batch BLOB NOT NULL
         );
         CREATE TABLE annals_ahead (
-            position INTEGER PRIMARY KEY
+            position INTEGER PRIMARY KEY,
+            digest BLOB
         );
         """
 
@@ -132,15 +133,19 @@ enum Outbox {
         Set(try Int64.fetchAll(db, sql: "SELECT position FROM annals_ahead").map { Position($0) })
     }
 
-    static func noteAhead(_ db: Database, _ position: Position) throws {
-        try db.execute(sql: "INSERT INTO annals_ahead (position) VALUES (?)", arguments: [position.rawValue])
+    /// - Parameter digest: the entry's own; nil where it is not known.
+    static func noteAhead(_ db: Database, _ position: Position, _ digest: Digest?) throws {
+        try db.execute(
+            sql: "INSERT INTO annals_ahead (position, digest) VALUES (?, ?)",
+            arguments: [position.rawValue, digest.map { Data($0.bytes) }])
     }
 
-    /// The position passes an own entry. False when there is none.
+    /// The position passes an own entry; nil when there is none.
     @discardableResult
-    static func pass(_ db: Database, _ position: Position) throws -> Bool {
-        try db.execute(sql: "DELETE FROM annals_ahead WHERE position = ?", arguments: [position.rawValue])
-        return db.changesCount == 1
+    static func pass(_ db: Database, _ position: Position) throws -> (position: Position, digest: Digest?)? {
+        let sql = "DELETE FROM annals_ahead WHERE position = ? RETURNING digest"
+        guard let row = try GRDB.Row.fetchOne(db, sql: sql, arguments: [position.rawValue]) else { return nil }
+        return (position, (row["digest"] as Data?).flatMap { Digest(bytes: [UInt8]($0)) })
     }
 
     static func count(_ db: Database) throws -> Int {

@@ -7,8 +7,11 @@ extension Store {
     /// Turns a snapshot file into a store that is a replica at the snapshot's position.
     ///
     /// The file is changed in place: tracking begins, and what the snapshot said of itself goes.
+    ///
+    /// - Parameter logDigest: gives the log's running digest at the snapshot's position, where that is known.
     public static func fromSnapshot(
-        at path: String, membership: Membership, configuration: Configuration = Configuration()
+        at path: String, membership: Membership, configuration: Configuration = Configuration(),
+        logDigest: @escaping @Sendable (Position) -> Digest? = { _ in nil }
     ) async throws -> Store {
         let store = try Store(path: path, configuration: configuration)
         try await store.managed("clone") { db, step in
@@ -18,7 +21,7 @@ extension Store {
             let report = try Tracking.track(db, .tables(contents.tracked), step.environment)
             guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
-            try membership.state(at: contents.position, as: configuration.identities.next()).save(db)
+            try membership.state(at: contents.position, logDigest(contents.position), as: configuration.identities.next()).save(db)
             try SpaceSchema.save(db, TrackedTables.load(db))
             try Meta(db).set(.outboxed, 0)
             try HighestKeys.save(db, contents.highestKeys)

@@ -1,5 +1,5 @@
 public import AnnalsCore
-import AnnalsWire
+public import AnnalsWire
 import Foundation
 import GRDB
 
@@ -7,8 +7,9 @@ import GRDB
 public struct ExchangeStatus: Sendable {
     public var replica: ReplicaID
     public var space: SpaceName
-    public var lineage: Lineage
-    public var position: Position
+    /// What is known here of the log; the relay's must agree with it.
+    public var seen: LogMark
+    public var position: Position { seen.position }
     /// The log is here up to this position: beyond `position` lie parts of a transaction whose last part is still to come.
     public var pulled: Position
     public var head: Position
@@ -29,7 +30,8 @@ public struct ExchangeStatus: Sendable {
 public struct FrozenPush: Sendable {
     /// The bytes to send: the batch, or this part's.
     public var batch: [UInt8]
-    public var lineage: Lineage
+    /// What this replica has seen of the log.
+    public var seen: LogMark
     /// Of its transactions or parts, in order: which push an answer belongs to.
     public var digests: [Digest]
     /// Which part this is, from 0.
@@ -74,8 +76,7 @@ struct ReplicaExchange {
 
     func status() throws -> ExchangeStatus {
         ExchangeStatus(
-            replica: state.replica, space: state.space, lineage: state.lineage, position: state.position,
-            pulled: try KeptParts.last(db) ?? state.position, head: state.head, outbox: try Outbox.count(db),
+            replica: state.replica, space: state.space, seen: state.seen, pulled: try KeptParts.last(db) ?? state.position, head: state.head, outbox: try Outbox.count(db),
             isPushUnderWay: try Push.isUnderWay(db))
     }
 
@@ -93,7 +94,7 @@ struct ReplicaExchange {
 
     private func frozen(_ push: Push, part: Int) throws -> FrozenPush {
         FrozenPush(
-            batch: try push.batch(db, part: part), lineage: state.lineage, digests: push.digests, part: part, parts: push.parts)
+            batch: try push.batch(db, part: part), seen: state.seen, digests: push.digests, part: part, parts: push.parts)
     }
 
     /// Takes note of which transactions of the push are in the log now. A push answer is committed before the entries
@@ -149,7 +150,7 @@ struct ReplicaExchange {
         guard !positions.isEmpty else { return (0, 0) }
         let accepted = try Outbox.heads(db, through: push.lastSequence, limit: push.parts > 1 ? 1 : positions.count)
         guard accepted.count == (push.parts > 1 ? 1 : positions.count) else { throw StoreDamage("annals_outbox") }
-        for position in positions { try Outbox.noteAhead(db, position) }
+        for (position, digest) in zip(positions, push.digests) { try Outbox.noteAhead(db, position, digest) }
         for (index, row) in accepted.enumerated() where row.journal > 0 {
             try journal(row, at: push.parts > 1 ? positions[positions.count - 1] : positions[index], receivedAt)
         }
@@ -171,12 +172,18 @@ struct ReplicaExchange {
 
     /// Own entries that come next in the log are in the rows already, so the position passes them without a pull.
     private mutating func advanceThroughOwn() throws {
-        while try Outbox.pass(db, state.position.next) { state.position = state.position.next }
+        while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
     }
 
-    static var wentBack: AnnalsError {
+    static var wentBack: AnnalsError { .relayWentBack(operation: "sync") }
+}
+
+extension AnnalsError {
+    /// The relay has another log than the one that was seen before, or less of it.
+    package static func relayWentBack(operation: String) -> AnnalsError {
         AnnalsError(
-            .relayWentBack, operation: "sync", "the relay's log is shorter than, or other than, the one seen before",
-            hint: "It was restored from an older backup; nothing was changed here. Local work goes on")
+            .relayWentBack, operation: operation, "the relay's log is shorter than, or other than, the one seen before",
+            hint: "It was restored from an older backup; nothing was changed, and local work goes on. "
+                + "To follow the relay: annals leave, then annals join --existing same-key")
     }
 }

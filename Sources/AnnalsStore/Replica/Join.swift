@@ -21,10 +21,10 @@ public struct Membership: Sendable {
         self.credentialFile = credentialFile
     }
 
-    func state(at position: Position, as replica: ReplicaID) -> ReplicaState {
+    func state(at position: Position, _ logDigest: Digest?, as replica: ReplicaID) -> ReplicaState {
         ReplicaState(
-            replica: replica, name: name, relay: relay, space: space, lineage: lineage, position: position, head: position,
-            lastCounter: .zero, lastDigest: .zero, credentialFile: credentialFile)
+            replica: replica, name: name, relay: relay, space: space, lineage: lineage, position: position,
+            logDigest: logDigest, head: position, lastCounter: .zero, lastDigest: .zero, credentialFile: credentialFile)
     }
 }
 
@@ -68,13 +68,14 @@ extension Store {
                 _ = try SnapshotFile.write(db, to: path, tables: tables.entries.map(\.definition), kind: .immediate) {
                     let step = ManagedStep(db, configuration, schema)
                     try step.seal()
-                    var state = membership.state(at: .zero, as: configuration.identities.next())
+                    var state = membership.state(at: .zero, .zero, as: configuration.identities.next())
                     if let earlier = try ReplicaState.load(db) {
                         guard try Meta(db).text(.joinStage) != nil, earlier.lastCounter.rawValue <= 1 else { throw Self.alreadyJoined }
                         state.replica = earlier.replica
                         state.lastCounter = earlier.lastCounter
                         state.lastDigest = earlier.lastDigest
                         state.position = earlier.position
+                        state.logDigest = earlier.logDigest
                         state.head = earlier.head
                     }
                     try ReplicaTables.createIfMissing(db)
@@ -172,7 +173,7 @@ enum ReplicaTables {
         }
         let meta = Meta(db)
         let names: [Meta.Name] = [
-            .replica, .replicaName, .relay, .space, .lineage, .position, .head, .lastCounter, .lastDigest, .outboxed, .joinStage,
+            .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed, .joinStage,
             .credentialFile, .spaceSchema, .rowsInDoubt,
         ]
         for name in names { try meta.set(name, nil) }

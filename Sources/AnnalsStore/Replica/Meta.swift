@@ -18,6 +18,8 @@ struct Meta {
         case space
         case lineage
         case position
+        /// The log's running digest at the position.
+        case logDigest = "log_digest"
         case head
         case lastCounter = "last_counter"
         case lastDigest = "last_digest"

@@ -20,7 +20,7 @@ extension Store {
     /// of a replica that has not seen them.
     public func passOver(_ positions: [Position]) async throws {
         try await managed("sync") { db, _ in
-            for position in positions { try Outbox.noteAhead(db, position) }
+            for position in positions { try Outbox.noteAhead(db, position, nil) }
         }
     }
 

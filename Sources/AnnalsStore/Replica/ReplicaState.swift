@@ -1,4 +1,5 @@
 public import AnnalsCore
+public import AnnalsWire
 import Foundation
 import GRDB
 
@@ -12,12 +13,23 @@ public struct ReplicaState: Sendable {
     public var lineage: Lineage
     /// The log is applied up to here.
     public var position: Position
+    /// The log's running digest there; nil where it is not known.
+    public var logDigest: Digest?
     /// The last head the relay told.
     public var head: Position
     public var lastCounter: Counter
     public var lastDigest: Digest
     /// The file that holds the bearer token, as given at join.
     public var credentialFile: String?
+
+    /// What this replica has seen of the log.
+    public var seen: LogMark { LogMark(lineage: lineage, position: position, digest: logDigest) }
+
+    /// The position passes an entry.
+    mutating func pass(_ digest: Digest?) {
+        position = position.next
+        logDigest = digest.flatMap { logDigest?.following($0) }
+    }
 
     /// Becomes a replica of its own, whose counters begin at 1.
     mutating func take(newIdentity: ReplicaID) {
@@ -36,7 +48,8 @@ public struct ReplicaState: Sendable {
         else { throw StoreDamage("annals_meta") }
         return ReplicaState(
             replica: id, name: try meta.text(.replicaName) ?? "", relay: try meta.text(.relay) ?? "", space: space, lineage: lineage,
-            position: Position(try meta.integer(.position) ?? 0), head: Position(try meta.integer(.head) ?? 0),
+            position: Position(try meta.integer(.position) ?? 0),
+            logDigest: try meta.bytes(.logDigest).flatMap { Digest(bytes: $0) }, head: Position(try meta.integer(.head) ?? 0),
             lastCounter: Counter(try meta.integer(.lastCounter) ?? 0), lastDigest: digest, credentialFile: try meta.text(.credentialFile))
     }
 
@@ -55,6 +68,7 @@ public struct ReplicaState: Sendable {
     func saveProgress(_ db: Database) throws {
         let meta = Meta(db)
         try meta.set(.position, position.rawValue)
+        try meta.set(.logDigest, logDigest.map { Data($0.bytes) })
         try meta.set(.head, head.rawValue)
         try meta.set(.lastCounter, lastCounter.rawValue)
         try meta.set(.lastDigest, Data(lastDigest.bytes))

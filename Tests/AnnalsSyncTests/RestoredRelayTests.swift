@@ -1,0 +1,103 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import Foundation
+import GRDB
+import Testing
+
+/// MERGE's rule 41: a relay that was put back from an older backup, and on which others went on before anybody noticed.
+@Suite struct RestoredRelayTests {
+    private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
+
+    private func backup(_ world: World, _ name: String) throws {
+        // Every commit is in the database file and its write-ahead log.
+        try FileManager.default.copyItem(atPath: world.folder.file("relay"), toPath: world.folder.file(name))
+    }
+
+    private func note(_ world: World, _ index: Int, _ id: String) async throws {
+        try world.outside(index, "INSERT INTO note VALUES('\(id)', 'from \(index)')")
+    }
+
+    private func world() async throws -> World {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try await note(world, 1, "before")
+        try await world.settle()
+        return world
+    }
+
+    @Test func `a log that went on from an older backup is noticed by its running digest`() async throws {
+        let world = try await world()
+        try await world.addClone("r2")
+        let file = try await world.copyFile(of: 2)
+        let relay = try await restored(world, file)
+        for index in [0, 1] {
+            let before = try await world.stores[index].digest()
+            try await note(world, index, "late \(index)")
+            for direction in [SyncDirection.both, .pullOnly, .pushOnly] {
+                let error = await #expect(throws: AnnalsError.self) { try await world.sync(index, direction, over: relay) }
+                #expect(error?.code == .relayWentBack)
+            }
+            #expect(try await world.stores[index].digest() != before)
+            #expect(try await world.stores[index].verify().isEmpty)
+        }
+        // Nothing of theirs got into the log that is not theirs.
+        try await world.sync(2, over: relay)
+        #expect(try await world.rows(2, "SELECT count(*) FROM note WHERE id LIKE 'late%' OR id IN ('c', 'd')") == [[0.databaseValue]])
+    }
+
+    /// The relay as of a backup, after which 0 and 1 wrote. Replica 2 was away during all that and finds nothing amiss, and
+    /// brings the log to the same length.
+    private func restored(_ world: World, _ file: String) async throws -> LocalRelay {
+        try backup(world, "backup")
+        try await note(world, 0, "c")
+        try await note(world, 1, "d")
+        try await world.settle()
+        try await world.restore(file, as: 2)
+        let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
+        for id in ["x", "y", "z"] {
+            try await note(world, 2, id)
+            try await world.sync(2, over: relay)
+        }
+        return relay
+    }
+
+    @Test func `an own entry ahead that the log no longer has is noticed`() async throws {
+        let world = try await world()
+        try await world.addClone("r2")
+        let file = try await world.copyFile(of: 2)
+        try backup(world, "backup")
+        // Its push is accepted behind somebody else's entry, which it has not pulled.
+        try await note(world, 1, "d")
+        try await world.sync(1)
+        try await note(world, 0, "c")
+        try await world.sync(0, .pushOnly)
+        try await world.restore(file, as: 2)
+        let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
+        for id in ["x", "y", "z"] {
+            try await note(world, 2, id)
+            try await world.sync(2, over: relay)
+        }
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
+        #expect(error?.code == .relayWentBack)
+        #expect(try await world.rows(0, "SELECT count(*) FROM note WHERE id IN ('x', 'y', 'z')") == [[0.databaseValue]])
+    }
+
+    @Test func `who follows the relay again leaves and joins with its rows`() async throws {
+        let world = try await world()
+        try await world.addClone("r2")
+        let file = try await world.copyFile(of: 2)
+        let relay = try await restored(world, file)
+        let store = world.stores[0]
+        try await store.leave()
+        let joining = Joining(
+            transport: relay, address: "http://127.0.0.1:1", space: world.space, name: "r0", configuration: world.configuration("r0"),
+            environment: world.environment)
+        _ = try await joining.join(store, existing: .sameKey)
+        try await world.sync(0, over: relay)
+        try await world.sync(2, over: relay)
+        #expect(try await store.digest() == world.stores[2].digest())
+        let ids = try await world.rows(2, "SELECT group_concat(id, ' ') FROM (SELECT id FROM note ORDER BY id)")
+        #expect(ids == [["a before c d x y z".databaseValue]])
+    }
+}
