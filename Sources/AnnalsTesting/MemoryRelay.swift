@@ -59,7 +59,8 @@ public final class MemoryRelay: RelayTransport {
     public func describe() async throws(TransportError) -> SpaceDescription {
         try withLog { log in
             let snapshot = log.snapshot.map {
-                SpaceDescription.Snapshot(position: $0.position, bytes: Int64($0.bytes.count), digest: $0.digest.description,
+                SpaceDescription.Snapshot(
+                    position: $0.position, bytes: Int64($0.bytes.count), digest: $0.digest.description,
                     logDigest: log.logDigests[Int($0.position.rawValue)].description)
             }
             return SpaceDescription(

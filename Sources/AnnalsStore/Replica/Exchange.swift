@@ -76,7 +76,8 @@ struct ReplicaExchange {
 
     func status() throws -> ExchangeStatus {
         ExchangeStatus(
-            replica: state.replica, space: state.space, seen: state.seen, pulled: try KeptParts.last(db) ?? state.position, head: state.head, outbox: try Outbox.count(db),
+            replica: state.replica, space: state.space, seen: state.seen, pulled: try KeptParts.last(db) ?? state.position,
+            head: state.head, outbox: try Outbox.count(db),
             isPushUnderWay: try Push.isUnderWay(db))
     }
 

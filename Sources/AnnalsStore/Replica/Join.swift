@@ -173,7 +173,8 @@ enum ReplicaTables {
         }
         let meta = Meta(db)
         let names: [Meta.Name] = [
-            .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed, .joinStage,
+            .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed,
+            .joinStage,
             .credentialFile, .spaceSchema, .rowsInDoubt,
         ]
         for name in names { try meta.set(name, nil) }
