@@ -6,6 +6,8 @@ public enum SyncLimits {
     public static let roundsPerSync = 2_000
     /// Tries of one request that gets no answer, before `sync` gives up for now.
     public static let triesPerRequest = 5
+    /// How often a join looks again because another store made the space just then.
+    public static let joinAttempts = 3
     /// The first pause between tries; each further one is twice as long, up to the longest.
     public static let firstPause = Duration.milliseconds(200)
     public static let longestPause = Duration.seconds(30)

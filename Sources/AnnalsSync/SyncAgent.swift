@@ -74,6 +74,7 @@ public actor SyncAgent {
     public func sync(_ direction: SyncDirection = .both) async throws -> Summary {
         var summary = Summary()
         var exchange = Exchange(direction: direction.exchange)
+        guard try await store.creationStage() == nil else { throw Self.unfinished }
         var status = try await store.prepareOutbox()
         summary.space = status.space.description
         summary.conflicts = status.conflicts
@@ -162,7 +163,7 @@ public actor SyncAgent {
     }
 
     /// Sends one request until it is answered, with pauses between tries; gives up for now after some.
-    private func request<Answer: Sendable>(_ send: @Sendable () async throws -> Answer) async throws -> Answer {
+    func request<Answer: Sendable>(_ send: @Sendable () async throws -> Answer) async throws -> Answer {
         var backoff = Backoff()
         var tries = 0
         while true {
@@ -176,6 +177,12 @@ public actor SyncAgent {
                 try await environment.pause(pause)
             }
         }
+    }
+
+    private static var unfinished: AnnalsError {
+        AnnalsError(
+            .spaceUnfinished, operation: "sync", "the join that makes the space is not done, or was interrupted",
+            hint: "Run annals join again to finish it", isRetryable: true)
     }
 
     private static var partsDropped: AnnalsError {

@@ -80,6 +80,9 @@ struct ReplicaExchange {
     }
 
     func freeze(_ limits: OutboxLimits) throws -> FrozenPush? {
+        var limits = limits
+        // While a space is made only its first entry is sent, since its first rows may be copied anew.
+        if try Meta(db).text(.joinStage) != nil { limits.pushTransactions = 1 }
         let push = try Push.load(db) ?? Push.freeze(db, state, layouts: LayoutNames(db), limits: limits)
         return try push.map { try frozen($0, part: 0) }
     }
