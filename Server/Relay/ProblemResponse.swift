@@ -106,10 +106,7 @@ extension ProblemResponse {
         case .noSnapshot:
             self.init(.noSnapshot, hint: "Pull the log from its beginning")
         case .snapshotSuperseded(let position):
-            self.init(
-                Problem(
-                    type: "urn:annals:problem:snapshot-superseded", title: "A later snapshot is there already", status: 409,
-                    code: "snapshot-superseded", detail: "It holds position \(position)"))
+            self.init(.snapshotSuperseded, detail: "It holds position \(position)")
         case .snapshotDigestMismatch:
             self.init(.badDigest, hint: "Send the snapshot again")
         case .snapshotTooLarge(let limit):

@@ -42,7 +42,7 @@ package final class SnapshotStore: Sendable {
     /// Begins an upload of the rows at `position`.
     ///
     /// Throws `.spaceNotFound`, `.wentBack` when the position is beyond the head or the lineage another,
-    /// `.snapshotSuperseded` when a later one is there, `.overloaded`, `.closing`.
+    /// `.snapshotSuperseded` when a later one is there; `finish` throws it also when another one of that position is, `.overloaded`, `.closing`.
     package func begin(_ space: SpaceName, position: Position, lineage: Lineage? = nil) async throws -> SnapshotUpload {
         let id = try await check(space, position: position, lineage: lineage)
         try state.withLock { state in
@@ -109,7 +109,10 @@ package final class SnapshotStore: Sendable {
         let now = clock.wall()
         return try await database.pool.write { db in
             let previous = try LogStorage.snapshot(of: space, in: db)
-            if let previous, previous.position > record.position {
+            // Others may have begun from the one that is there: at one position there is one set of rows.
+            if let previous,
+                previous.position > record.position || (previous.position == record.position && previous.digest != record.digest)
+            {
                 throw RelayLogError.snapshotSuperseded(by: previous.position)
             }
             try LogStorage.setSnapshot(record, of: space, at: now, in: db)

@@ -35,6 +35,8 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         case rowsDiffer
         case spaceNotFound
         case spaceExists
+        /// A space whose first rows are still on their way, or whose maker was interrupted.
+        case spaceUnfinished
         /// The relay's log is shorter or another than the one seen before.
         case relayWentBack
         /// The log after this replica's position is gone.

@@ -59,27 +59,66 @@ public struct Joining: Sendable {
 
     /// Makes the store a replica: creates the space from its rows if it is new, or recognises equal rows.
     ///
-    /// A join that was interrupted is taken up again by calling this once more.
+    /// A join that was interrupted is taken up again by calling this once more. A space that somebody began and never put
+    /// anything into is new.
     ///
     /// - Parameter existing: what becomes of rows that differ from the space's; without it they are refused.
     /// - Throws: `AnnalsError`; code `rowsDiffer` when the space exists and its rows are not the store's, `schemaRefused`
-    ///   when its tables are declared otherwise. Nothing was changed then.
+    ///   when its tables are declared otherwise, `constraint` when rows break a foreign key. Nothing was changed then.
     public func join(_ store: Store, existing: ExistingRows? = nil) async throws -> Outcome {
-        if try await store.replicaState() != nil, try await !store.isCreatingSpace() {
+        if try await store.replicaState() != nil, try await store.creationStage() == nil {
             throw AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
         }
         // Before anything is asked of the relay, so that no space is left without rows.
         if try await store.status().tracked.isEmpty {
             throw AnnalsError(.notTracked, operation: "join", "no table is tracked", hint: "Run annals track first")
         }
+        if existing != .theirs { try await store.checkReferences() }
         do {
-            let description = try await transport.describe()
-            if try await store.isCreatingSpace() { return try await create(store, lineage: description.lineage) }
-            return try await recognise(store, description, existing)
+            for _ in 0..<SyncLimits.joinAttempts {
+                if let outcome = try await attempt(store, existing) { return outcome }
+            }
         } catch let error as TransportError {
-            guard error.code == .spaceNotFound else { throw error.annalsError }
+            throw error.annalsError
         }
-        return try await create(store, lineage: nil)
+        throw AnnalsError(
+            .busy, operation: "join", "others make the space \(space) at this moment", hint: "Run annals join again", isRetryable: true)
+    }
+
+    /// nil when another store made the space meanwhile: look again.
+    private func attempt(_ store: Store, _ existing: ExistingRows?) async throws -> Outcome? {
+        let description = try await describe()
+        if let stage = try await store.creationStage() {
+            if let description, description.lineage == stage.lineage {
+                if let snapshot = description.snapshot {
+                    if case .copied(_, let digest) = stage, snapshot.digest == digest.description {
+                        try await store.finishJoin(digest)
+                        return .created(try await position(of: store))
+                    }
+                } else {
+                    return try await create(store, description)
+                }
+            }
+            // What this store began is not what the relay has, so it is as if it never had.
+            try await store.leave()
+        }
+        guard let description else { return try await create(store, nil) }
+        if description.isEmpty { return try await create(store, description) }
+        return try await recognise(store, description, existing)
+    }
+
+    /// nil when there is no such space.
+    private func describe() async throws -> SpaceDescription? {
+        do {
+            return try await transport.describe()
+        } catch {
+            guard error.code == .spaceNotFound else { throw error }
+            return nil
+        }
+    }
+
+    private func position(of store: Store) async throws -> Position {
+        try await store.replicaState()?.position ?? .zero
     }
 
     /// Says what a join would find, and changes nothing here or at the relay.
@@ -87,7 +126,7 @@ public struct Joining: Sendable {
     /// - Throws: `AnnalsError`, as `join` does.
     public func prospect(of store: Store) async throws -> Prospect {
         do {
-            let description = try await transport.describe()
+            guard let description = try await describe(), !description.isEmpty else { return .new }
             return try await withTemporaryFolder(beside: store.path) { folder in
                 let copy = try await replica(in: folder, description)
                 let differences = try await store.differences(from: copy.path)
@@ -95,49 +134,57 @@ public struct Joining: Sendable {
                 return .existing(differences)
             }
         } catch let error as TransportError {
-            guard error.code == .spaceNotFound else { throw error.annalsError }
-            return .new
-        }
-    }
-
-    private func create(_ store: Store, lineage known: Lineage?) async throws -> Outcome {
-        do {
-            var lineage = known
-            if lineage == nil { lineage = try await transport.create().lineage }
-            guard let lineage else { return .created(.zero) }
-            try await withTemporaryFolder(beside: store.path) { folder in
-                try await seed(store, lineage, in: folder)
-            }
-            let state = try await store.replicaState()
-            return .created(state?.position ?? .zero)
-        } catch let error as TransportError {
             throw error.annalsError
         }
     }
 
-    /// Brings the first entry and the first snapshot to the relay.
-    private func seed(_ store: Store, _ lineage: Lineage, in folder: String) async throws {
-        let plain = folder + "/snapshot.db"
-        let packed = folder + "/snapshot.zst"
-        progress(.copying, 0)
-        try await store.startSpace(membership(lineage), snapshotAt: plain)
-        try await SyncAgent(store: store, transport: transport, environment: environment).sync(.pushOnly)
-        progress(.compressing, 0)
-        let file = try Self.pack(plain, packed)
-        let progress = progress
-        try await transport.uploadSnapshot(at: packed, position: Store.firstPosition, digest: file.digest) { progress(.uploading, $0) }
-        try await store.finishJoin()
+    /// Brings the first entry and the first snapshot to the relay; nil when another store's are there.
+    ///
+    /// What can fail here is tried before the space is made.
+    private func create(_ store: Store, _ known: SpaceDescription?) async throws -> Outcome? {
+        try await withTemporaryFolder(beside: store.path) { folder in
+            let packed = folder + "/snapshot.zst"
+            let progress = progress
+            progress(.copying, 0)
+            let rows = try await store.copyRows(to: folder + "/snapshot.db")
+            var lineage = known?.lineage
+            do {
+                if lineage == nil { lineage = try await transport.create().lineage }
+            } catch let error as TransportError where error.code == .spaceExists {
+                return nil
+            }
+            guard let lineage else { return nil }
+            try await store.startSpace(membership(lineage), from: rows)
+            let agent = SyncAgent(store: store, transport: transport, environment: environment)
+            guard try await agent.pushFirstEntry() else {
+                try await store.leave()
+                return nil
+            }
+            progress(.compressing, 0)
+            let file = try Self.pack(rows.path, packed)
+            try await store.noteSnapshot(file.digest)
+            do {
+                try await transport.uploadSnapshot(at: packed, position: Store.firstPosition, digest: file.digest) {
+                    progress(.uploading, $0)
+                }
+            } catch let error as TransportError where error.code == .snapshotSuperseded {
+                try await store.leave()
+                return nil
+            }
+            try await store.finishJoin(file.digest)
+            return .created(try await position(of: store))
+        }
     }
 
     private func recognise(_ store: Store, _ description: SpaceDescription, _ existing: ExistingRows?) async throws -> Outcome {
         try await withTemporaryFolder(beside: store.path) { folder in
             let copy = try await replica(in: folder, description)
             if try await store.adopt(copy, digest: { try StoreDigest.rows($0) }) {
-                return .recognised(try await store.replicaState()?.position ?? .zero)
+                return .recognised(try await position(of: store))
             }
             if let existing {
                 let summary = try await store.adopt(copy, existing: existing)
-                return .merged(try await store.replicaState()?.position ?? .zero, summary)
+                return .merged(try await position(of: store), summary)
             }
             let differences = try await store.differences(from: copy.path)
             throw AnnalsError(
@@ -194,9 +241,7 @@ public struct Joining: Sendable {
             _ = try await transport.downloadSnapshot(to: packed) { progress(.downloading, $0) }
         } catch {
             guard error.code == .noSnapshot else { throw error.annalsError }
-            throw AnnalsError(
-                .spaceNotFound, operation: "clone", "the space \(space) has no snapshot yet: whoever creates it is not done",
-                hint: "Try again in a moment", isRetryable: true)
+            throw unfinished(description)
         }
         progress(.unpacking, 0)
         try Self.unpack(packed, plain)
@@ -205,6 +250,14 @@ public struct Joining: Sendable {
             // A newer one may have come since the space was described.
             $0 == snapshot?.position ? snapshot?.logDigest.flatMap { Digest($0) } : nil
         }
+    }
+
+    private func unfinished(_ description: SpaceDescription) -> AnnalsError {
+        AnnalsError(
+            .spaceUnfinished, operation: "clone", "the space \(space) has no rows yet: the join that makes it is not done",
+            hint: description.isEmpty
+                ? "Join a store that has them" : "Try again in a moment; if that join was interrupted, run it again",
+            isRetryable: true)
     }
 
     private func membership(_ lineage: Lineage) -> Membership {
@@ -244,4 +297,9 @@ public struct Joining: Sendable {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         return try await body(folder)
     }
+}
+
+extension SpaceDescription {
+    /// Nobody has put anything into the space: whoever comes next makes it.
+    fileprivate var isEmpty: Bool { head == .zero && snapshot == nil }
 }

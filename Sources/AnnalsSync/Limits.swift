@@ -8,6 +8,8 @@ public enum SyncLimits {
     public static let triesPerRequest = 5
     /// How often rows are compared with the log anew because the store moved meanwhile.
     public static let triesToReconcile = 5
+    /// How often a join looks again because another store made the space just then.
+    public static let joinAttempts = 3
     /// The first pause between tries; each further one is twice as long, up to the longest.
     public static let firstPause = Duration.milliseconds(200)
     public static let longestPause = Duration.seconds(30)

@@ -76,6 +76,7 @@ public actor SyncAgent {
     public func sync(_ direction: SyncDirection = .both) async throws -> Summary {
         var summary = Summary()
         var exchange = Exchange(direction: direction.exchange)
+        guard try await store.creationStage() == nil else { throw Self.unfinished }
         var status = try await store.prepareOutbox()
         if try await store.rowsInDoubt() != nil { status = try await reconcile(status, &summary) }
         summary.space = status.space.description
@@ -177,6 +178,12 @@ public actor SyncAgent {
                 try await environment.pause(pause)
             }
         }
+    }
+
+    private static var unfinished: AnnalsError {
+        AnnalsError(
+            .spaceUnfinished, operation: "sync", "the join that makes the space is not done, or was interrupted",
+            hint: "Run annals join again to finish it", isRetryable: true)
     }
 
     private static var partsDropped: AnnalsError {

@@ -54,6 +54,7 @@ extension TransportError {
         switch problem.knownCode {
         case .spaceNotFound: return make(.spaceNotFound)
         case .spaceExists: return make(.spaceExists)
+        case .snapshotSuperseded: return make(.busy, retry: true)
         case .wentBack: return .relayWentBack(operation: "sync")
         case .expired: return make(.expired)
         case .corruptBatch: return make(.corruptBatch)

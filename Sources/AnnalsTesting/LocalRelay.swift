@@ -85,6 +85,7 @@ public struct LocalRelay: RelayTransport {
             case .wentBack: .wentBack
             case .noSnapshot: .noSnapshot
             case .snapshotDigestMismatch: .badDigest
+            case .snapshotSuperseded: .snapshotSuperseded
             case .transactionTooLarge: .tooLarge
             default: .unavailable
             }

@@ -152,12 +152,15 @@ public final class MemoryRelay: RelayTransport {
         guard let data = FileManager.default.contents(atPath: path) else { throw .unreachable("the file cannot be read", wasSent: false) }
         let bytes = [UInt8](data)
         guard Digest.sha256(bytes[...]) == digest else { throw .problem(Problem(.badDigest), retryAfter: nil) }
-        let isTaken = try withLog { log in
-            guard position <= log.certifier.head else { return false }
+        let refusal = try withLog { log -> Problem.Code? in
+            guard position <= log.certifier.head else { return .wentBack }
+            if let snapshot = log.snapshot, snapshot.position > position || (snapshot.position == position && snapshot.digest != digest) {
+                return .snapshotSuperseded
+            }
             log.snapshot = Snapshot(bytes: bytes, position: position, digest: digest)
-            return true
+            return nil
         }
-        guard isTaken else { throw .problem(Problem(.wentBack), retryAfter: nil) }
+        if let refusal { throw .problem(Problem(refusal), retryAfter: nil) }
         progress(Int64(bytes.count))
     }
 

@@ -48,6 +48,7 @@ extension Problem {
         case corruptBatch = "corrupt-batch"
         case newerFormat = "newer-format"
         case badDigest = "bad-digest"
+        case snapshotSuperseded = "snapshot-superseded"
         case tooManyRequests = "too-many-requests"
         case defect = "defect"
         case storageFull = "storage-full"
@@ -61,7 +62,7 @@ extension Problem {
             case .notPermitted: 403
             case .notFound, .spaceNotFound, .noSnapshot: 404
             case .methodNotAllowed: 405
-            case .spaceExists, .wentBack: 409
+            case .spaceExists, .wentBack, .snapshotSuperseded: 409
             case .expired: 410
             case .tooLarge: 413
             case .rangeNotSatisfiable: 416
@@ -90,6 +91,7 @@ extension Problem {
             case .rangeNotSatisfiable: "The range lies outside of the file"
             case .corruptBatch: "The batch is damaged"
             case .newerFormat: "The batch is of a newer format than this relay knows"
+            case .snapshotSuperseded: "Another snapshot is there already"
             case .badDigest: "The body does not match its digest"
             case .tooManyRequests: "Too many requests"
             case .defect: "The relay has a defect"

@@ -62,12 +62,12 @@ import Testing
         await fails({ if case .snapshotSuperseded(Position(3)) = $0 { true } else { false } }) { _ = try await upload("late", position: 2) }
     }
 
-    @Test func `the same position again replaces, also with the same bytes`() async throws {
+    @Test func `the same bytes again are taken, others of the same position are not`() async throws {
         _ = try await upload("one", position: 2)
         _ = try await upload("one", position: 2)
         #expect(try await content() == "one")
-        _ = try await upload("two", position: 2)
-        #expect(try await content() == "two")
+        await fails({ if case .snapshotSuperseded(Position(2)) = $0 { true } else { false } }) { _ = try await upload("two", position: 2) }
+        #expect(try await content() == "one")
         #expect(try directory.files(in: "snapshots").count == 1)
     }
 

@@ -19,6 +19,9 @@ struct JoinCommand: AsyncParsableCommand {
             follows
               theirs     the space's rows stand, this store's go; history still has them
 
+            Rows that break a foreign key are refused with counts per table (65), except with theirs. A join that was \
+            interrupted is finished by running it again.
+
             Examples:
               annals join shop.db --relay http://127.0.0.1:8640 --space shop
               annals join till.db --relay http://127.0.0.1:8640 --space shop --existing separate

@@ -32,7 +32,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
             case .relayUnreachable, .notARelay: .relayUnreachable
             case .defect: .defect
             case .cannotCreate, .diskFull, .spaceExists: .cannotCreate
-            case .busy, .relayOverloaded: .tryAgain
+            case .busy, .relayOverloaded, .spaceUnfinished: .tryAgain
             case .readOnly, .notPermitted: .notPermitted
             case .configuration: .configuration
             case .cancelled: .interrupted

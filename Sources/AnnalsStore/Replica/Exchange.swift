@@ -84,6 +84,9 @@ struct ReplicaExchange {
     func freeze(_ limits: OutboxLimits) throws -> FrozenPush? {
         if let push = try Push.load(db) { return try frozen(push, part: 0) }
         try RowsInDoubt.check(db)
+        var limits = limits
+        // While a space is made only its first entry is sent, since its first rows may be copied anew.
+        if try Meta(db).text(.joinStage) != nil { limits.pushTransactions = 1 }
         return try Push.freeze(db, state, layouts: LayoutNames(db), limits: limits).map { try frozen($0, part: 0) }
     }
 

@@ -22,11 +22,14 @@ enum SnapshotFile {
 
     /// Writes the rows as they are in the transaction that `db` is in, or sees, into a new file at `path`.
     ///
-    /// Must be called outside a transaction, since a database is attached; `body` runs inside the transaction and says
+    /// Must be called outside a transaction, since a database is attached; `describe` runs inside the transaction and says
     /// what the rows are.
+    ///
+    /// - Parameter hasRows: the file is there and its rows are right: only what it says of itself is written.
     static func write(
-        _ db: Database, to path: String, tables: [TableDefinition], kind: Database.TransactionKind, describe: () throws -> Contents?
-    ) throws -> Contents? {
+        _ db: Database, to path: String, tables: [TableDefinition], kind: Database.TransactionKind, hasRows: Bool = false,
+        describe: () throws -> Contents
+    ) throws {
         try db.execute(sql: "ATTACH DATABASE ? AS \(SchemaCopy.target)", arguments: [path])
         defer { try? db.execute(sql: "DETACH DATABASE \(SchemaCopy.target)") }
         let enforcesForeignKeys = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? false
@@ -34,21 +37,21 @@ enum SnapshotFile {
         try db.execute(sql: "PRAGMA foreign_keys = OFF")
         defer { try? db.execute(sql: "PRAGMA foreign_keys = \(enforcesForeignKeys ? "ON" : "OFF")") }
         try db.execute(sql: "PRAGMA \(SchemaCopy.target).journal_mode = OFF; PRAGMA \(SchemaCopy.target).synchronous = OFF")
-        var contents: Contents?
         try db.inTransaction(kind) {
-            contents = try describe()
-            guard let contents else { return .rollback }
-            let copy = SchemaCopy(db: db, tables: tables)
-            try copy.run()
-            try copy.copyHeader()
+            let contents = try describe()
+            if !hasRows {
+                let copy = SchemaCopy(db: db, tables: tables)
+                try copy.run()
+                try copy.copyHeader()
+            }
             try writeContents(db, contents)
             return .commit
         }
-        return contents
     }
 
     private static func writeContents(_ db: Database, _ contents: Contents) throws {
         let name = "\(SchemaCopy.target).\(table)"
+        try db.execute(sql: "DROP TABLE IF EXISTS \(name)")
         try db.execute(sql: "CREATE TABLE \(name) (name TEXT PRIMARY KEY, value) WITHOUT ROWID")
         var facts: [(String, any DatabaseValueConvertible)] = [
             ("format", currentFormat), ("position", contents.position.rawValue), ("lineage", contents.lineage.description),

@@ -1,0 +1,214 @@
+public import AnnalsCore
+import AnnalsWire
+import Foundation
+import GRDB
+
+/// Rows that were copied for a new space, and the moment at which they were.
+public struct CopiedRows: Sendable {
+    /// The file that holds them.
+    public var path: String
+    /// History's newest transaction then.
+    var transaction: Int64
+    var schemaVersion: Int64
+}
+
+/// How a store begins a space: its rows of one moment are the space's, and its schema is the log's first entry.
+///
+/// The relay decides twice: the first entry of the log is one store's alone, and so is the snapshot at its position. A store
+/// that comes second finds its entry stale, or its snapshot superseded, and joins as any other. Until both are there the
+/// store is *creating*: nothing else of it is sent, so that whoever takes up an interrupted join can copy the rows anew.
+extension Store {
+    /// The position of the entry with which a space begins: its schema.
+    public static let firstPosition = Position(1)
+
+    /// How far a join that makes a space has come.
+    public enum CreationStage: Sendable, Hashable {
+        /// The space's first entry is on its way, or is there.
+        case started(Lineage)
+        /// The snapshot with that digest is on its way, or is there.
+        case copied(Lineage, Digest)
+
+        public var lineage: Lineage {
+            switch self {
+            case .started(let lineage), .copied(let lineage, _): lineage
+            }
+        }
+    }
+
+    /// Where a join that makes a space stands; nil when none is under way or was interrupted.
+    public func creationStage() async throws -> CreationStage? {
+        try await translated("join") { try await database.read { db in try CreationStage.load(db) } }
+    }
+
+    /// Refuses rows that break a foreign key: every replica would hold them, and could not keep what the schema declares.
+    ///
+    /// - Throws: `AnnalsError.constraint` with counts by table.
+    public func checkReferences() async throws {
+        try await translated("join") { try await database.read { db in try Self.checkReferences(db) } }
+    }
+
+    private static func checkReferences(_ db: Database) throws {
+        let tracked = try TrackedTables.load(db)
+        let broken = try FileChecks(db: db).foreignKeys().filter { tracked.table(named: $0.key.table) != nil }
+        guard !broken.isEmpty else { return }
+        let counts = broken.map { "\($0.key.table): \($0.count) without a row of \($0.key.parent)" }.joined(separator: "; ")
+        throw AnnalsError(
+            .constraint, operation: "join", "rows break a foreign key, and would do so in every replica: \(counts)",
+            hint: "PRAGMA foreign_key_check lists them; mend them first. Nothing was changed")
+    }
+
+    /// Copies the rows for a new space into a snapshot file, before that space is made: what cannot be copied is told now.
+    ///
+    /// - Throws: `AnnalsError`; `schemaRefused` when the schema needs what this program lacks, `constraint` when rows break a
+    ///   foreign key, `diskFull`. Nothing was changed then.
+    public func copyRows(to path: String) async throws -> CopiedRows {
+        let (configuration, schema) = (configuration, schema)
+        return try await translated("join") {
+            try await database.writeWithoutTransaction { db in
+                let tables = try TrackedTables.load(db)
+                guard !tables.entries.isEmpty else { throw Self.nothingTracked }
+                var copied = CopiedRows(path: path, transaction: 0, schemaVersion: try Self.schemaVersion(db))
+                try SnapshotFile.write(db, to: path, tables: tables.entries.map(\.definition), kind: .immediate) {
+                    let step = ManagedStep(db, configuration, schema)
+                    try step.seal()
+                    try Self.checkReferences(db)
+                    copied.transaction = try step.newestTransaction()
+                    return try Self.contents(step, tables, lineage: .random())
+                }
+                return copied
+            }
+        }
+    }
+
+    /// Makes the store the first replica of a new space: its rows of this moment are the space's, and are in the snapshot
+    /// file afterwards. The schema entry waits in the outbox.
+    ///
+    /// Other writers wait while rows are copied, since nothing may come between them and the outbox's beginning. Rows that
+    /// were copied before are not copied again if nothing was written since.
+    ///
+    /// Called again it begins anew, as far as the relay may not know of it.
+    public func startSpace(_ membership: Membership, from copied: CopiedRows) async throws {
+        let (configuration, schema) = (configuration, schema)
+        try await translated("join") {
+            try await database.writeWithoutTransaction { db in
+                let tables = try TrackedTables.load(db)
+                guard !tables.entries.isEmpty else { throw Self.nothingTracked }
+                let isSameSchema = try Self.schemaVersion(db) == copied.schemaVersion
+                func start(hasRows: Bool) throws {
+                    try SnapshotFile.write(
+                        db, to: copied.path, tables: tables.entries.map(\.definition), kind: .immediate, hasRows: hasRows
+                    ) {
+                        let step = ManagedStep(db, configuration, schema)
+                        try step.seal()
+                        if hasRows, try step.newestTransaction() != copied.transaction { throw WrittenSince() }
+                        if !hasRows { try Self.checkReferences(db) }
+                        return try Self.begin(step, tables, membership)
+                    }
+                }
+                do {
+                    guard isSameSchema else { throw WrittenSince() }
+                    try start(hasRows: true)
+                } catch is WrittenSince {
+                    try FileManager.default.removeItem(atPath: copied.path)
+                    try start(hasRows: false)
+                }
+            }
+        }
+    }
+
+    private struct WrittenSince: Error {}
+
+    private static func schemaVersion(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") ?? 0
+    }
+
+    private static func contents(_ step: ManagedStep, _ tables: TrackedTables, lineage: Lineage) throws -> SnapshotFile.Contents {
+        let highest = try ReplicaTables.exist(step.db) ? HighestKeys.load(step.db) : [:]
+        return SnapshotFile.Contents(
+            position: firstPosition, lineage: lineage, tracked: tables.entries.map(\.definition.name), time: try step.clock().last,
+            highestKeys: highest)
+    }
+
+    private static func begin(_ step: ManagedStep, _ tables: TrackedTables, _ membership: Membership) throws -> SnapshotFile.Contents {
+        let db = step.db
+        var state = membership.state(at: .zero, .zero, as: step.identities.next())
+        if let earlier = try ReplicaState.load(db) {
+            let isOwn = try CreationStage.load(db)?.lineage == membership.lineage
+            guard isOwn, earlier.lastCounter.rawValue <= 1 else { throw alreadyJoined }
+            state.replica = earlier.replica
+            state.lastCounter = earlier.lastCounter
+            state.lastDigest = earlier.lastDigest
+            state.position = earlier.position
+            state.logDigest = earlier.logDigest
+            state.head = earlier.head
+        }
+        try ReplicaTables.createIfMissing(db)
+        try state.save(db)
+        try SpaceSchema.save(db, tables)
+        try CreationStage.started(membership.lineage).save(db)
+        try Meta(db).set(.outboxed, try step.newestTransaction())
+        try HighestKeys.noteRows(db, tables)
+        // What was written since an earlier beginning is in the rows. Only the entry that the relay may know stays.
+        let sent = try Push.load(db)?.lastSequence ?? 0
+        try db.execute(sql: "DELETE FROM annals_outbox_parts")
+        try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence > ?", arguments: [sent])
+        if state.lastCounter == .zero, sent == 0 { try Outbox.append(db, schemaRow(step, tables)) }
+        return try contents(step, tables, lineage: membership.lineage)
+    }
+
+    private static func schemaRow(_ step: ManagedStep, _ tables: TrackedTables) throws -> Outbox.Draft {
+        let info = TransactionInfo(id: step.identities.next(), time: try step.tick(), origin: .migration)
+        var encoder = BodyEncoder(info: info)
+        encoder.schema(
+            SchemaEntry(
+                version: 1, statements: try SchemaCopy(db: step.db, tables: []).statements(),
+                tracked: tables.entries.map(\.definition.layout), isBreaking: true))
+        return Outbox.Draft(
+            id: info.id, time: info.time, changes: 0, journal: 0, footprint: .everything, body: encoder.finishInPieces())
+    }
+
+    /// The snapshot with this digest is about to be sent.
+    ///
+    /// - Throws: `AnnalsError.busy` when another program joins this store too.
+    public func noteSnapshot(_ digest: Digest) async throws {
+        try await managed("join") { db, _ in
+            guard case .started(let lineage) = try CreationStage.load(db) else { throw Self.joinedElsewhere }
+            try CreationStage.copied(lineage, digest).save(db)
+        }
+    }
+
+    /// The snapshot with this digest is with the relay: the join is done.
+    ///
+    /// - Throws: `AnnalsError.busy` when another program joins this store too.
+    public func finishJoin(_ digest: Digest) async throws {
+        try await managed("join") { db, _ in
+            guard case .copied(_, digest) = try CreationStage.load(db) else { throw Self.joinedElsewhere }
+            try Meta(db).set(.joinStage, nil)
+        }
+    }
+
+    private static var joinedElsewhere: AnnalsError {
+        AnnalsError(
+            .busy, operation: "join", "another program is joining this store", hint: "Run annals join again when it is done",
+            isRetryable: true)
+    }
+}
+
+extension Store.CreationStage {
+    private static let started = "creating"
+
+    static func load(_ db: Database) throws -> Self? {
+        guard try StoreSchema.exists(db), let text = try Meta(db).text(.joinStage) else { return nil }
+        guard let lineage = try ReplicaState.load(db)?.lineage else { throw StoreDamage("annals_meta") }
+        if text == Self.started { return .started(lineage) }
+        guard let digest = Hexadecimal.decode(text).flatMap({ Digest(bytes: $0) }) else { throw StoreDamage("annals_meta.join_stage") }
+        return .copied(lineage, digest)
+    }
+
+    func save(_ db: Database) throws {
+        switch self {
+        case .started: try Meta(db).set(.joinStage, Self.started)
+        case .copied(_, let digest): try Meta(db).set(.joinStage, digest.description)
+        }
+    }
+}

@@ -1,0 +1,22 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsWire
+
+extension SyncAgent {
+    /// Sends the entry with which a space begins, as often as it takes.
+    ///
+    /// - Returns: false when the log begins with another store's entry.
+    /// - Throws: `AnnalsError`; the same entry is sent again the next time.
+    func pushFirstEntry() async throws -> Bool {
+        while let state = try await store.replicaState(), state.lastCounter == .zero {
+            guard let push = try await store.freezePush() else { return false }
+            let answer = try await request { [transport] in try await transport.push(push.batch, seen: push.seen) }
+            switch answer.outcome {
+            case .stale, .identityConflict, .gap, .partsMissing: return false
+            case .wait(let milliseconds): try await environment.pause(.milliseconds(milliseconds))
+            case .accepted, .wentBack: _ = try await store.settle(answer, to: push)
+            }
+        }
+        return true
+    }
+}

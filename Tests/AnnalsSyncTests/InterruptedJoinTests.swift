@@ -1,0 +1,258 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import Foundation
+import GRDB
+import Testing
+
+/// The join that makes a space, interrupted or failed: whoever joins next makes it.
+@Suite("A join that was interrupted leaves a space that can be joined")
+struct InterruptedJoinTests {
+    private static let schema = "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT);"
+
+    /// A relay without spaces, and stores that hold one row each, named as they are.
+    private struct Shop {
+        let folder: TemporaryFolder
+        let relay: LocalRelay
+        let space: SpaceName
+
+        init() throws {
+            folder = try TemporaryFolder()
+            space = try #require(SpaceName("shop"))
+            relay = try LocalRelay(folder: folder.file("relay"), space: space)
+        }
+
+        func store(_ name: String, rows: String? = nil, schema: String = InterruptedJoinTests.schema) async throws -> Store {
+            let queue = try DatabaseQueue(path: folder.file("\(name).db"))
+            try await queue.write { db in try db.execute(sql: schema + (rows ?? "INSERT INTO item VALUES(1, '\(name)');")) }
+            try queue.close()
+            let store = try Store(path: folder.file("\(name).db"))
+            try await store.track(.all)
+            return store
+        }
+
+        func joining(_ name: String, over transport: (any RelayTransport)? = nil) -> Joining {
+            Joining(transport: transport ?? relay, address: "http://127.0.0.1:1", space: space, name: name)
+        }
+
+        func join(_ store: Store, over transport: (any RelayTransport)? = nil) async throws -> Joining.Outcome {
+            try await joining(store.path, over: transport).join(store)
+        }
+
+        /// What a new replica gets.
+        func clone() async throws -> [String] {
+            let path = folder.file("clone-\(ReplicaID.random()).db")
+            _ = try await joining("clone").clone(to: path)
+            return try await InterruptedJoinTests.names(Store(path: path))
+        }
+
+        func write(_ name: String, _ sql: String) throws {
+            let queue = try DatabaseQueue(path: folder.file("\(name).db"))
+            try queue.write { db in try db.execute(sql: sql) }
+            try queue.close()
+        }
+    }
+
+    private static func names(_ store: Store) async throws -> [String] {
+        try await store.read { db in try String.fetchAll(db, sql: "SELECT name FROM item ORDER BY id") }
+    }
+
+    private static func isCreated(_ outcome: Joining.Outcome) -> Bool {
+        if case .created = outcome { true } else { false }
+    }
+
+    private static func code(_ body: () async throws -> Void) async -> AnnalsError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as? AnnalsError)?.code
+        }
+    }
+
+    /// describe, create, push, upload.
+    private static let requests = 4
+
+    @Test("the same store joins again, with what was written meanwhile", arguments: 1...requests, FailingRelay.Moment.allCases)
+    func again(_ number: Int, _ moment: FailingRelay.Moment) async throws {
+        let shop = try Shop()
+        let store = try await shop.store("here")
+        let failing = FailingRelay(shop.relay, failing: number, moment)
+        await #expect(throws: AnnalsError.self) { _ = try await shop.join(store, over: failing) }
+        #expect(failing.requests == number)
+        try shop.write("here", "INSERT INTO item VALUES(2, 'meanwhile')")
+        // A status that is asked for meanwhile moves the row into the outbox.
+        if try await store.replicaState() != nil { _ = try await store.updateOutbox() }
+        #expect(Self.isCreated(try await shop.join(store)))
+        try shop.write("here", "INSERT INTO item VALUES(3, 'after')")
+        _ = try await SyncAgent(store: store, transport: shop.relay).sync()
+        #expect(try await shop.clone() == ["here", "meanwhile", "after"])
+        #expect(try await store.verify().isEmpty)
+    }
+
+    @Test("a snapshot whose answer got lost holds the rows of its moment, and whoever cloned it gets what came after")
+    func uploaded() async throws {
+        let shop = try Shop()
+        let store = try await shop.store("here")
+        let failing = FailingRelay(shop.relay, failing: Self.requests, .after)
+        await #expect(throws: AnnalsError.self) { _ = try await shop.join(store, over: failing) }
+        let path = shop.folder.file("early.db")
+        _ = try await shop.joining("early").clone(to: path)
+        try shop.write("here", "INSERT INTO item VALUES(2, 'meanwhile')")
+        _ = try await shop.join(store)
+        _ = try await SyncAgent(store: store, transport: shop.relay).sync()
+        let early = try Store(path: path)
+        _ = try await SyncAgent(store: early, transport: shop.relay).sync()
+        #expect(try await Self.names(early) == ["here", "meanwhile"])
+        #expect(try await early.digest() == store.digest())
+    }
+
+    @Test("another store takes over a space that is empty, and the first finds its rows there", arguments: 2...3)
+    func another(_ number: Int) async throws {
+        let shop = try Shop()
+        let first = try await shop.store("first")
+        // The space is made, and nothing is in its log.
+        let failing = FailingRelay(shop.relay, failing: number, number == 2 ? .after : .before)
+        await #expect(throws: AnnalsError.self) { _ = try await shop.join(first, over: failing) }
+        let second = try await shop.store("second")
+        #expect(Self.isCreated(try await shop.join(second)))
+        #expect(await Self.code { _ = try await shop.join(first) } == .rowsDiffer)
+        #expect(try await Self.names(first) == ["first"])
+        #expect(try await first.replicaState() == nil)
+        #expect(try await shop.clone() == ["second"])
+    }
+
+    @Test("two stores that take over one space: one is first, the other's rows are compared with its")
+    func both() async throws {
+        let shop = try Shop()
+        let first = try await shop.store("first")
+        let second = try await shop.store("second")
+        _ = try await shop.relay.create()
+        // The first has copied its rows and sends its entry: just then the second comes, and is done before.
+        let late = LateRelay(shop.relay) { _ = try await shop.join(second) }
+        #expect(await Self.code { _ = try await shop.join(first, over: late) } == .rowsDiffer)
+        #expect(try await first.replicaState() == nil)
+        #expect(try await shop.clone() == ["second"])
+        // With equal rows it is recognised.
+        let third = try await shop.store("third", rows: "INSERT INTO item VALUES(1, 'second');")
+        #expect(!Self.isCreated(try await shop.join(third)))
+    }
+
+    @Test("a space whose first rows are still on their way is to be tried again")
+    func unfinished() async throws {
+        let shop = try Shop()
+        let first = try await shop.store("first")
+        let failing = FailingRelay(shop.relay, failing: Self.requests, .before)
+        await #expect(throws: AnnalsError.self) { _ = try await shop.join(first, over: failing) }
+        let second = try await shop.store("second")
+        #expect(await Self.code { _ = try await shop.join(second) } == .spaceUnfinished)
+        #expect(await Self.code { _ = try await shop.clone() } == .spaceUnfinished)
+        // Nor does the first send its rows before it is done.
+        #expect(await Self.code { _ = try await SyncAgent(store: first, transport: shop.relay).sync() } == .spaceUnfinished)
+        _ = try await shop.join(first)
+        #expect(await Self.code { _ = try await shop.join(second) } == .rowsDiffer)
+    }
+
+    @Test("an interrupted join of another space does not stand in the way")
+    func elsewhere() async throws {
+        let shop = try Shop()
+        let store = try await shop.store("here")
+        let failing = FailingRelay(shop.relay, failing: Self.requests, .before)
+        await #expect(throws: AnnalsError.self) { _ = try await shop.join(store, over: failing) }
+        let other = try Shop()
+        #expect(Self.isCreated(try await other.join(store)))
+        #expect(try await other.clone() == ["here"])
+    }
+
+    @Test("what cannot be copied is told before the space is made")
+    func collation() async throws {
+        let shop = try Shop()
+        let path = shop.folder.file("here.db")
+        var configuration = GRDB.Configuration()
+        configuration.prepareDatabase { db in db.add(collation: DatabaseCollation("ours") { $0.compare($1) }) }
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        try await queue.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT);
+                    CREATE TABLE other(name TEXT);
+                    CREATE INDEX by_ours ON other(name COLLATE ours);
+                    """)
+        }
+        try queue.close()
+        let store = try Store(path: path)
+        try await store.track(.tables(["item"]))
+        #expect(await Self.code { _ = try await shop.join(store) } == .schemaRefused)
+        #expect(try await store.replicaState() == nil)
+        await #expect(throws: TransportError.self) { _ = try await shop.relay.describe() }
+    }
+
+    @Test("rows that break a foreign key make no space, and do not join one")
+    func brokenKeys() async throws {
+        let shop = try Shop()
+        let schema = Self.schema + "CREATE TABLE line(id INTEGER PRIMARY KEY, item INTEGER REFERENCES item(id));"
+        let rows = "PRAGMA foreign_keys = OFF; INSERT INTO item VALUES(1, 'here'); INSERT INTO line VALUES(1, 1), (2, 7), (3, 8);"
+        let path = shop.folder.file("here.db")
+        var configuration = GRDB.Configuration()
+        configuration.foreignKeysEnabled = false
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        try await queue.write { db in try db.execute(sql: schema + rows) }
+        try queue.close()
+        let store = try Store(path: path)
+        try await store.track(.all)
+        do {
+            _ = try await shop.join(store)
+            Issue.record("the join went through")
+        } catch let error as AnnalsError {
+            #expect(error.code == .constraint)
+            #expect(error.message.contains("line: 2 without a row of item"))
+            #expect(error.hint?.contains("PRAGMA foreign_key_check") == true)
+        }
+        #expect(try await store.replicaState() == nil)
+        await #expect(throws: TransportError.self) { _ = try await shop.relay.describe() }
+
+        let other = try await shop.store("other", schema: schema)
+        _ = try await shop.join(other)
+        #expect(await Self.code { _ = try await shop.joining("here").join(store, existing: .sameKey) } == .constraint)
+        // Rows that go are no obstacle.
+        _ = try await shop.joining("here").join(store, existing: .theirs)
+        #expect(try await Self.names(store) == ["other"])
+        #expect(try await store.foreignKeyViolations().isEmpty)
+    }
+}
+
+/// A relay before whose first push something else happens.
+private final class LateRelay: RelayTransport {
+    private let relay: LocalRelay
+    private let interlude: @Sendable () async throws -> Void
+
+    init(_ relay: LocalRelay, interlude: @escaping @Sendable () async throws -> Void) {
+        self.relay = relay
+        self.interlude = interlude
+    }
+
+    func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+        do { try await interlude() } catch { throw .notARelay("\(error)") }
+        return try await relay.push(batch, lineage: lineage)
+    }
+
+    func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
+
+    func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
+
+    func pull(after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        try await relay.pull(after: position, lineage: lineage, byteLimit: byteLimit, wait: wait)
+    }
+
+    func uploadSnapshot(
+        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        try await relay.uploadSnapshot(at: path, position: position, digest: digest, progress: progress)
+    }
+
+    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        try await relay.downloadSnapshot(to: path, progress: progress)
+    }
+}
