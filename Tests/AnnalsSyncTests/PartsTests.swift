@@ -229,13 +229,11 @@ import Testing
         }
         let environment = SyncAgent.Environment(
             pause: { _ in
-                if isThrough.withLock({ isThrough in
+                let isFirst = isThrough.withLock { isThrough in
                     defer { isThrough = true }
-                    return isThrough
-                }) {
-                    return
+                    return !isThrough
                 }
-                try await world.sync(2)
+                if isFirst { try await world.sync(2) }
             }, random: { 0.5 })
         try await SyncAgent(store: world.stores[0], transport: relay, environment: environment).sync()
         try await world.settle()
