@@ -129,9 +129,12 @@ public actor SyncAgent {
     ///
     /// Parts whose answers got lost are known to the relay, so it begins with the first again after whatever went wrong. If
     /// the first is in the log all are, and the last one's digest, which covers the others', says whether they are the same.
+    /// Where they were dropped, another copy of this file may be pushing: each pauses before it begins anew, so that one of
+    /// them gets through.
     func send(_ first: FrozenPush) async throws -> (answer: PushAnswer, to: FrozenPush, bytes: Int) {
         var push = first
         var beginnings = 1
+        var backoff = Backoff()
         var bytes = 0
         while true {
             let answer = try await request { [transport, push] in try await transport.push(push.batch, seen: push.seen) }
@@ -146,6 +149,7 @@ public actor SyncAgent {
             case .partsMissing:
                 beginnings += 1
                 guard beginnings <= SyncLimits.triesPerRequest else { throw Self.partsDropped }
+                try await environment.pause(backoff.next(random: environment.random))
                 number = 0
             default: return (answer, push, bytes)
             }

@@ -18,14 +18,20 @@ final class FaultyRelay: RelayTransport {
     private let failingPull: Int
     /// Whether the relay has done what it was asked when a push fails.
     private let isAnswerLost: Bool
+    /// What others do before a push comes, by its number from 1.
+    private let beforePush: @Sendable (Int) async throws(TransportError) -> Void
     private let state = Mutex(State())
 
-    init(_ relay: LocalRelay, pageBytes: Int = .max, failingPush: Int = .max, failingPull: Int = .max, isAnswerLost: Bool = true) {
+    init(
+        _ relay: LocalRelay, pageBytes: Int = .max, failingPush: Int = .max, failingPull: Int = .max, isAnswerLost: Bool = true,
+        beforePush: @escaping @Sendable (Int) async throws(TransportError) -> Void = { _ in }
+    ) {
         self.relay = relay
         self.pageBytes = pageBytes
         self.failingPush = failingPush
         self.failingPull = failingPull
         self.isAnswerLost = isAnswerLost
+        self.beforePush = beforePush
     }
 
     var pushes: Int { state.withLock { $0.pushes } }
@@ -39,6 +45,7 @@ final class FaultyRelay: RelayTransport {
             return state.pushes
         }
         if number >= failingPush, !isAnswerLost { throw Self.lost }
+        try await beforePush(number)
         let answer = try await relay.push(batch, seen: seen)
         if number >= failingPush { throw Self.lost }
         return answer

@@ -233,17 +233,17 @@ private final class LateRelay: RelayTransport {
         self.interlude = interlude
     }
 
-    func push(_ batch: [UInt8], lineage: Lineage) async throws(TransportError) -> PushAnswer {
+    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
         do { try await interlude() } catch { throw .notARelay("\(error)") }
-        return try await relay.push(batch, lineage: lineage)
+        return try await relay.push(batch, seen: seen)
     }
 
     func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
 
     func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
 
-    func pull(after position: Position, lineage: Lineage, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        try await relay.pull(after: position, lineage: lineage, byteLimit: byteLimit, wait: wait)
+    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
     }
 
     func uploadSnapshot(

@@ -5,6 +5,7 @@ import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
 import GRDB
+import Synchronization
 import Testing
 
 /// Transactions too large for one batch. The limit is lowered, so that some thousand rows have many parts.
@@ -205,5 +206,38 @@ import Testing
         try await world.sync(0)
         try await world.settle()
         try await expectEqual(world)
+    }
+
+    @Test func `two copies that push in parts at once let each other through`() async throws {
+        let world = try await world(insert: false)
+        try await world.addCopy(of: 0)
+        let copy = world.stores[2]
+        for (index, first) in [(0, 10_000), (2, 20_000)] {
+            try world.outside(
+                index,
+                """
+                WITH RECURSIVE c(x) AS (SELECT \(first) UNION ALL SELECT x + 1 FROM c WHERE x < \(first + 999))
+                INSERT INTO item SELECT x, 'name of ' || x, hex(randomblob(30)) FROM c
+                """)
+        }
+        _ = try await copy.prepareOutbox()
+        let other = try #require(try await copy.freezePush())
+        // Between any two parts of the one the other begins anew, until the one leaves it some time.
+        let isThrough = Mutex(false)
+        let relay = FaultyRelay(world.relay) { (number) async throws(TransportError) in
+            if number > 1, !isThrough.withLock({ $0 }) { _ = try await world.relay.push(other.batch, seen: other.seen) }
+        }
+        let environment = SyncAgent.Environment(
+            pause: { _ in
+                let isFirst = isThrough.withLock { isThrough in
+                    defer { isThrough = true }
+                    return !isThrough
+                }
+                if isFirst { try await world.sync(2) }
+            }, random: { 0.5 })
+        try await SyncAgent(store: world.stores[0], transport: relay, environment: environment).sync()
+        try await world.settle()
+        try await expectEqual(world, rows: 2_001)
+        #expect(Set(try await world.identities()).count == 3)
     }
 }

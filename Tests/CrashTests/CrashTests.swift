@@ -35,13 +35,6 @@ import Testing
     }
 }
 
-/// Runs work that waits for processes, without keeping other tests from their threads.
-private func onThreadOfItsOwn(_ work: @escaping @Sendable () throws -> Void) async throws {
-    try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
-        DispatchQueue(label: "crash").async { done.resume(with: Result { try work() }) }
-    }
-}
-
 /// Two stores and a relay, all of them processes that can die.
 private final class CrashScene {
     private(set) var written: [String] = []

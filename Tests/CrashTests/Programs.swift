@@ -92,3 +92,10 @@ final class RelayProcess {
         _ = kill()
     }
 }
+
+/// Runs work that waits for processes, without keeping other tests from their threads.
+func onThreadOfItsOwn(_ work: @escaping @Sendable () throws -> Void) async throws {
+    try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
+        DispatchQueue(label: "crash").async { done.resume(with: Result { try work() }) }
+    }
+}

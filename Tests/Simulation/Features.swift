@@ -39,6 +39,11 @@ public struct Features: Sendable, Hashable {
     /// Replicas whose file is copied while they have unsent work; both files go on.
     public var copies = true
 
+    // MARK: Sizes
+
+    /// Worlds whose batches hold so little that most transactions travel in parts, and whose pages end between them.
+    public var parts = true
+
     // MARK: People
 
     /// Conflict policies, of the space and of single replicas.
@@ -64,8 +69,6 @@ public struct Features: Sendable, Hashable {
     public var untrackedChildren = false
     /// Rows whose key holds NULL, which stay local.
     public var nullKeys = false
-    /// Transactions larger than one batch.
-    public var largeTransactions = false
     /// Replicas whose file is restored from a backup.
     public var restoredFiles = false
     /// Relays restored from a backup.

@@ -16,8 +16,6 @@ struct Look {
 
     /// A transaction of the outbox.
     struct Waiting {
-        var sequence: Int64
-        var body: [UInt8]
         var decoded: DecodedBody
 
         var id: TransactionID { decoded.info.id }
@@ -30,6 +28,8 @@ struct Look {
     var outboxed: Int64 = 0
     /// Positions of own entries beyond `position`, in the order of their counters.
     var ahead: [Int64] = []
+    /// Positions of parts that wait for the last of their transaction, which others made.
+    var kept: [Int64] = []
     var outbox: [Waiting] = []
     /// Something in the outbox leaves children without parents, and is to be settled before it is sent.
     var unsettled = false
@@ -57,10 +57,8 @@ struct Look {
         }
         unsettled = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS(SELECT 1 FROM annals_unsettled)")) ?? false
         ahead = try Int64.fetchAll(db.cachedStatement(sql: "SELECT position FROM annals_ahead ORDER BY position"))
-        for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT sequence, body FROM annals_outbox ORDER BY sequence")) {
-            let body = [UInt8](row["body"] as Data)
-            outbox.append(Waiting(sequence: row["sequence"], body: body, decoded: try DecodedBody(body) { tables[$0] }))
-        }
+        kept = try Int64.fetchAll(db.cachedStatement(sql: "SELECT position FROM annals_parts ORDER BY position"))
+        outbox = try Self.outbox(db, tables)
         let transactions = try db.cachedStatement(
             sql: "SELECT number, id, time, time_counter, origin FROM annals_transactions WHERE number > ? ORDER BY number")
         for row in try Row.fetchAll(transactions, arguments: [number]) {
@@ -68,6 +66,27 @@ struct Look {
             let time = HybridTime(milliseconds: row["time"], counter: row["time_counter"])
             recorded.append(Recorded(number: row["number"], id: id, time: time, origin: row["origin"]))
         }
+    }
+
+    /// All that waits, the parts of each transaction put together.
+    private static func outbox(_ db: Database, _ tables: [Int: String]) throws -> [Waiting] {
+        var parts: [Int64: [Data]] = [:]
+        let sql = "SELECT sequence, part, body FROM annals_outbox_parts ORDER BY sequence, part"
+        for row in try Row.fetchAll(db.cachedStatement(sql: sql)) {
+            let (sequence, part) = (row["sequence"] as Int64, row["part"] as Int)
+            guard part == parts[sequence]?.count ?? 0 else { throw Violation("law 6", "part \(part) comes too soon in the outbox") }
+            parts[sequence, default: []].append(row["body"])
+        }
+        let rows = try Row.fetchAll(db.cachedStatement(sql: "SELECT sequence, parts, body FROM annals_outbox ORDER BY sequence"))
+        let outbox = try rows.map { row in
+            let bodies = (parts.removeValue(forKey: row["sequence"]) ?? []) + [row["body"]]
+            guard bodies.count == row["parts"] else { throw Violation("law 6", "an unsent transaction has \(bodies.count) parts") }
+            var decoded = try DecodedBody([UInt8](bodies[0])) { tables[$0] }
+            for body in bodies.dropFirst() { try decoded.append(DecodedBody([UInt8](body)) { tables[$0] }) }
+            return Waiting(decoded: decoded)
+        }
+        guard parts.isEmpty else { throw Violation("law 6", "the outbox keeps parts of \(parts.count) transactions that are not there") }
+        return outbox
     }
 
     /// All rows of the tables, value by value with storage class and bytes.

@@ -82,10 +82,23 @@ struct NameBook {
         }
     }
 
-    /// What one part of a key became where it was `value` before.
+    /// What one part of a key became where it was `value` before, by itself or after the parent that it refers to.
     func renamed(_ table: Table, _ part: Int, _ value: Cell) -> Set<Cell> {
-        let folded = table.columns[table.key[part]].collation.folded(value)
-        return Set(names.filter { $0.key.table == table.name && $0.key.key[part] == folded }.map { $0.value[part] })
+        renamed(table, part, value, seen: [])
+    }
+
+    private func renamed(_ table: Table, _ part: Int, _ value: Cell, seen: Set<String>) -> Set<Cell> {
+        let collation = table.columns[table.key[part]].collation
+        let folded = collation.folded(value)
+        var renamed = Set(names.filter { $0.key.table == table.name && $0.key.key[part] == folded }.map { $0.value[part] })
+        for reference in table.references where !seen.contains(reference.parent) {
+            guard let parent = schema.table(reference.parent), let place = reference.columns.firstIndex(of: table.key[part]),
+                let parentPart = parent.key.firstIndex(of: reference.parentColumns[place])
+            else { continue }
+            let others = self.renamed(parent, parentPart, value, seen: seen.union([table.name]))
+            renamed.formUnion(others.map { collation.folded($0) })
+        }
+        return renamed
     }
 
     /// Whether the row that was called so is no longer there.

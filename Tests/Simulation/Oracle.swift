@@ -6,9 +6,12 @@ import AnnalsWire
 /// It applies the log to plain dictionaries. Of the product it uses the wire format's decoder and the values that this
 /// hands out, because the log's bytes are what it is about; nothing else.
 struct Oracle {
-    /// One transaction of the log.
+    /// One transaction of the log, or a part of one that came in parts: it takes effect with the last of them, and the
+    /// others do nothing.
     struct Entry: Sendable {
         var position: Int64
+        /// Where the parts of its transaction stand; its own position alone for most.
+        var span: ClosedRange<Int64>
         var replica: ReplicaID
         var base: Int64
         var receivedAt: Int64
@@ -17,6 +20,9 @@ struct Oracle {
         var journal: [JournalEntry]
         var policies: [PolicySetting] = []
         var resolutions: [ConflictResolution] = []
+
+        /// Whether its transaction is whole with it.
+        var isWhole: Bool { position == span.upperBound }
     }
 
     let schema: Schema
@@ -25,6 +31,8 @@ struct Oracle {
     /// The rows at each position, 0 among them.
     private var states: [Rows]
     private var positions: [TransactionID: Int64] = [:]
+    /// The parts of a transaction whose last one has not come.
+    private var gathered: GatheredParts?
 
     init(schema: Schema, rows: Rows) throws(Violation) {
         self.schema = schema
@@ -41,14 +49,17 @@ struct Oracle {
 
     func position(of transaction: TransactionID) -> Int64? { positions[transaction] }
 
-    /// Takes in what the log has that is not known yet.
+    /// Whether a position lies between the parts of one transaction, where nobody may be (law 6).
+    func isInside(_ position: Int64) -> Bool { position > 0 && !entry(at: position).isWhole }
+
+    /// Takes in what the log has that is not known yet, which ends with a whole transaction.
     mutating func absorb(_ frames: [LogFrame]) throws(Violation) {
         for frame in frames where frame.lastPosition.rawValue > head {
             do {
                 let batch = try frame.open()
                 for index in frame.firstIndex..<frame.firstIndex + frame.acceptedCount {
                     guard let position = frame.position(of: index)?.rawValue, position > head else { continue }
-                    try append(try Self.entry(batch, index, position, frame.receivedAt))
+                    try take(batch, index, position, frame.receivedAt)
                 }
             } catch let error as Violation {
                 throw error
@@ -56,58 +67,42 @@ struct Oracle {
                 throw Violation("law 3", "position \(head + 1) of the log cannot be read: \(error)")
             }
         }
+        if let gathered { throw Violation("law 6", "the log ends at \(head), and \(gathered.text) is not whole") }
+    }
+
+    private mutating func take(_ batch: Batch, _ index: Int, _ position: Int64, _ receivedAt: Int64) throws {
+        var parts = try gathered?.adding(batch, at: position) ?? GatheredParts(batch, at: position)
+        let body = Array(batch.plain[batch.bodyRange(index)])
+        try parts.add(DecodedBody(body) { batch.layouts[$0]?.name })
+        let content = try parts.content
+        var entry = Entry(
+            position: position, span: parts.span, replica: batch.header.replica, base: batch.header.certificates[index].base.rawValue,
+            receivedAt: receivedAt, info: content.info, changes: [], journal: [])
+        gathered = entry.isWhole ? nil : parts
+        if entry.isWhole {
+            (entry.changes, entry.journal) = (content.changes, content.journal)
+            (entry.policies, entry.resolutions) = (content.policies, content.resolutions)
+        }
+        try append(entry)
     }
 
     private mutating func append(_ entry: Entry) throws(Violation) {
         guard entry.position == head + 1 else { throw Violation("law 3", "position \(entry.position) comes after \(head)") }
-        if let earlier = positions[entry.info.id] {
-            throw Violation("law 7", "transaction \(entry.info.id) stands at \(earlier) and at \(entry.position)")
-        }
         var rows = rows(at: head)
-        do {
-            try rows.apply(entry.changes, schema)
-            try constraints.check(rows)
-        } catch {
-            throw Violation(error.law, "at position \(entry.position) of the log: \(error.text)")
+        if entry.isWhole {
+            if let earlier = positions[entry.info.id] {
+                throw Violation("law 7", "transaction \(entry.info.id) stands at \(earlier) and at \(entry.position)")
+            }
+            do {
+                try rows.apply(entry.changes, schema)
+                try constraints.check(rows)
+            } catch {
+                throw Violation(error.law, "at position \(entry.position) of the log: \(error.text)")
+            }
+            positions[entry.info.id] = entry.position
         }
-        positions[entry.info.id] = entry.position
         entries.append(entry)
         states.append(rows)
-    }
-
-    private static func entry(_ batch: Batch, _ index: Int, _ position: Int64, _ receivedAt: Int64) throws -> Entry {
-        let body = Array(batch.plain[batch.bodyRange(index)])
-        let decoded = try DecodedBody(body) { batch.layouts[$0]?.name }
-        return Entry(
-            position: position, replica: batch.header.replica, base: batch.header.certificates[index].base.rawValue, receivedAt: receivedAt,
-            info: decoded.info, changes: decoded.changes, journal: decoded.journal, policies: decoded.policies,
-            resolutions: decoded.resolutions)
-    }
-}
-
-/// One transaction's content, out of the bytes in which stores and batches keep it.
-struct DecodedBody {
-    var info: TransactionInfo
-    var changes: [Change] = []
-    var journal: [JournalEntry]
-    var policies: [PolicySetting] = []
-    var resolutions: [ConflictResolution] = []
-
-    init(info: TransactionInfo, changes: [Change], journal: [JournalEntry]) {
-        self.info = info
-        self.changes = changes
-        self.journal = journal
-    }
-
-    init(_ body: [UInt8], table: (Int) -> String?) throws {
-        var reader = try BodyReader(bytes: body)
-        info = reader.info
-        for (reference, changes) in try decodeChanges(body) {
-            guard let table = table(reference) else { throw Violation("law 3", "a body names table \(reference), which nobody knows") }
-            self.changes += changes.map { Change(table: table, $0) }
-        }
-        let rest = try reader.rest()
-        (journal, policies, resolutions) = (rest.journal, rest.policies, rest.resolutions)
     }
 }
 

@@ -9,6 +9,8 @@ struct Plan: Sendable {
     var rows: [String]
     var replicas: [ReplicaPlan]
     var network: NetworkPlan
+    /// nil in worlds where everything fits into one batch and one page.
+    var sizes: SizePlan?
     var steps: [Step]
 
     /// How many milliseconds of virtual time the steps take.
@@ -23,6 +25,14 @@ struct ReplicaPlan: Sendable {
     var clockOffset: Int64 = 0
     /// How much faster its clock runs, in thousandths.
     var clockDrift: Int64 = 0
+}
+
+/// How little fits into what travels, so that transactions do so in parts.
+struct SizePlan: Sendable {
+    /// Plain bytes after which a transaction is continued in another part.
+    var partBytes: Int
+    /// What the relay puts into one page, at least one batch; nil for all that is asked for.
+    var pageBytes: Int?
 }
 
 /// How bad the network is, in percent of requests.

@@ -30,8 +30,41 @@ struct PlanMaker {
         let network = network()
         hasPolicies = features.policies && dice.chance(35)
         let steps = (0..<dice.number(16...44)).map { number in step(number, replicas: count, &workload) }
-        return Plan(seed: seed, schema: schema, rows: rows, replicas: replicas, network: network, steps: steps)
+        var plan = Plan(seed: seed, schema: schema, rows: rows, replicas: replicas, network: network, steps: steps)
+        if features.parts { divide(&plan) }
+        return plan
     }
+
+    /// One world in four is one of transactions in parts. It is drawn by dice of its own: the other worlds stay as they were
+    /// before there were any.
+    private func divide(_ plan: inout Plan) {
+        var dice = Dice(seed: seed, 8)
+        guard dice.chance(25) else { return }
+        plan.sizes = SizePlan(
+            partBytes: dice.one(of: [1, 1, 1, 8, 16, 40]), pageBytes: dice.chance(75) ? dice.one(of: [1, 200, 400, 900]) : nil)
+        let writes = plan.steps.compactMap(\.action.statements)
+        for number in plan.steps.indices where plan.steps[number].action.goesOn && dice.chance(40) {
+            for _ in 0..<dice.number(1...4) { plan.steps[number].action.statements? += dice.one(of: writes) }
+        }
+        guard features.crashes else { return }
+        let crashes = plan.steps.enumerated().compactMap { number, step in
+            dice.chance(20) ? crash(during: step, Self.firstAddedStep + number, delay: plan.network.delay, &dice) : nil
+        }
+        // Sorting keeps what happens at the same time in its order.
+        plan.steps = (plan.steps + crashes).enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
+    }
+
+    /// A process dies while parts are on their way, or between them; nil for steps that send nothing.
+    private func crash(during step: Step, _ number: Int, delay: Int, _ dice: inout Dice) -> Step? {
+        guard case .sync = step.action else { return nil }
+        let commits = dice.number(1...12)
+        let point = dice.one(of: [CrashPoint.now, .now, .beforeCommit(commits), .afterCommit(commits)])
+        let at = point == .now ? step.at + Int64(dice.number(1...10 * delay)) : step.at
+        return Step(number: number, at: at, replica: step.replica, action: .crash(point, downFor: Int64(dice.number(0...1_500))))
+    }
+
+    /// Steps that were not drawn with the others have numbers beyond theirs.
+    private static let firstAddedStep = 500
 
     private mutating func replica() -> ReplicaPlan {
         var plan = ReplicaPlan()

@@ -4,7 +4,7 @@ extension Plan {
     /// The plan in lines that a person can follow.
     var lines: [String] {
         schema.statements.map { "schema: \($0)" } + rows.map { "rows: \($0)" } + replicas.enumerated().map { "r\($0): \($1.text)" }
-            + ["network: \(network.text)"] + steps.map(\.text)
+            + ["network: \(network.text)"] + [sizes?.text].compactMap { $0 } + steps.map(\.text)
     }
 }
 
@@ -17,6 +17,12 @@ extension ReplicaPlan {
 extension NetworkPlan {
     fileprivate var text: String {
         "loses \(lostRequests) % of requests and \(lostAnswers) % of answers, repeats \(repeated) %, refuses \(refused) %, delay \(delay) ms"
+    }
+}
+
+extension SizePlan {
+    fileprivate var text: String {
+        "sizes: parts of \(partBytes) bytes, pages of \(pageBytes.map { "\($0) bytes" } ?? "any size")"
     }
 }
 

@@ -50,7 +50,7 @@ extension World {
     func rebase(_ replica: Replica, _ before: Look, _ now: Look) throws(Violation) -> Rebase? {
         let passed = (before.position..<max(before.position, now.position)).map { oracle.entry(at: $0 + 1) }
         // What the relay said is this file's own was in its rows before.
-        let pulled = passed.filter { !replica.accepted.contains($0.position) }
+        let pulled = passed.filter { $0.isWhole && !replica.accepted.contains($0.position) }
         guard !pulled.isEmpty || before.unsettled || hasSettled(replica, now) else { return nil }
         var start = oracle.rows(at: now.position)
         for position in now.ahead { try start.apply(oracle.entry(at: position).changes, plan.schema) }

@@ -8,7 +8,7 @@ final class Replica {
     let name: String
     let clock: WallClock
     let power = Power()
-    let identities: Identities
+    private let configuration: Store.Configuration
     /// What the relay knows it by.
     var id: ReplicaID { look.replica }
     /// nil while the process is not running.
@@ -49,18 +49,20 @@ final class Replica {
         var requests = 0
         /// Answers to requests before this one go to nobody.
         var isWaiting = false
+        /// What was pushed last is the last part of its transaction, or all of it: the answer says where it stands.
+        var isLastPart = false
     }
 
     /// Takes over a database that is there, in memory or in a file.
-    init(name: String, clock: WallClock, identities: Identities, database: DatabaseQueue, path: String?) throws {
-        self.name = name
+    init(clock: WallClock, configuration: Store.Configuration, database: DatabaseQueue, path: String?) throws {
+        name = configuration.process
         self.clock = clock
-        self.identities = identities
+        self.configuration = configuration
         self.database = database
         self.path = path
         outside = try path.map { try Self.open($0, clock) } ?? database
         database.add(transactionObserver: power, extent: .databaseLifetime)
-        store = try Store(wrapping: database, configuration: Self.configuration(name, clock, identities))
+        store = try Store(wrapping: database, configuration: configuration)
     }
 
     var isRunning: Bool { store != nil }
@@ -76,8 +78,9 @@ final class Replica {
         return try DatabaseQueue(path: path, configuration: options)
     }
 
-    static func configuration(_ name: String, _ clock: WallClock, _ identities: Identities) -> Store.Configuration {
+    static func configuration(_ name: String, _ clock: WallClock, _ identities: Identities, _ sizes: SizePlan?) -> Store.Configuration {
         var configuration = Store.Configuration()
+        if let sizes { configuration.outboxLimits.partBytes = sizes.partBytes }
         configuration.now = { clock.milliseconds }
         configuration.process = name
         configuration.random = { identities.next() }
@@ -98,7 +101,7 @@ final class Replica {
             database = try Self.open(path, clock)
             database.add(transactionObserver: power, extent: .databaseLifetime)
         }
-        store = try Store(wrapping: database, configuration: Self.configuration(name, clock, identities))
+        store = try Store(wrapping: database, configuration: configuration)
     }
 
     /// Runs what another program does. What SQLite refuses of it is undone.

@@ -61,6 +61,11 @@ struct Shrinker {
         var smaller = plan
         smaller.network = .perfect
         _ = await keeps(smaller)
+        smaller = plan
+        smaller.sizes?.pageBytes = nil
+        _ = await keeps(smaller)
+        smaller.sizes = nil
+        _ = await keeps(smaller)
         for number in plan.replicas.indices {
             smaller = plan
             smaller.replicas[number] = ReplicaPlan()
@@ -91,6 +96,14 @@ struct Shrinker {
 }
 
 extension Step.Action {
+    /// Whether a statement that SQLite refuses keeps none of the others from being done.
+    var goesOn: Bool {
+        switch self {
+        case .write(_, let isTolerant), .strangerWrites(_, let isTolerant, _): isTolerant
+        default: false
+        }
+    }
+
     /// What a write executes; nil for other actions.
     var statements: [String]? {
         get {

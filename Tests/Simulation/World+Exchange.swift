@@ -27,6 +27,7 @@ extension World {
         case .request(let request):
             replica.exchange?.requests += 1
             replica.exchange?.isWaiting = true
+            replica.exchange?.isLastPart = request.isLastPart
             send(request, from: number, step: exchange.step, number: exchange.requests + 1)
         case .pause(let duration):
             replica.exchange?.requests += 1
@@ -93,8 +94,11 @@ extension World {
         do throws(TransportError) {
             switch request {
             case .push(let batch, let seen):
-                return .answer(try await relay.push(batch, seen: seen))
-            case .pull(let position, let seen, let limit):
+                var answer = try await relay.push(batch, seen: seen)
+                if let limit = plan.sizes?.pageBytes { answer.page?.cut(to: limit) }
+                return .answer(answer)
+            case .pull(let position, let seen, let asked):
+                let limit = min(asked, plan.sizes?.pageBytes ?? asked)
                 return .page(try await relay.pull(after: position, seen: seen, byteLimit: limit, wait: nil))
             }
         } catch {
@@ -110,7 +114,9 @@ extension World {
         }
         var reply = reply
         if isCut(number), reply.isAnswer { reply = .failed(.unreachable("cut off", wasSent: true)) }
-        if case .answer(let answer) = reply { replicas[number].accepted.formUnion(answer.acceptedPositions) }
+        if case .answer(let answer) = reply, exchange.isLastPart {
+            for position in answer.acceptedPositions { replicas[number].accepted.formUnion(oracle.entry(at: position).span) }
+        }
         replicas[number].exchange?.isWaiting = false
         exchange.session.reply(reply)
         try await proceed(number, after: .reply)
@@ -141,6 +147,19 @@ extension PushAnswer {
     }
 }
 
+extension Page {
+    /// What a relay that gives so many bytes at a time would have sent.
+    fileprivate mutating func cut(to byteLimit: Int) {
+        var bytes = 0
+        let end = frames.firstIndex { frame in
+            bytes += frame.batch.count
+            return bytes > byteLimit
+        }
+        frames = Array(frames.prefix(max(1, end ?? frames.count)))
+        isLast = lastPosition == head
+    }
+}
+
 extension Duration {
     var milliseconds: Int64 {
         let (seconds, attoseconds) = components
@@ -153,9 +172,16 @@ extension Session.Request {
         switch self {
         case .push(let batch, _):
             guard let header = try? BatchHeader.parse(batch) else { return "pushes something unreadable" }
-            return "pushes \(header.firstCounter)…\(header.lastCounter) from \(header.certificates[0].base)"
+            let part = header.part.isWhole ? "" : ", part \(header.part.number + 1) of \(header.part.count),"
+            return "pushes \(header.firstCounter)…\(header.lastCounter)\(part) from \(header.certificates[0].base)"
         case .pull(let position, _, _): return "pulls after \(position)"
         }
+    }
+
+    /// Whether the answer says where everything stands that was pushed.
+    fileprivate var isLastPart: Bool {
+        guard case .push(let batch, _) = self, let header = try? BatchHeader.parse(batch) else { return false }
+        return header.part.isLast
     }
 }
 

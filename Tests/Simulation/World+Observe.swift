@@ -103,6 +103,7 @@ extension World {
     /// Law 3: the rows are the log up to the position, own entries beyond it, and the outbox on top.
     private func checkView(_ replica: Replica, _ now: Look) throws {
         guard now.position <= oracle.head else { throw Violation("law 3", "\(replica.name) is at \(now.position), beyond the log") }
+        try checkParts(replica, now)
         var rows = oracle.rows(at: now.position)
         do {
             for position in now.ahead {
@@ -118,6 +119,23 @@ extension World {
         guard !hasUnsealed(replica, now), isFilled(replica, now), rows != now.rows else { return }
         let differences = rows.differences(to: now.rows).map(\.text)
         throw Violation("law 3", "\(replica.name) at \(now.position) has other rows than the log and its outbox say: \(differences)")
+    }
+
+    /// Law 6: nobody is between the parts of a transaction. Those that came are kept, right behind the position.
+    private func checkParts(_ replica: Replica, _ now: Look) throws {
+        if oracle.isInside(now.position) { throw Violation("law 6", "\(replica.name) is at \(now.position), inside a transaction") }
+        for position in now.ahead where position <= oracle.head {
+            let span = oracle.entry(at: position).span
+            guard span.allSatisfy(now.ahead.contains) else {
+                throw Violation("law 6", "\(replica.name) has only some of the parts at \(span) ahead of \(now.position)")
+            }
+        }
+        guard let last = now.kept.last else { return }
+        let isBeginning =
+            last <= oracle.head && oracle.isInside(last) && oracle.entry(at: last).span.lowerBound == now.position + 1
+            && now.kept == Array(now.position + 1...last)
+        if isBeginning { return }
+        throw Violation("law 6", "\(replica.name) at \(now.position) keeps \(now.kept), not the beginning of a transaction")
     }
 
     /// Law 5: what a rebase drops is in the journal, and what it keeps is what the policy says.

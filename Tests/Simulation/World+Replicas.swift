@@ -27,7 +27,7 @@ extension World {
     /// The first replica makes the space from its rows.
     func addFirst(_ database: DatabaseQueue, _ clock: WallClock) async throws {
         let identities = identities(0)
-        let store = try Store(wrapping: database, configuration: Replica.configuration("r0", clock, identities))
+        let store = try Store(wrapping: database, configuration: configuration("r0", clock, identities))
         _ = try await store.track(.tables(plan.schema.tables.map(\.name)))
         _ = try await joining(0, clock, identities).join(store)
         try await add(0, database, clock, identities)
@@ -66,7 +66,7 @@ extension World {
         let (clock, identities) = (WallClock(time), identities(replicas.count))
         let database = try Replica.open(nil, clock)
         try source.outside.backup(to: database)
-        let copy = try Replica(name: name, clock: clock, identities: identities, database: database, path: nil)
+        let copy = try Replica(clock: clock, configuration: configuration(name, clock, identities), database: database, path: nil)
         copy.look = source.look
         copy.seenNumber = source.seenNumber
         copy.newestOwnNumber = source.newestOwnNumber
@@ -87,11 +87,15 @@ extension World {
         Identities(Dice(seed: plan.seed, 6, UInt64(number)))
     }
 
+    private func configuration(_ name: String, _ clock: WallClock, _ identities: Identities) -> Store.Configuration {
+        Replica.configuration(name, clock, identities, plan.sizes)
+    }
+
     private func joining(_ number: Int, _ clock: WallClock, _ identities: Identities) -> Joining {
         let name = "r\(number)"
         return Joining(
             transport: relay, address: "http://127.0.0.1:1", space: space, name: name,
-            configuration: Replica.configuration(name, clock, identities),
+            configuration: configuration(name, clock, identities),
             environment: .init(pause: { _ in throw CancellationError() }, random: { 0.5 }))
     }
 
@@ -99,7 +103,7 @@ extension World {
         let isInFile = number < plan.replicas.count && plan.replicas[number].isInFile
         try fillCopies(database)
         let replica = try Replica(
-            name: "r\(number)", clock: clock, identities: identities, database: database,
+            clock: clock, configuration: configuration("r\(number)", clock, identities), database: database,
             path: isInFile ? folder.file("r\(number).db") : nil)
         replica.tableNumbers = try replica.read { try Look.tableNumbers($0) }
         replicas.append(replica)

@@ -115,7 +115,8 @@ struct OracleTests {
     func ledger() throws {
         var ledger = Ledger()
         let entry = Oracle.Entry(
-            position: 1, replica: Small.identifier(8), base: 0, receivedAt: 0, info: Small.info(1, at: 0), changes: [], journal: [])
+            position: 1, span: 1...1, replica: Small.identifier(8), base: 0, receivedAt: 0, info: Small.info(1, at: 0), changes: [],
+            journal: [])
         #expect(#expect(throws: Violation.self) { try ledger.check(entry) }?.law == "law 6")
         let intent = Ledger.Intent(id: Small.identifier(1), replica: "r0", number: 1, time: .zero, differences: [])
         try ledger.add(intent)

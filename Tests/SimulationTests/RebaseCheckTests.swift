@@ -14,7 +14,7 @@ struct RebaseCheckTests {
 
     private func entry(_ changes: [Change], at milliseconds: Int64) -> Oracle.Entry {
         Oracle.Entry(
-            position: 1, replica: Small.identifier(20), base: 0, receivedAt: 100_000, info: Small.info(100, at: milliseconds),
+            position: 1, span: 1...1, replica: Small.identifier(20), base: 0, receivedAt: 100_000, info: Small.info(100, at: milliseconds),
             changes: changes, journal: [])
     }
 

@@ -55,14 +55,32 @@ enum SmallSchema {
     }
 
     /// One transaction at a position of the log, as a relay hands it out; it inserts rows into t1.
-    static func frame(_ position: Int64, transaction: UInt64, inserting rows: [[Value]]) throws -> LogFrame {
+    static func frame(
+        _ position: Int64, transaction: UInt64, inserting rows: [[Value]], part: BatchPart = .whole, base: Int64 = 0,
+        after digest: Digest = .zero
+    ) throws -> LogFrame {
         var body = BodyEncoder(info: info(transaction, at: 1_000))
         body.beginTable(1)
         for row in rows { body.insert(row) }
         var batch = BatchEncoder(
-            lineage: identifier(7), replica: identifier(8), firstCounter: Counter(position), previousDigest: .zero, schemaVersion: 1)
+            lineage: identifier(7), replica: identifier(8), firstCounter: Counter(position), previousDigest: digest, schemaVersion: 1,
+            part: part)
         batch.layout(ref: 1, TableLayout(name: "t1", columns: ["k", "a", "u"], key: [0]))
-        batch.append(body: body.finish(), base: .zero, footprint: Footprint())
+        batch.append(body: body.finish(), base: Position(base), footprint: Footprint())
         return LogFrame(firstPosition: Position(position), acceptedCount: 1, receivedAt: 1_000, batch: try batch.finish().bytes)
+    }
+
+    /// One transaction in parts from a position on; each inserts a row into t1.
+    static func parts(from position: Int64, transaction: UInt64, inserting keys: [String]) throws -> [LogFrame] {
+        var frames: [LogFrame] = []
+        var digest = Digest.zero
+        for (number, key) in keys.enumerated() {
+            let frame = try frame(
+                position + Int64(number), transaction: transaction, inserting: [[.text(key), .integer(1), .null]],
+                part: BatchPart(number: number, count: keys.count), after: digest)
+            digest = try BatchHeader.parse(frame.batch).certificates[0].digest
+            frames.append(frame)
+        }
+        return frames
     }
 }

@@ -1,0 +1,43 @@
+import AnnalsCore
+import AnnalsWire
+
+/// What the log holds of one transaction so far, from its first part on. They follow one another without gaps, with one
+/// author, base and footprint, and each names the one before.
+struct GatheredParts {
+    let span: ClosedRange<Int64>
+    private var header: BatchHeader
+    private var gathered: DecodedBody?
+
+    init(_ batch: Batch, at position: Int64) throws(Violation) {
+        header = batch.header
+        guard header.part.number == 0 else { throw Violation("law 6", "position \(position) is part \(header.part.number) of nothing") }
+        span = position...position + Int64(header.part.count) - 1
+    }
+
+    /// With the next part, which must be it.
+    func adding(_ batch: Batch, at position: Int64) throws(Violation) -> GatheredParts {
+        let next = batch.header
+        let (certificate, expected) = (next.certificates[0], header.certificates[0])
+        guard next.replica == header.replica, next.part == BatchPart(number: header.part.number + 1, count: header.part.count),
+            next.firstCounter == header.firstCounter.next, next.previousDigest == expected.digest,
+            certificate.base == expected.base, certificate.footprint == expected.footprint
+        else { throw Violation("law 6", "position \(position) stands between the parts of \(text)") }
+        var parts = self
+        parts.header = next
+        return parts
+    }
+
+    mutating func add(_ body: DecodedBody) throws(Violation) {
+        if gathered == nil { gathered = body } else { try gathered?.append(body) }
+    }
+
+    /// All that has come.
+    var content: DecodedBody {
+        get throws(Violation) {
+            guard let gathered else { throw Violation("simulator", "no part was added") }
+            return gathered
+        }
+    }
+
+    var text: String { "the transaction at \(span)" }
+}
