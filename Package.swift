@@ -102,6 +102,9 @@ let package = Package(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
             swiftSettings: settings),
 
+        // The tests' one source of chance.
+        .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
+
         // The simulator: a world from one seed, its oracle, and the program that runs as many seeds as one likes.
         .target(
             name: "Simulation",
@@ -113,33 +116,39 @@ let package = Package(
         // Not installed with the tool.
         .executableTarget(
             name: "AnnalsBench",
-            dependencies: ["Annals", "AnnalsCore", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", argumentParser, sqlite],
+            dependencies: [
+                "Annals", "AnnalsCore", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "SeededRandom", argumentParser, sqlite,
+            ],
             path: "Tests/Benchmarks", swiftSettings: settings),
 
         .testTarget(
             name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", argumentParser, grdb],
             swiftSettings: settings),
         .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", grdb], swiftSettings: settings),
-        .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", grdb], swiftSettings: settings),
+        .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", "SeededRandom", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsBlobsTests", dependencies: ["AnnalsBlobs", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(
-            name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["Fixtures", "decode_batch.py"],
+            name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire", "SeededRandom"], exclude: ["Fixtures", "decode_batch.py"],
             swiftSettings: settings),
-        .testTarget(name: "AnnalsMergeTests", dependencies: ["AnnalsMerge", "AnnalsCore", "AnnalsWire"], swiftSettings: settings),
+        .testTarget(
+            name: "AnnalsMergeTests", dependencies: ["AnnalsMerge", "AnnalsCore", "AnnalsWire", "SeededRandom"], swiftSettings: settings),
         .testTarget(
             name: "AnnalsSyncTests",
-            dependencies: ["AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", "AnnalsMerge", grdb, logging],
+            dependencies: [
+                "AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "SeededRandom", grdb, logging,
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "AnnalsStoreTests",
-            dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", grdb, sqlite],
+            dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "SeededRandom", grdb, sqlite],
             swiftSettings: settings),
         .target(
             name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", logging], path: "Tests/RelayTestSupport",
             swiftSettings: settings),
         .testTarget(
-            name: "RelayLogTests", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "RelayTestSupport", grdb, logging],
+            name: "RelayLogTests",
+            dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "RelayTestSupport", "SeededRandom", grdb, logging],
             swiftSettings: settings),
         .testTarget(
             name: "RelayTests",

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import SeededRandom
 import Testing
 
 @Suite("Combining texts by lines") struct TextCombinerTests {

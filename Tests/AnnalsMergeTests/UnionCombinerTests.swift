@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import SeededRandom
 import Testing
 
 @Suite("Combining JSON arrays as sets") struct UnionCombinerTests {

@@ -5,12 +5,13 @@ import AnnalsTesting
 import AnnalsWire
 import Foundation
 import GRDB
+import SeededRandom
 import Testing
 
 /// Laws 2, 3, 4 and 7 under random writes. `ANNALS_SEED=n swift test --filter ConvergenceTests` replays one seed.
 @Suite struct ConvergenceTests {
     static let seeds: [UInt64] =
-        ProcessInfo.processInfo.environment["ANNALS_SEED"].flatMap(UInt64.init).map { [$0] } ?? Array(1...12)
+        Seeds.given ?? Array(1...12)
 
     static let actions = ["SET NULL", "CASCADE", "NO ACTION", "RESTRICT"]
 

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsWire
+import SeededRandom
 import Testing
 
 @Suite struct CertificationIndexTests {

@@ -1,4 +1,5 @@
 import AnnalsWire
+import SeededRandom
 import Testing
 
 @Suite struct CompressionTests {

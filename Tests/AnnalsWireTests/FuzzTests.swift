@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsWire
+import SeededRandom
 import Testing
 
 /// Bytes from elsewhere may be anything. They are refused with a `WireError` or read; nothing else may happen: no

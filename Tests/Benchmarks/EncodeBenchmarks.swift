@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsWire
 import Foundation
+import SeededRandom
 
 /// Bytes on the wire: 1,000 transactions of 10 changes of 8 values, against Foundation's JSON of the same.
 enum EncodeBenchmarks {
@@ -64,7 +65,7 @@ enum EncodeBenchmarks {
     }
 
     private static func samples() -> [PlainTransaction] {
-        var generator = SplitMix(state: 7)
+        var generator = SeededGenerator(seed: 7)
         return (0..<1_000).map { number in
             PlainTransaction(
                 id: UUID().uuidString, time: 1_700_000_000_000 + Int64(number),

@@ -1,3 +1,5 @@
+import SeededRandom
+
 /// The rows that every benchmark writes: six columns of the usual kinds, from a fixed seed.
 struct Rows {
     enum Key: String, CaseIterable {
@@ -7,11 +9,11 @@ struct Rows {
 
     let key: Key
     let keys: [BareConnection.Value]
-    private(set) var generator: SplitMix
+    private(set) var generator: SeededGenerator
 
     init(_ key: Key, count: Int, seed: UInt64 = 1) {
         self.key = key
-        var generator = SplitMix(state: seed)
+        var generator = SeededGenerator(seed: seed)
         keys = (0..<count).map { index in
             switch key {
             case .integer: .integer(Int64(index + 1))
@@ -44,18 +46,6 @@ struct Rows {
     func shuffled() -> [Int] {
         var generator = generator
         return Array(keys.indices).shuffled(using: &generator)
-    }
-}
-
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
 

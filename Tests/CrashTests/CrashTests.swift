@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import SeededRandom
 import Testing
 
 /// Laws 5 and 7 under `kill -9` of agents and relay. `ANNALS_SEED=n` replays the choices of one run; the moments stay
@@ -15,7 +16,7 @@ import Testing
     }
 
     private static func run() throws {
-        let seed = ProcessInfo.processInfo.environment["ANNALS_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0..<1_000_000)
+        let seed = Seeds.givenOrNew(1)[0]
         print("CrashTests: ANNALS_SEED=\(seed) replays these choices")
         let scene = try CrashScene(seed: seed)
         for _ in 0..<rounds where scene.killed < kills || scene.killedInWork < killsInWork {
@@ -171,20 +172,5 @@ private final class CrashScene {
     private func wait(microseconds: Int) {
         let gate = DispatchSemaphore(value: 0)
         _ = gate.wait(timeout: .now() + .microseconds(microseconds))
-    }
-}
-
-/// A small generator whose seed replays the choices.
-private struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsWire
 import RelayTestSupport
+import SeededRandom
 import Testing
 
 @testable import RelayLog
@@ -131,7 +132,7 @@ import Testing
     }
 
     @Test(arguments: 0..<3) func `agrees with the oracle, through reloads too`(round: UInt64) throws {
-        let seed = SeededGenerator.seed() &+ round
+        let seed = Seeds.givenOrNew(1)[0] &+ round
         let limits = Self.limits(hashes: 1 << 20)
         var world = World(seed: seed)
         var oracle = Oracle(lineage: world.lineage)
@@ -156,7 +157,7 @@ import Testing
 
     @Test(arguments: 0..<3) func `with little room it is stale more often, and never accepts what the oracle refuses`(round: UInt64) throws
     {
-        let seed = SeededGenerator.seed() &+ round
+        let seed = Seeds.givenOrNew(1)[0] &+ round
         let limits = Self.limits(hashes: 60)
         var world = World(seed: seed)
         var oracle = Oracle(lineage: world.lineage)

@@ -1,4 +1,5 @@
 import AnnalsCore
+import SeededRandom
 import Testing
 
 @testable import AnnalsStore
@@ -127,7 +128,7 @@ struct NetChangeTests {
     /// The steps of a path tell its ends in whatever order they come.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func theEndsOfAPathDoNotDependOnTheOrderOfItsSteps(seed: UInt64) {
-        var generator = SeededGenerator(state: seed)
+        var generator = SeededGenerator(seed: seed)
         var steps: [(Pair?, Pair?)] = []
         var expected: [NetChange] = []
         for key in 1...3 as ClosedRange<Int64> {
@@ -143,7 +144,7 @@ struct NetChangeTests {
     /// In order, with moves between keys: against rows kept by hand.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func randomWritesInOrderGiveTheDifference(seed: UInt64) {
-        var generator = SeededGenerator(state: seed)
+        var generator = SeededGenerator(seed: seed)
         var rows: [Int64: String] = [1: "a", 2: "b", 3: "c"]
         var life: [Int64: Int] = [1: 1, 2: 2, 3: 3]
         let before = rows

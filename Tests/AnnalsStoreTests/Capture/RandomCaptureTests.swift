@@ -1,33 +1,17 @@
 import AnnalsCore
 import Foundation
 import GRDB
+import SeededRandom
 import Testing
 
 @testable import AnnalsStore
-
-/// A source of numbers that a seed repeats (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-}
 
 /// Random statements by another program, sealed now and then: the changes account exactly for the rows.
 ///
 /// A failure prints its seed; ANNALS_SEED=… runs that one again.
 @Suite("Random writes are accounted for")
 struct RandomCaptureTests {
-    static let seeds: [UInt64] = {
-        if let seed = ProcessInfo.processInfo.environment["ANNALS_SEED"].flatMap(UInt64.init) { return [seed] }
-        let base = UInt64(Date().timeIntervalSince1970 * 1000)
-        return (0..<12).map { base &+ $0 }
-    }()
+    static let seeds = Seeds.givenOrNew(12)
 
     static let schema = """
         CREATE TABLE parent(id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE UNIQUE, v, UNIQUE(v, name));
@@ -53,7 +37,7 @@ struct RandomCaptureTests {
 
     @Test(arguments: seeds)
     func theChangesAccountForTheRows(seed: UInt64) throws {
-        var generator = SeededGenerator(state: seed)
+        var generator = SeededGenerator(seed: seed)
         let own = Self.triggers.randomElement(using: &generator) ?? ""
         let isNewer = Bool.random(using: &generator)
         let fixture = try Fixture(Self.schema + (isNewer ? "" : own))

@@ -1,8 +1,9 @@
 import Foundation
+import SeededRandom
 
 /// Random schemas and random statements on them, as programs write them.
 struct RandomStore {
-    var random: HistoryRandom
+    var random: SeededGenerator
     private(set) var tables: [Table] = []
     private(set) var schema = ""
 
@@ -14,7 +15,7 @@ struct RandomStore {
     }
 
     init(seed: UInt64) {
-        random = HistoryRandom(seed: seed)
+        random = SeededGenerator(seed: seed)
         tables = [integerKeys(), textKeys(), compoundKeys(), children(), keyless()]
         schema = tables.map(\.sql).joined() + triggers()
     }

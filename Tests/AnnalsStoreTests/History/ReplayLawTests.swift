@@ -1,6 +1,7 @@
 import AnnalsCore
 import Foundation
 import GRDB
+import SeededRandom
 import Testing
 
 @testable import AnnalsStore
@@ -8,11 +9,7 @@ import Testing
 @Suite("Law 8: history reproduces the store at every token")
 struct ReplayLawTests {
     /// ANNALS_SEED=17 replays one run, ANNALS_SEED=100-200 makes a hundred others.
-    static var seeds: [UInt64] {
-        let wanted = ProcessInfo.processInfo.environment["ANNALS_SEED"]?.split(separator: "-").compactMap { UInt64($0) } ?? []
-        guard let first = wanted.first, let last = wanted.last, first <= last else { return Array(1...12) }
-        return Array(first...last)
-    }
+    static let seeds = Seeds.given ?? Array(1...12)
 
     @Test("Random statements on a random schema, replayed to every token", arguments: seeds)
     func randomStatements(seed: UInt64) throws {

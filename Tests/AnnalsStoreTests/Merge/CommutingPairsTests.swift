@@ -3,6 +3,7 @@ import AnnalsMerge
 import AnnalsWire
 import Foundation
 import GRDB
+import SeededRandom
 import Testing
 
 @testable import AnnalsStore
@@ -61,7 +62,7 @@ import Testing
     }
 
     private func eachPair(_ seed: UInt64, _ body: (CommutingWorld, CommutingWorld.Made, CommutingWorld.Made) throws -> Void) throws {
-        var random = HistoryRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let world = try CommutingWorld(&random)
         var made: [CommutingWorld.Made] = []
         for _ in 0..<60 where made.count < 14 {
