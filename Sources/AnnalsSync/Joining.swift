@@ -6,7 +6,7 @@ import Foundation
 /// Makes replicas: a store that joins a space, or a new file cloned from one.
 ///
 ///     let joining = Joining(transport: relay, address: "http://127.0.0.1:8640", space: space, name: "laptop")
-///     let store = try await joining.clone(to: "laptop.db")
+///     _ = try await joining.clone(to: "laptop.db")
 public struct Joining: Sendable {
     /// What a join did.
     public enum Outcome: Sendable {
@@ -16,6 +16,13 @@ public struct Joining: Sendable {
         case recognised(Position)
         /// The space existed with other rows, and both came together.
         case merged(Position, ExistingSummary)
+    }
+
+    /// What a clone made.
+    public struct Clone: Sendable {
+        public var position: Position
+        /// Untracked tables of the space, which come empty.
+        public var emptyTables: [String]
     }
 
     private let transport: any RelayTransport
@@ -203,10 +210,10 @@ public struct Joining: Sendable {
 
     /// Makes a new store at `path` from the space: the newest snapshot's rows by bulk, and the log after it.
     ///
-    /// The file appears when it is whole. Whoever is interrupted leaves nothing behind.
+    /// Untracked tables come empty. The file appears when it is whole. Whoever is interrupted leaves nothing behind.
     ///
     /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists.
-    public func clone(to path: String) async throws -> Position {
+    public func clone(to path: String) async throws -> Clone {
         guard !FileManager.default.fileExists(atPath: path) else {
             throw AnnalsError(.cannotCreate, operation: "clone", "\(path) exists already", hint: "Choose another name")
         }
@@ -214,10 +221,10 @@ public struct Joining: Sendable {
             let description = try await transport.describe()
             return try await withTemporaryFolder(beside: path) { folder in
                 let copy = try await replica(in: folder, description)
-                let position = try await copy.replicaState()?.position ?? .zero
+                let clone = Clone(position: try await position(of: copy), emptyTables: try await copy.emptyTables())
                 try copy.close()
                 try FileManager.default.moveItem(atPath: copy.path, toPath: path)
-                return position
+                return clone
             }
         } catch let error as TransportError {
             throw error.annalsError

@@ -100,16 +100,14 @@ public enum Replay {
             }
             try schema.makeRest { outcome.notes.append("\($0.message); it was left out") }
             try schema.copyHeader()
-            outcome.notes += try notesOnEmptyTables(db, tables)
+            try FullTextIndexes.rebuild(db, schema: SchemaCopy.target)
+            outcome.notes += try note(on: SchemaReader(db).emptyTables(tables))
         }
         return outcome
     }
 
-    private static func notesOnEmptyTables(_ db: Database, _ tables: TrackedTables) throws -> [String] {
-        let names = try SchemaReader(db).tables().filter { $0.kind == .table || $0.kind == .virtual }.map(\.name)
-            .filter { tables.table(named: $0) == nil }
-        if names.isEmpty { return [] }
-        return ["not tracked, so empty: \(names.joined(separator: ", "))"]
+    private static func note(on empty: [String]) -> [String] {
+        empty.isEmpty ? [] : ["not tracked, so empty: \(empty.joined(separator: ", "))"]
     }
 }
 
