@@ -32,6 +32,8 @@ public actor SyncAgent {
         public var outbox = 0
         /// The file turned out to be a copy of another replica, or a restored backup, and is a replica of its own now.
         public var tookNewIdentity = false
+        /// Why the relay does not take what was pushed.
+        var refusal: AnnalsError?
     }
 
     /// What the outside world gives: pauses and randomness, so that tests need neither.
@@ -69,6 +71,8 @@ public actor SyncAgent {
 
     /// One exchange: pushes what is new here, takes in what is new there, and lays this store's work on top.
     ///
+    /// A relay that refuses to take what is pushed, such as from a token that may only read, still gives what is new there.
+    ///
     /// - Throws: `AnnalsError`; what was exchanged until then stays exchanged, and the next call goes on from there.
     @discardableResult
     public func sync(_ direction: SyncDirection = .both) async throws -> Summary {
@@ -105,6 +109,7 @@ public actor SyncAgent {
         summary.head = status.head
         summary.outbox = status.outbox
         summary.tookNewIdentity = status.replica != replica
+        if let refusal = summary.refusal, direction != .pullOnly, status.outbox > 0 { throw Self.waiting(status.outbox, refusal) }
         return summary
     }
 
@@ -112,7 +117,16 @@ public actor SyncAgent {
         guard let push = try await store.freezePush() else {
             return exchange.next(after: .pulled(isBehind: status.isBehind, outbox: 0))
         }
-        let (answer, answered, bytes) = try await send(push)
+        var isUncertain = !push.isNew
+        let (answer, answered, bytes): (PushAnswer, FrozenPush, Int)
+        do {
+            (answer, answered, bytes) = try await send(push, &isUncertain)
+        } catch let error as TransportError {
+            guard error.isDefiniteRefusal else { throw error.annalsError }
+            summary.refusal = error.annalsError
+            status = try await giveBack(push, isUncertain: isUncertain, status)
+            return exchange.next(after: .refused)
+        }
         let settled = try await store.settle(answer, to: answered)
         status = settled.status
         summary.pushed.transactions += settled.transactions
@@ -128,12 +142,13 @@ public actor SyncAgent {
     ///
     /// Parts whose answers got lost are known to the relay, so it begins with the first again after whatever went wrong. If
     /// the first is in the log all are, and the last one's digest, which covers the others', says whether they are the same.
-    private func send(_ first: FrozenPush) async throws -> (answer: PushAnswer, to: FrozenPush, bytes: Int) {
+    private func send(_ first: FrozenPush, _ isUncertain: inout Bool) async throws -> (answer: PushAnswer, to: FrozenPush, bytes: Int) {
         var push = first
         var beginnings = 1
         var bytes = 0
         while true {
-            let answer = try await request { [transport, push] in try await transport.push(push.batch, lineage: push.lineage) }
+            let answer = try await attempt(&isUncertain) { [transport, push] in try await transport.push(push.batch, lineage: push.lineage)
+            }
             bytes += push.batch.count
             let isLast = push.part == push.parts - 1
             let number: Int
@@ -164,6 +179,19 @@ public actor SyncAgent {
 
     /// Sends one request until it is answered, with pauses between tries; gives up for now after some.
     func request<Answer: Sendable>(_ send: @Sendable () async throws -> Answer) async throws -> Answer {
+        var isUncertain = false
+        do {
+            return try await attempt(&isUncertain, send)
+        } catch let error as TransportError {
+            throw error.annalsError
+        }
+    }
+
+    /// The same; throws `TransportError`. `isUncertain` becomes true where a try got no answer, so that the relay may have
+    /// done what it asked.
+    private func attempt<Answer: Sendable>(
+        _ isUncertain: inout Bool, _ send: @Sendable () async throws -> Answer
+    ) async throws -> Answer {
         var backoff = Backoff()
         var tries = 0
         while true {
@@ -171,7 +199,8 @@ public actor SyncAgent {
                 return try await send()
             } catch let error as TransportError {
                 tries += 1
-                guard error.isWorthRetrying, tries < SyncLimits.triesPerRequest else { throw error.annalsError }
+                guard error.isWorthRetrying, tries < SyncLimits.triesPerRequest else { throw error }
+                isUncertain = true
                 let pause = max(error.retryAfter ?? .zero, backoff.next(random: environment.random))
                 logger.debug("no answer from the relay, trying again", metadata: ["pause": "\(pause)", "try": "\(tries)"])
                 try await environment.pause(pause)

@@ -11,6 +11,12 @@ extension TransportError {
         }
     }
 
+    /// Whether the relay itself says that it did not take what was sent, and will not.
+    var isDefiniteRefusal: Bool {
+        guard case .problem(let problem, _) = self else { return false }
+        return (400..<500).contains(problem.status) && ![408, 429].contains(problem.status)
+    }
+
     /// The relay's own word for a problem.
     var code: Problem.Code? {
         if case .problem(let problem, _) = self { problem.knownCode } else { nil }
