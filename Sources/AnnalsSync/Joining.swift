@@ -168,7 +168,7 @@ public struct Joining: Sendable {
                 return nil
             }
             progress(.compressing, 0)
-            let file = try Self.pack(rows.path, packed)
+            let file = try SnapshotPacking.pack(rows.path, packed)
             try await store.noteSnapshot(file.digest)
             do {
                 try await transport.uploadSnapshot(at: packed, position: Store.firstPosition, digest: file.digest) {
@@ -243,7 +243,7 @@ public struct Joining: Sendable {
             throw unfinished(description)
         }
         progress(.unpacking, 0)
-        try Self.unpack(packed, plain)
+        try SnapshotPacking.unpack(packed, plain)
         let store = try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: configuration)
         progress(.pulling, 0)
         try await SyncAgent(store: store, transport: transport, environment: environment).sync(.pullOnly)
@@ -264,36 +264,13 @@ public struct Joining: Sendable {
 
     // MARK: Files
 
-    private static func pack(_ plain: String, _ packed: String) throws -> Compression.FileResult {
-        do {
-            return try Compression.compressFile(at: plain, to: packed)
-        } catch {
-            throw AnnalsError(.diskFull, operation: "join", "the snapshot cannot be written: \(error)", hint: "Check the disk")
-        }
-    }
-
-    private static func unpack(_ packed: String, _ plain: String) throws {
-        do {
-            _ = try Compression.decompressFile(at: packed, to: plain, maximumBytes: SyncLimits.snapshotBytes)
-        } catch {
-            throw AnnalsError(
-                .corruptBatch, operation: "clone", "the relay's snapshot cannot be unpacked: \(error)", hint: "Nothing was made")
-        }
-    }
-
     /// A folder for files on their way, on the disk where the result will be; gone on every way out.
     private func withTemporaryFolder<T>(beside path: String, _ body: (String) async throws -> T) async throws -> T {
         let parent =
             path == ":memory:" ? FileManager.default.temporaryDirectory.path : URL(fileURLWithPath: path).deletingLastPathComponent().path
-        let folder = "\(parent)/.annals-\(ReplicaID.random().description.prefix(8))"
-        do {
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-        } catch {
-            throw AnnalsError(
-                .cannotCreate, operation: "clone", "no file can be made in \(parent)", hint: "Check the folder and its permissions")
-        }
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        return try await body(folder)
+        let folder = try WorkFolder(in: parent)
+        defer { folder.remove() }
+        return try await body(folder.path)
     }
 }
 

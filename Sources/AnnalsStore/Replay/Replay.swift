@@ -35,19 +35,15 @@ public enum Replay {
         _ db: Database, to token: HistoryToken, output path: String, force: Bool = false, environment: CaptureEnvironment = .system,
         progress: (_ done: Int64, _ of: Int64) throws -> Void = { _, _ in }
     ) throws -> Outcome {
-        let file = try OutputFile(path, source: try storePath(db), mayReplace: force, operation: "replay")
+        let file = try OutputFile(path, source: db.mainFile, mayReplace: force, operation: "replay")
         do {
             let outcome = try withConnection(db, attaching: file.temporaryPath) { try fill(db, token, environment, progress) }
             try file.finish()
             return outcome
         } catch {
             file.discard()
-            throw StoreError.translate(error, operation: "replay")
+            throw StoreError.translate(error, operation: "replay", path: db.mainFile)
         }
-    }
-
-    private static func storePath(_ db: Database) throws -> String {
-        try String.fetchOne(db, sql: "SELECT file FROM pragma_database_list WHERE name = 'main'") ?? ""
     }
 
     /// Attaches the copy and turns off what would stand in the way of rows that were right in their time: foreign keys,
