@@ -57,10 +57,16 @@ public struct RelayServer: Service {
             guard !isListening.load(ordering: .relaxed), !(error is CancellationError) else { throw error }
             throw AnnalsError(
                 .configuration, operation: "relay",
-                "cannot listen at \(configuration.address.host):\(configuration.address.port): \(error)",
+                "cannot listen at \(configuration.address.host):\(configuration.address.port): \(Self.reason(error))",
                 hint: "Is another program listening there? Port 0 takes a free one", underlying: error)
         }
         await log.close()
+    }
+
+    /// What the system says, without the words of the network library.
+    private static func reason(_ error: any Error) -> String {
+        if let error = error as? IOError { return String(cString: strerror(error.errnoCode)).lowercased() }
+        return error is SocketAddressError.UnknownHost ? "the host has no address" : "\(error)"
     }
 
     private func serve(_ log: RelayLog, onListening noteListening: @escaping @Sendable () -> Void) async throws {

@@ -8,8 +8,11 @@ enum Main {
         // A reader that goes away is noticed where it is written to.
         signal(SIGPIPE, SIG_IGN)
         let status = await run(Array(CommandLine.arguments.dropFirst()))
-        StandardStreams.shared.flush()
-        exit(status.rawValue)
+        let streams = StandardStreams.shared
+        streams.flush()
+        guard status == .done, let failure = streams.failure else { exit(status.rawValue) }
+        streams.writeError(ErrorReport.line("the output cannot be written: \(failure)", hint: nil) + "\n")
+        exit(ExitStatus.cannotCreate.rawValue)
     }
 
     private static func run(_ arguments: [String]) async -> ExitStatus {

@@ -23,11 +23,15 @@ struct Exchange {
         /// What the store holds at the beginning, or after something changed it.
         case ready(outbox: Int, isPushUnderWay: Bool)
         case answered(PushAnswer.Outcome, isBehind: Bool, outbox: Int)
+        /// The relay does not take what was pushed, now or later: nothing more is sent.
+        case refused
         case pulled(isBehind: Bool, outbox: Int)
     }
 
     let direction: Direction
     private var hasPulled = false
+    private var isRefused = false
+    private var sends: Bool { direction != .pullOnly && !isRefused }
 
     init(direction: Direction) {
         self.direction = direction
@@ -37,18 +41,21 @@ struct Exchange {
         switch event {
         case .ready(let outbox, let isPushUnderWay):
             if isPushUnderWay { return .push }
-            if outbox > 0, direction != .pullOnly { return .push }
+            if outbox > 0, sends { return .push }
+            return direction == .pushOnly ? .done : .pull
+        case .refused:
+            isRefused = true
             return direction == .pushOnly ? .done : .pull
         case .answered(let outcome, let isBehind, let outbox):
             if case .wait(let milliseconds) = outcome { return .wait(milliseconds: milliseconds) }
             if case .stale = outcome, isBehind { return .pull }
-            if outbox > 0, direction != .pullOnly { return .push }
+            if outbox > 0, sends { return .push }
             if direction == .pushOnly { return .done }
             return isBehind || !hasPulled ? .pull : .done
         case .pulled(let isBehind, let outbox):
             hasPulled = true
             if isBehind { return .pull }
-            return outbox > 0 && direction != .pullOnly ? .push : .done
+            return outbox > 0 && sends ? .push : .done
         }
     }
 

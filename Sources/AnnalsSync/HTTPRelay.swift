@@ -137,7 +137,7 @@ public struct HTTPRelay: RelayTransport {
         guard response.headers.mediaType == Endpoints.MediaType.problem,
             let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body))
         else {
-            if [429, 502, 503, 504].contains(response.status) {
+            if response.status == 429 || response.status >= 500 {
                 throw .problem(
                     Problem(.unavailable, detail: "the address answers with status \(response.status)"), retryAfter: retryAfter(response))
             }
@@ -169,6 +169,7 @@ public struct HTTPRelay: RelayTransport {
         case .cancelled: .cancelled
         case .protocolError: .notARelay(error.message)
         case .tooLarge: .notARelay(error.message)
+        case .localFile: .localFile(error.message, isDiskFull: error.systemError == ENOSPC)
         default: .unreachable(error.message, wasSent: error.wasSent)
         }
     }

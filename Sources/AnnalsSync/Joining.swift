@@ -6,7 +6,7 @@ import Foundation
 /// Makes replicas: a store that joins a space, or a new file cloned from one.
 ///
 ///     let joining = Joining(transport: relay, address: "http://127.0.0.1:8640", space: space, name: "laptop")
-///     let store = try await joining.clone(to: "laptop.db")
+///     _ = try await joining.clone(to: "laptop.db")
 public struct Joining: Sendable {
     /// What a join did.
     public enum Outcome: Sendable {
@@ -16,6 +16,13 @@ public struct Joining: Sendable {
         case recognised(Position)
         /// The space existed with other rows, and both came together.
         case merged(Position, ExistingSummary)
+    }
+
+    /// What a clone made.
+    public struct Clone: Sendable {
+        public var position: Position
+        /// Untracked tables of the space, which come empty.
+        public var emptyTables: [String]
     }
 
     private let transport: any RelayTransport
@@ -161,7 +168,7 @@ public struct Joining: Sendable {
                 return nil
             }
             progress(.compressing, 0)
-            let file = try Self.pack(rows.path, packed)
+            let file = try SnapshotPacking.pack(rows.path, packed)
             try await store.noteSnapshot(file.digest)
             do {
                 try await transport.uploadSnapshot(at: packed, position: Store.firstPosition, digest: file.digest) {
@@ -203,10 +210,10 @@ public struct Joining: Sendable {
 
     /// Makes a new store at `path` from the space: the newest snapshot's rows by bulk, and the log after it.
     ///
-    /// The file appears when it is whole. Whoever is interrupted leaves nothing behind.
+    /// Untracked tables come empty. The file appears when it is whole. Whoever is interrupted leaves nothing behind.
     ///
     /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists.
-    public func clone(to path: String) async throws -> Position {
+    public func clone(to path: String) async throws -> Clone {
         guard !FileManager.default.fileExists(atPath: path) else {
             throw AnnalsError(.cannotCreate, operation: "clone", "\(path) exists already", hint: "Choose another name")
         }
@@ -214,10 +221,10 @@ public struct Joining: Sendable {
             let description = try await transport.describe()
             return try await withTemporaryFolder(beside: path) { folder in
                 let copy = try await replica(in: folder, description)
-                let position = try await copy.replicaState()?.position ?? .zero
+                let clone = Clone(position: try await position(of: copy), emptyTables: try await copy.emptyTables())
                 try copy.close()
                 try FileManager.default.moveItem(atPath: copy.path, toPath: path)
-                return position
+                return clone
             }
         } catch let error as TransportError {
             throw error.annalsError
@@ -244,7 +251,7 @@ public struct Joining: Sendable {
             throw unfinished(description)
         }
         progress(.unpacking, 0)
-        try Self.unpack(packed, plain)
+        try SnapshotPacking.unpack(packed, plain)
         let snapshot = description.snapshot
         return try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: configuration) {
             // A newer one may have come since the space was described.
@@ -266,36 +273,13 @@ public struct Joining: Sendable {
 
     // MARK: Files
 
-    private static func pack(_ plain: String, _ packed: String) throws -> Compression.FileResult {
-        do {
-            return try Compression.compressFile(at: plain, to: packed)
-        } catch {
-            throw AnnalsError(.diskFull, operation: "join", "the snapshot cannot be written: \(error)", hint: "Check the disk")
-        }
-    }
-
-    private static func unpack(_ packed: String, _ plain: String) throws {
-        do {
-            _ = try Compression.decompressFile(at: packed, to: plain, maximumBytes: SyncLimits.snapshotBytes)
-        } catch {
-            throw AnnalsError(
-                .corruptBatch, operation: "clone", "the relay's snapshot cannot be unpacked: \(error)", hint: "Nothing was made")
-        }
-    }
-
     /// A folder for files on their way, on the disk where the result will be; gone on every way out.
     func withTemporaryFolder<T>(beside path: String, _ body: (String) async throws -> T) async throws -> T {
         let parent =
             path == ":memory:" ? FileManager.default.temporaryDirectory.path : URL(fileURLWithPath: path).deletingLastPathComponent().path
-        let folder = "\(parent)/.annals-\(ReplicaID.random().description.prefix(8))"
-        do {
-            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-        } catch {
-            throw AnnalsError(
-                .cannotCreate, operation: "clone", "no file can be made in \(parent)", hint: "Check the folder and its permissions")
-        }
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        return try await body(folder)
+        let folder = try WorkFolder(in: parent)
+        defer { folder.remove() }
+        return try await body(folder.path)
     }
 }
 

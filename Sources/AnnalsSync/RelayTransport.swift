@@ -32,5 +32,7 @@ public enum TransportError: Error, Sendable {
     case notARelay(String)
     /// The answer was a relay's but its bytes are not what the format says.
     case badAnswer(WireError)
+    /// A file on this machine could not be read or written, for the disk is full or for another reason.
+    case localFile(String, isDiskFull: Bool)
     case cancelled
 }

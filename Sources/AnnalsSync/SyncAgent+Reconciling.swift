@@ -26,12 +26,11 @@ extension SyncAgent {
     }
 
     private func finishPush(_ summary: inout Summary) async throws -> ExchangeStatus {
-        guard let push = try await store.freezePush() else { return try await store.prepareOutbox() }
-        let (answer, answered, bytes) = try await send(push)
-        let settled = try await store.settle(answer, to: answered)
-        summary.note(settled, bytes: bytes)
-        if case .wait(let milliseconds) = answer.outcome { try await environment.pause(.milliseconds(milliseconds)) }
-        return settled.status
+        var status = try await store.prepareOutbox()
+        guard let push = try await store.freezePush() else { return status }
+        let answer = try await settle(push, &summary, &status)
+        if case .wait(let milliseconds) = answer?.outcome { try await environment.pause(.milliseconds(milliseconds)) }
+        return status
     }
 
     private nonisolated func reconcile(_ doubt: RowsInDoubt) async throws -> Reconciled? {

@@ -34,6 +34,8 @@ public actor SyncAgent {
         public var reconciled = 0
         /// The file turned out to be a copy of another replica, or a restored backup, and is a replica of its own now.
         public var tookNewIdentity = false
+        /// Why the relay does not take what was pushed.
+        var refusal: AnnalsError?
     }
 
     /// What the outside world gives: pauses and randomness, so that tests need neither.
@@ -70,6 +72,8 @@ public actor SyncAgent {
     }
 
     /// One exchange: pushes what is new here, takes in what is new there, and lays this store's work on top.
+    ///
+    /// A relay that refuses to take what is pushed, such as from a token that may only read, still gives what is new there.
     ///
     /// - Throws: `AnnalsError`; what was exchanged until then stays exchanged, and the next call goes on from there.
     @discardableResult
@@ -108,6 +112,7 @@ public actor SyncAgent {
         summary.head = status.head
         summary.outbox = status.outbox
         summary.tookNewIdentity = status.replica != replica
+        if let refusal = summary.refusal, direction != .pullOnly, status.outbox > 0 { throw Self.waiting(status.outbox, refusal) }
         return summary
     }
 
@@ -115,14 +120,28 @@ public actor SyncAgent {
         guard let push = try await store.freezePush() else {
             return exchange.next(after: .pulled(isBehind: status.isBehind, outbox: 0))
         }
-        let (answer, answered, bytes) = try await send(push)
-        let settled = try await store.settle(answer, to: answered)
-        status = settled.status
-        summary.note(settled, bytes: bytes)
+        guard let answer = try await settle(push, &summary, &status) else { return exchange.next(after: .refused) }
         if case .stale = answer.outcome { summary.refusals += 1 }
         if let page = answer.page, !page.frames.isEmpty { status = try await take(page, &summary) }
         if !status.isBehind { exchange.noteCaughtUp() }
         return exchange.next(after: .answered(answer.outcome, isBehind: status.isBehind, outbox: status.outbox))
+    }
+
+    /// Sends a push and notes the answer; nil when the relay refused to take it.
+    func settle(_ push: FrozenPush, _ summary: inout Summary, _ status: inout ExchangeStatus) async throws -> PushAnswer? {
+        var isUncertain = !push.isNew
+        do {
+            let (answer, answered, bytes) = try await send(push, &isUncertain)
+            let settled = try await store.settle(answer, to: answered)
+            status = settled.status
+            summary.note(settled, bytes: bytes)
+            return answer
+        } catch let error as TransportError {
+            guard error.isDefiniteRefusal else { throw error.annalsError }
+            summary.refusal = error.annalsError
+            status = try await giveBack(push, isUncertain: isUncertain, status)
+            return nil
+        }
     }
 
     /// Sends a batch, or the parts of a transaction one after another, until an answer settles it or asks to wait.
@@ -131,13 +150,13 @@ public actor SyncAgent {
     /// the first is in the log all are, and the last one's digest, which covers the others', says whether they are the same.
     /// Where they were dropped, another copy of this file may be pushing: each pauses before it begins anew, so that one of
     /// them gets through.
-    func send(_ first: FrozenPush) async throws -> (answer: PushAnswer, to: FrozenPush, bytes: Int) {
+    private func send(_ first: FrozenPush, _ isUncertain: inout Bool) async throws -> (answer: PushAnswer, to: FrozenPush, bytes: Int) {
         var push = first
         var beginnings = 1
         var backoff = Backoff()
         var bytes = 0
         while true {
-            let answer = try await request { [transport, push] in try await transport.push(push.batch, seen: push.seen) }
+            let answer = try await attempt(&isUncertain) { [transport, push] in try await transport.push(push.batch, seen: push.seen) }
             bytes += push.batch.count
             let isLast = push.part == push.parts - 1
             let number: Int
@@ -169,6 +188,19 @@ public actor SyncAgent {
 
     /// Sends one request until it is answered, with pauses between tries; gives up for now after some.
     nonisolated func request<Answer: Sendable>(_ send: @Sendable () async throws -> Answer) async throws -> Answer {
+        var isUncertain = false
+        do {
+            return try await attempt(&isUncertain, send)
+        } catch let error as TransportError {
+            throw error.annalsError
+        }
+    }
+
+    /// The same; throws `TransportError`. `isUncertain` becomes true where a try got no answer, so that the relay may have
+    /// done what it asked.
+    nonisolated private func attempt<Answer: Sendable>(
+        _ isUncertain: inout Bool, _ send: @Sendable () async throws -> Answer
+    ) async throws -> Answer {
         var backoff = Backoff()
         var tries = 0
         while true {
@@ -176,7 +208,8 @@ public actor SyncAgent {
                 return try await send()
             } catch let error as TransportError {
                 tries += 1
-                guard error.isWorthRetrying, tries < SyncLimits.triesPerRequest else { throw error.annalsError }
+                guard error.isWorthRetrying, tries < SyncLimits.triesPerRequest else { throw error }
+                isUncertain = true
                 let pause = max(error.retryAfter ?? .zero, backoff.next(random: environment.random))
                 logger.debug("no answer from the relay, trying again", metadata: ["pause": "\(pause)", "try": "\(tries)"])
                 try await environment.pause(pause)

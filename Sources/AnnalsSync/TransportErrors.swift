@@ -8,8 +8,14 @@ extension TransportError {
         switch self {
         case .unreachable: true
         case .problem(let problem, _): [429, 502, 503, 504].contains(problem.status)
-        case .notARelay, .badAnswer, .cancelled: false
+        case .notARelay, .badAnswer, .localFile, .cancelled: false
         }
+    }
+
+    /// Whether the relay itself says that it did not take what was sent, and will not.
+    var isDefiniteRefusal: Bool {
+        guard case .problem(let problem, _) = self else { return false }
+        return (400..<500).contains(problem.status) && ![408, 429].contains(problem.status)
     }
 
     /// The relay's own word for a problem.
@@ -33,6 +39,10 @@ extension TransportError {
             AnnalsError(.notARelay, operation: "sync", "what answers is not an annals relay: \(reason)", hint: "Check the address")
         case .badAnswer(let error):
             AnnalsError(.corruptBatch, operation: "sync", "the relay's answer is damaged: \(error)", hint: "Nothing was applied")
+        case .localFile(_, isDiskFull: true):
+            AnnalsError(.diskFull, operation: "sync", "the disk is full", hint: "Make room; nothing was changed")
+        case .localFile(let reason, isDiskFull: false):
+            AnnalsError(.cannotCreate, operation: "sync", reason, hint: "Check the folder and its permissions")
         case .cancelled:
             AnnalsError(.cancelled, operation: "sync", "stopped")
         case .problem(let problem, _):
@@ -40,15 +50,21 @@ extension TransportError {
         }
     }
 
+    /// A relay writes sentences; here they are part of one.
+    private static func lowercasingFirst(_ text: String) -> String {
+        guard let first = text.first, text.dropFirst().first?.isUppercase != true else { return text }
+        return first.lowercased() + text.dropFirst()
+    }
+
     private static func translate(_ problem: Problem) -> AnnalsError {
-        let text = problem.detail ?? problem.title
+        let text = lowercasingFirst(problem.detail ?? problem.title)
         func make(_ code: AnnalsError.Code, retry: Bool = false) -> AnnalsError {
             AnnalsError(code, operation: "sync", text, hint: problem.hint, isRetryable: retry)
         }
         switch problem.status {
         case 401, 403: return make(.notPermitted)
-        case 429, 502, 503, 504: return make(.relayOverloaded, retry: true)
         case 507: return make(.relayOverloaded)
+        case 429, 500...: return make(.relayOverloaded, retry: true)
         default: break
         }
         switch problem.knownCode {

@@ -166,6 +166,23 @@ struct InterruptedJoinTests {
         #expect(try await other.clone() == ["here"])
     }
 
+    @Test("what a killed program left beside the file is removed by the next, what another is at work in stays")
+    func leftovers() async throws {
+        let shop = try Shop()
+        _ = try await shop.join(shop.store("here"))
+        for name in [".annals-dead", ".annals-live", ".annals-other"] {
+            try FileManager.default.createDirectory(atPath: shop.folder.file(name), withIntermediateDirectories: false)
+            guard name != ".annals-other" else { continue }
+            for file in ["lock", "store.db"] { try Data().write(to: URL(fileURLWithPath: shop.folder.file("\(name)/\(file)"))) }
+        }
+        let lock = open(shop.folder.file(".annals-live/lock"), O_RDWR)
+        defer { close(lock) }
+        #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
+        _ = try await shop.clone()
+        let names = try FileManager.default.contentsOfDirectory(atPath: shop.folder.path).filter { $0.hasPrefix(".annals-") }
+        #expect(names.sorted() == [".annals-live", ".annals-other"])
+    }
+
     @Test("what cannot be copied is told before the space is made")
     func collation() async throws {
         let shop = try Shop()

@@ -4,6 +4,8 @@ import Foundation
 enum FakeRelay: String, CaseIterable {
     /// A proxy's or hotel's page.
     case html
+    /// Answers every request with status 500 and nothing else, as a proxy does whose server is ill.
+    case ill
     /// Takes the connection and hangs up.
     case nothing
     /// Takes the request and never answers.
@@ -36,6 +38,10 @@ enum FakeRelay: String, CaseIterable {
             def do_GET(self):
                 print("request", self.path, flush=True)
                 if kind == "html": self.say("text/html", b"<html>Welcome to the hotel</html>")
+                elif kind == "ill":
+                    self.send_response(500)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
                 elif kind == "nothing": self.close_connection = True
                 elif kind == "silence": threading.Event().wait()
                 elif self.path.endswith("/snapshot"):

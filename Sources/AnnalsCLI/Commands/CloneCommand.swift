@@ -10,7 +10,7 @@ struct CloneCommand: AsyncParsableCommand {
         abstract: "Make a new replica from a space.",
         discussion: """
             The new file has the space's rows and its whole schema: indexes, views, triggers, user_version. Tables that the \
-            space does not track come empty. The file appears when it is whole.
+            space does not track come empty, except full-text indexes of its rows. The file appears when it is whole.
 
             Example:
               annals clone http://127.0.0.1:8640 shop laptop.db
@@ -32,7 +32,7 @@ struct CloneCommand: AsyncParsableCommand {
         let name = name ?? HostName.current
         let transport = try HTTPRelay(
             address: url, space: space, identity: .init(name: name, credential: try credential.token()), client: try HTTPClient())
-        let position = try await Progress.during("cloning", on: console) { progress in
+        let clone = try await Progress.during("cloning", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: url, space: space, name: name, credentialFile: credential.absoluteFile,
                 configuration: Stores.configuration
@@ -43,10 +43,17 @@ struct CloneCommand: AsyncParsableCommand {
             console.print(
                 .object([
                     "store": .text(store), "space": .text(space.description), "relay": .text(url), "name": .text(name),
-                    "position": .integer(position.rawValue),
+                    "position": .integer(clone.position.rawValue),
+                    "emptyTables": .array(clone.emptyTables.map { .text($0) }),
                 ]))
         } else {
-            console.print("\(store) is a replica of the space \(space), at position \(position)")
+            console.print("\(store) is a replica of the space \(space), at position \(clone.position)")
+            if !clone.emptyTables.isEmpty {
+                let (count, names) = (clone.emptyTables.count, clone.emptyTables.joined(separator: ", "))
+                console.note(
+                    "annals: note: \(Count.of(count, "untracked table")) \(count == 1 ? "comes" : "come") empty: \(PrintableText.of(names))"
+                )
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ struct HistoryCommand: AsyncParsableCommand {
         abstract: "List transactions and what they changed, oldest first.",
         discussion: """
             A TOKEN is what this command prints, a transaction's number, an ISO 8601 date, start or latest. --after and \
-            --before leave out the token's own transaction. What other programs wrote is sealed first.
+            --before leave out the token's own transaction, and those of exactly that date. What other programs wrote is sealed first.
 
             Examples:
               annals history shop.db --values
@@ -39,9 +39,7 @@ struct HistoryCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        var request = HistoryRequest(after: after == nil ? nil : try await store.token(named: after ?? ""))
-        if let before { request = request.before(try await store.token(named: before)) }
-        if after == nil, before == nil { _ = try await store.latestToken() }
+        var request = try await store.request(after: after, before: before)
         if let author { request = request.authors(author) }
         if let table { request = request.tables(table) }
         if let origin { request = request.origins(origin) }

@@ -7,21 +7,23 @@ struct ShowCommand: AsyncParsableCommand {
         commandName: "show",
         abstract: "Show one transaction with old and new values.",
         discussion: """
-            Example:
+            Examples:
               annals show shop.db 12
+              annals show shop.db latest
             """)
 
     @OptionGroup var argument: StoreArgument
-    @Argument(help: "The transaction's number, as history prints it.")
-    var number: Int64
+    @Argument(help: "The transaction: its number or token as history prints it, latest, or a date for the last before.")
+    var token: String
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        _ = try await store.latestToken()
         let print = HistoryPrint(console: console, json: output.json, values: true)
-        let number = number
+        let latest = try await store.latestToken()
+        let number =
+            if let number = Int64(token) { number } else { token == "latest" ? latest.number : try await store.token(named: token).number }
         let rest = try await store.read { db in
             let reader = try HistoryReader(db)
             guard let transaction = try reader.transaction(number) else {

@@ -59,17 +59,14 @@ struct SyncCommand: AsyncParsableCommand {
         let outcomes = try await Progress.during("syncing", on: report.console) { _ in
             try await SyncRound.run(members, direction)
         }
-        var failure: (any Error)?
         for outcome in outcomes {
-            switch outcome.result {
-            case .success(let summary): report.print(outcome.path, summary)
-            case .failure(let error):
-                // The last failure is told by the way out; of several each is told.
-                if let failure { report.console.note(ErrorReport(failure, root: RootCommand.self).line ?? "") }
-                failure = error
-            }
+            if case .success(let summary) = outcome.result { report.print(outcome.path, summary) }
         }
-        if let failure { throw failure }
+        guard let status = SyncRound.status(outcomes) else { return }
+        for case .failure(let error) in outcomes.map(\.result) {
+            report.console.note(ErrorReport(error, root: RootCommand.self).line ?? "")
+        }
+        throw ExitCode(status.rawValue)
     }
 
     private func stayInTouch(_ members: [SyncRound.Member], _ report: SyncReport) async throws {

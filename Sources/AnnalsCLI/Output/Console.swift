@@ -58,6 +58,7 @@ final class StandardStreams: Sink {
     private struct State {
         var held: [UInt8] = []
         var isClosed = false
+        var failure: Int32?
     }
 
     private let state = Mutex(State())
@@ -83,13 +84,18 @@ final class StandardStreams: Sink {
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
+    /// Why what was printed did not get where it should, such as a full disk; nil also where a reader went away.
+    var failure: String? { state.withLock { $0.failure.map { String(cString: strerror($0)) } } }
+
     private static func hand(_ state: inout State) {
         defer { state.held.removeAll(keepingCapacity: true) }
         guard !state.held.isEmpty, !state.isClosed else { return }
-        if !writeAll(state.held, to: STDOUT_FILENO) { state.isClosed = true }
+        guard !writeAll(state.held, to: STDOUT_FILENO) else { return }
+        if errno != EPIPE { state.failure = errno }
+        state.isClosed = true
     }
 
-    /// False when nobody takes the bytes.
+    /// False when nobody takes the bytes; `errno` says why.
     private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
         bytes.withUnsafeBytes { buffer in
             var done = 0

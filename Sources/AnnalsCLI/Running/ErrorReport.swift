@@ -88,7 +88,8 @@ struct ErrorReport: Equatable {
         return "annals: error: " + parts.filter { !$0.isEmpty }.joined(separator: ". ")
     }
 
-    private static func uncapitalised(_ text: String) -> String {
+    /// As the beginning of what follows a colon; abbreviations stay.
+    static func uncapitalised(_ text: String) -> String {
         let second = text.dropFirst().first
         guard let first = text.first, second?.isUppercase != true else { return text }
         return first.lowercased() + text.dropFirst()

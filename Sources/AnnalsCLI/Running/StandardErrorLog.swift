@@ -14,7 +14,8 @@ struct StandardErrorLog: LogHandler {
     func log(event: LogEvent) {
         let details = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
         let milliseconds = Int64(Date().timeIntervalSince1970 * 1000)
-        let line = "\(Timestamp.text(milliseconds)) \(event.level) \(PrintableText.of("\(event.message)\(details)"))"
+        let line =
+            "\(Timestamp.text(milliseconds)) \(event.level) \(PrintableText.of("\(ErrorReport.uncapitalised("\(event.message)"))\(details)"))"
         StandardStreams.shared.writeError(line + "\n")
     }
 

@@ -40,6 +40,17 @@ enum SyncRound {
         return outcomes
     }
 
+    /// How a round ends; nil when all went well. What does not pass by itself comes first; where only some stores failed,
+    /// for reasons that pass, it is to be run again.
+    static func status(_ outcomes: [Outcome]) -> ExitStatus? {
+        let failures = outcomes.compactMap { outcome -> AnnalsError? in
+            if case .failure(let error) = outcome.result { error } else { nil }
+        }
+        if let lasting = failures.first(where: { !$0.isRetryable }) { return ExitStatus(lasting.code) }
+        guard let first = failures.first else { return nil }
+        return failures.count < outcomes.count ? .tryAgain : ExitStatus(first.code)
+    }
+
     private static func exchange(_ member: Member, _ direction: SyncDirection) async throws -> Result<SyncAgent.Summary, AnnalsError> {
         do {
             return .success(try await member.agent.sync(direction))

@@ -189,15 +189,19 @@ private struct Query {
         switch request.after {
         case nil: after = bounds.oldest.number
         case .token(let token): after = try bounds.check(token).number
-        case .date(let date):
-            let milliseconds = Int64((date.timeIntervalSince1970 * 1_000).rounded(.down))
-            after = try bounds.token(atMilliseconds: milliseconds, db, named: "the date").number
+        case .moment(let moment): after = try bounds.token(atMilliseconds: moment, db, named: "the date").number
         }
         var terms = ["number > ?"]
         var arguments: StatementArguments = []
-        if let before = request.before {
+        switch request.before {
+        case nil: break
+        case .token(let token):
             terms.append("number < ?")
-            arguments += [try bounds.check(before).number]
+            arguments += [try bounds.check(token).number]
+        case .moment(let moment):
+            // The last that counts was committed a moment before it.
+            terms.append("number <= ?")
+            arguments += [try bounds.token(atMilliseconds: moment - 1, db, named: "the date").number]
         }
         if let authors = request.authors {
             terms.append("(" + authors.map { _ in "author IS ?" }.joined(separator: " OR ") + ")")

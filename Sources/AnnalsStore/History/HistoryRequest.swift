@@ -1,4 +1,5 @@
 public import Foundation
+import GRDB
 
 /// Which transactions of history are asked for. Each restriction added leaves fewer.
 ///
@@ -6,11 +7,12 @@ public import Foundation
 public struct HistoryRequest: Hashable, Sendable {
     enum Start: Hashable, Sendable {
         case token(HistoryToken)
-        case date(Date)
+        /// In milliseconds since 1970.
+        case moment(Int64)
     }
 
     var after: Start?
-    var before: HistoryToken?
+    var before: Start?
     /// nil in it means transactions without an author.
     var authors: [String?]?
     var excludedAuthors: [String?] = []
@@ -26,7 +28,7 @@ public struct HistoryRequest: Hashable, Sendable {
 
     /// Transactions committed here after a date.
     public init(after date: Date) {
-        after = .date(date)
+        after = .moment(Int64((date.timeIntervalSince1970 * 1_000).rounded(.down)))
     }
 
     public init(after transaction: HistoryTransaction) {
@@ -34,7 +36,20 @@ public struct HistoryRequest: Hashable, Sendable {
     }
 
     /// Only those before the one that the token names.
-    public func before(_ token: HistoryToken?) -> Self { with { $0.before = token } }
+    public func before(_ token: HistoryToken?) -> Self { with { $0.before = token.map { .token($0) } } }
+
+    /// Only those committed here before a date.
+    public func before(_ date: Date) -> Self { with { $0.before = .moment(Int64((date.timeIntervalSince1970 * 1_000).rounded(.up))) } }
+
+    /// From a text to a text, each a token as `HistoryBounds.resolve` reads it or a date: later than the one, earlier than
+    /// the other.
+    ///
+    /// - Throws: `AnnalsError`, as `HistoryBounds.resolve`.
+    init(after: String?, before: String?, _ bounds: HistoryBounds, _ db: Database) throws {
+        self.init(after: try after.map { try bounds.resolve($0, db) })
+        guard let before else { return }
+        self.before = try ISODate.milliseconds(before).map { .moment($0) } ?? .token(bounds.resolve(before, db))
+    }
 
     /// Only these authors'. nil stands for transactions without an author.
     public func authors(_ names: String?...) -> Self { with { $0.authors = ($0.authors ?? []) + names } }

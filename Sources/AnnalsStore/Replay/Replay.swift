@@ -35,19 +35,15 @@ public enum Replay {
         _ db: Database, to token: HistoryToken, output path: String, force: Bool = false, environment: CaptureEnvironment = .system,
         progress: (_ done: Int64, _ of: Int64) throws -> Void = { _, _ in }
     ) throws -> Outcome {
-        let file = try OutputFile(path, source: try storePath(db), mayReplace: force, operation: "replay")
+        let file = try OutputFile(path, source: db.mainFile, mayReplace: force, operation: "replay")
         do {
             let outcome = try withConnection(db, attaching: file.temporaryPath) { try fill(db, token, environment, progress) }
             try file.finish()
             return outcome
         } catch {
             file.discard()
-            throw StoreError.translate(error, operation: "replay")
+            throw StoreError.translate(error, operation: "replay", path: db.mainFile)
         }
-    }
-
-    private static func storePath(_ db: Database) throws -> String {
-        try String.fetchOne(db, sql: "SELECT file FROM pragma_database_list WHERE name = 'main'") ?? ""
     }
 
     /// Attaches the copy and turns off what would stand in the way of rows that were right in their time: foreign keys,
@@ -100,16 +96,14 @@ public enum Replay {
             }
             try schema.makeRest { outcome.notes.append("\($0.message); it was left out") }
             try schema.copyHeader()
-            outcome.notes += try notesOnEmptyTables(db, tables)
+            try FullTextIndexes.rebuild(db, schema: SchemaCopy.target)
+            outcome.notes += try note(on: SchemaReader(db).emptyTables(tables))
         }
         return outcome
     }
 
-    private static func notesOnEmptyTables(_ db: Database, _ tables: TrackedTables) throws -> [String] {
-        let names = try SchemaReader(db).tables().filter { $0.kind == .table || $0.kind == .virtual }.map(\.name)
-            .filter { tables.table(named: $0) == nil }
-        if names.isEmpty { return [] }
-        return ["not tracked, so empty: \(names.joined(separator: ", "))"]
+    private static func note(on empty: [String]) -> [String] {
+        empty.isEmpty ? [] : ["not tracked, so empty: \(empty.joined(separator: ", "))"]
     }
 }
 

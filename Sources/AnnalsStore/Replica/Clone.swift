@@ -6,7 +6,8 @@ public import GRDB
 extension Store {
     /// Turns a snapshot file into a store that is a replica at the snapshot's position.
     ///
-    /// The file is changed in place: tracking begins, and what the snapshot said of itself goes.
+    /// The file is changed in place: tracking begins, what the snapshot said of itself goes, and full-text indexes with
+    /// external content are made from the rows, since no trigger ran while those were put in.
     ///
     /// - Parameter logDigest: gives the log's running digest at the snapshot's position, where that is known.
     public static func fromSnapshot(
@@ -18,6 +19,7 @@ extension Store {
             let contents = try SnapshotFile.read(db)
             guard contents.lineage == membership.lineage else { throw ReplicaExchange.wentBack }
             try db.execute(sql: "DROP TABLE \(SnapshotFile.table)")
+            try FullTextIndexes.rebuild(db)
             let report = try Tracking.track(db, .tables(contents.tracked), step.environment)
             guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
@@ -30,6 +32,13 @@ extension Store {
             try StoreClock.save(clock, db)
         }
         return store
+    }
+
+    /// Untracked tables that a replica has no rows for when it is new.
+    public func emptyTables() async throws -> [String] {
+        try await translated("clone") {
+            try await database.read { db in try SchemaReader(db).emptyTables(TrackedTables.load(db)) }
+        }
     }
 
     private static func cannotTrack(_ report: TrackingReport) -> AnnalsError {

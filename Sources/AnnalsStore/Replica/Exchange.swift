@@ -38,6 +38,10 @@ public struct FrozenPush: Sendable {
     public var part = 0
     /// How many parts there are; 1 for whole batches.
     public var parts = 1
+    /// The counter of the first of them.
+    public var firstCounter: Counter
+    /// It was frozen just now, so nobody can have sent it yet.
+    public var isNew = false
 }
 
 /// What the relay's answer to a push settled.
@@ -87,7 +91,9 @@ struct ReplicaExchange {
         var limits = limits
         // While a space is made only its first entry is sent, since its first rows may be copied anew.
         if try Meta(db).text(.joinStage) != nil { limits.pushTransactions = 1 }
-        return try Push.freeze(db, state, layouts: LayoutNames(db), limits: limits).map { try frozen($0, part: 0) }
+        var new = try Push.freeze(db, state, layouts: LayoutNames(db), limits: limits).map { try frozen($0, part: 0) }
+        new?.isNew = true
+        return new
     }
 
     /// Another part of a push; nil when that push is settled.
@@ -98,7 +104,8 @@ struct ReplicaExchange {
 
     private func frozen(_ push: Push, part: Int) throws -> FrozenPush {
         FrozenPush(
-            batch: try push.batch(db, part: part), seen: state.seen, digests: push.digests, part: part, parts: push.parts)
+            batch: try push.batch(db, part: part), seen: state.seen, digests: push.digests, part: part, parts: push.parts,
+            firstCounter: push.firstCounter)
     }
 
     /// Takes note of which transactions of the push are in the log now. A push answer is committed before the entries

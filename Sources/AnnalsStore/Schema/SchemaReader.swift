@@ -35,6 +35,13 @@ public struct SchemaReader {
         }
     }
 
+    /// Tables that come empty where only the tracked rows are: neither tracked, nor a full-text index made from their rows.
+    func emptyTables(_ tracked: TrackedTables) throws -> [String] {
+        let indexes = try FullTextIndexes.withExternalContent(db)
+        return try tables().filter { $0.kind == .table || $0.kind == .virtual }.map(\.name)
+            .filter { tracked.table(named: $0) == nil && !indexes.contains($0) }
+    }
+
     private struct Kind {
         var kind: TableDefinition.Kind
         var isWithoutRowid: Bool

@@ -34,6 +34,18 @@ extension Store {
         return try await translated("history") { try await database.read { db in try HistoryBounds(db).resolve(text, db) } }
     }
 
+    /// A request for what is later than one point and earlier than another, other programs' writes sealed first. Each text
+    /// is what `token(named:)` takes; a transaction that one names is not among those asked for, nor is one of just that
+    /// date.
+    ///
+    /// - Throws: `AnnalsError`, as `token(named:)`.
+    public func request(after: String?, before: String?) async throws -> HistoryRequest {
+        try await bringUpToDate()
+        return try await translated("history") {
+            try await database.read { db in try HistoryRequest(after: after, before: before, HistoryBounds(db), db) }
+        }
+    }
+
     /// The digest of the tracked rows, and where the replica stood at that very moment.
     public func standingDigest() async throws -> StandingDigest {
         try await bringUpToDate()

@@ -80,6 +80,9 @@ public final class Store: Sendable {
     func blocking<T>(_ operation: String, _ body: (any DatabaseWriter) throws -> T) throws -> T {
         do {
             return try body(database)
+        } catch  where FullTextIndexes.isAbout(error) {
+            let damaged = try? database.writeWithoutTransaction { db in try FullTextIndexes.damaged(db) }
+            throw StoreError.damagedIndex(damaged ?? [], error, operation: operation)
         } catch {
             throw StoreError.translate(error, operation: operation, path: path)
         }
@@ -88,6 +91,10 @@ public final class Store: Sendable {
     func translated<T>(_ operation: String, _ body: () async throws -> T) async throws -> T {
         do {
             return try await body()
+        } catch  where FullTextIndexes.isAbout(error) {
+            schema.forget()
+            let damaged = try? await database.writeWithoutTransaction { db in try FullTextIndexes.damaged(db) }
+            throw StoreError.damagedIndex(damaged ?? [], error, operation: operation)
         } catch {
             schema.forget()
             throw StoreError.translate(error, operation: operation, path: path)

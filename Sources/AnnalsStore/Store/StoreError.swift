@@ -61,6 +61,20 @@ enum StoreError {
         }
     }
 
+    /// A virtual table that a trigger writes is not what it should be; the rows are.
+    ///
+    /// - Parameter names: of the full-text indexes that are found damaged.
+    static func damagedIndex(_ names: [String], _ error: any Error, operation: String) -> AnnalsError {
+        guard let first = names.first else {
+            return AnnalsError(
+                .constraint, operation: operation, "a virtual table that a trigger writes is damaged",
+                hint: "Make it anew; the rows are whole, and nothing was changed", underlying: error)
+        }
+        return AnnalsError(
+            .constraint, operation: operation, "the full-text index \(names.joined(separator: ", ")) does not hold what it indexes",
+            hint: "Run INSERT INTO \(first)(\(first)) VALUES('rebuild'); the rows are whole, and nothing was changed", underlying: error)
+    }
+
     private static func merge(_ error: MergeError, _ operation: String) -> AnnalsError {
         switch error {
         case .diverged(let divergence):

@@ -8,8 +8,12 @@ struct FileChecks {
     func run() throws -> [Finding] {
         try integrity()
             + foreignKeys().map { key, count in
-                Finding(.foreignKey, "\(count) rows of \(key.table) have no parent in \(key.parent)", table: key.table)
+                Finding(.foreignKey, Self.broken(key, count), table: key.table)
             } + mismatchedKeys()
+    }
+
+    static func broken(_ key: Key, _ count: Int) -> String {
+        "\(count == 1 ? "1 row of \(key.table) has" : "\(count) rows of \(key.table) have") no parent in \(key.parent)"
     }
 
     private func integrity() throws -> [Finding] {

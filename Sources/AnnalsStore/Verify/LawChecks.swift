@@ -86,7 +86,7 @@ struct LawChecks {
         let findings = take(.log) { "\($0.message): the outbox does not lie on the log's rows" }
         guard findings.isEmpty else { return findings }
         return try FileChecks(db: db).foreignKeys(schema: SchemaCopy.target).filter { !before.contains($0.key) }.map { key, count in
-            Finding(.log, "without the outbox, \(count) rows of \(key.table) have no parent in \(key.parent)", table: key.table)
+            Finding(.log, "without the outbox, \(FileChecks.broken(key, count))", table: key.table)
         }
     }
 

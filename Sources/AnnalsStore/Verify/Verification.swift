@@ -52,7 +52,7 @@ public enum Verification {
             }
             return findings
         } catch {
-            throw StoreError.translate(error, operation: "verify")
+            throw StoreError.translate(error, operation: "verify", path: db.mainFile)
         }
     }
 

@@ -105,6 +105,26 @@ struct HistoryTokenTests {
         #expect(try resolve("2026-03-01", store).number == 0)
         let request = HistoryRequest(after: Date(timeIntervalSince1970: 1_772_352_002))
         #expect(try store.transactions(request).map(\.number) == [3])
+        #expect(try store.transactions(HistoryRequest().before(Date(timeIntervalSince1970: 1_772_352_002))).map(\.number) == [1])
+    }
+
+    @Test(
+        "What lies between two dates is later than the one and earlier than the other, to the millisecond",
+        arguments: [
+            ("2026-03-01T08:00:01Z", "2026-03-01T08:00:03Z", [2]), ("2026-03-01T08:00:00.999Z", "2026-03-01T08:00:03.001Z", [1, 2, 3]),
+            (nil, "2026-03-01T08:00:02Z", [1]), (nil, "2026-03-01T08:00:02.001Z", [1, 2]), (nil, "2026-03-02", [1, 2, 3]),
+            (nil, "2026-03-01", []), (nil, "2026-03-01T08:00:01Z", []), ("2026-03-01T08:00:02Z", nil, [3]),
+            ("2026-03-01T08:00:01.999Z", nil, [2, 3]), ("2026-03-01", nil, [1, 2, 3]), ("2026-03-02", nil, []), ("1", "3", [2]),
+            ("start", "latest", [1, 2]),
+        ] as [(String?, String?, [Int64])])
+    func between(_ after: String?, _ before: String?, _ expected: [Int64]) throws {
+        let store = try HistoryFile("CREATE TABLE t(id INTEGER PRIMARY KEY, a)")
+        store.clock.milliseconds = 1_772_352_000_000  // 2026-03-01T08:00:00Z
+        try store.track()
+        // Committed at 08:00:01, :02 and :03.
+        for number in 1...3 { try store.managed(nil, nil, "INSERT INTO t VALUES(\(number), 'x')") }
+        let request = try store.queue.read { db in try HistoryRequest(after: after, before: before, HistoryBounds(db), db) }
+        #expect(try store.transactions(request).map(\.number) == expected)
     }
 
     @Test("An imported transaction counts by when it came, not by its author's clock")

@@ -11,7 +11,9 @@ struct RelayDataOption: ParsableArguments {
     /// Opens what is there, and makes nothing. Throws `AnnalsError` with `.fileNotFound`.
     func openExisting() throws -> RelayDatabase {
         guard FileManager.default.fileExists(atPath: data + "/relay.db") else {
-            throw AnnalsError(.fileNotFound, "\(data) is not a relay's folder", hint: "Name the folder that relay serve has as --data")
+            throw AnnalsError(
+                .fileNotFound, "\(data) is not a relay's folder",
+                hint: "Name the folder that annals relay serve has as --data, which it makes")
         }
         return try RelayDatabase(directory: data)
     }

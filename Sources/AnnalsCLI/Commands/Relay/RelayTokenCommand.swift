@@ -32,7 +32,7 @@ struct RelayTokenCreateCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = output.console
-        let database = try RelayDatabase(directory: folder.data)
+        let database = try folder.openExisting()
         defer { try? database.close() }
         let (secret, record) = try await TokenStore(database: database).create(
             label: label, space: space, scope: scope, lifetimeMilliseconds: expires?.milliseconds)

@@ -1,0 +1,70 @@
+import GRDB
+import GRDBSQLite
+
+/// The full-text indexes of a schema (FTS3, FTS4, FTS5).
+///
+/// One with external content holds nothing that is not in the rows of the table it indexes, so it can be made from them
+/// wherever they were put in without the user's triggers. One with content of its own is a table like any other.
+enum FullTextIndexes {
+    /// Fills the indexes with external content from their tables' rows as they are.
+    static func rebuild(_ db: Database, schema: String = "main") throws {
+        for name in try withExternalContent(db, schema: schema).map(SQL.quote) {
+            do {
+                try db.execute(sql: "INSERT INTO \(schema).\(name) (\(name)) VALUES ('rebuild')")
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+                // The table it indexes is gone: there is nothing to make it from.
+            }
+        }
+    }
+
+    /// Names of the indexes that `rebuild` fills.
+    static func withExternalContent(_ db: Database, schema: String = "main") throws -> Set<String> {
+        Set(try all(db, schema).filter { !$0.ownsContent && !$0.isContentless }.map(\.name))
+    }
+
+    /// Names of the indexes that do not hold what they index. Reads all of them.
+    static func damaged(_ db: Database) throws -> [String] {
+        try all(db, "main").filter { index in
+            let name = SQL.quote(index.name)
+            let check = index.module == "fts5" ? "(\(name), rank) VALUES ('integrity-check', 1)" : "(\(name)) VALUES ('integrity-check')"
+            do {
+                try db.execute(sql: "INSERT INTO main.\(name) \(check)")
+                return false
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+                return true
+            } catch {
+                return false
+            }
+        }.map(\.name)
+    }
+
+    /// Whether SQLite said that a virtual table's own data are damaged, which says nothing of the file.
+    static func isAbout(_ error: any Error) -> Bool {
+        (error as? DatabaseError)?.extendedResultCode.rawValue == SQLITE_CORRUPT | (1 << 8)
+    }
+
+    private struct Index {
+        var name: String
+        var module: String
+        var ownsContent: Bool
+        /// It keeps the words only, not what they are from: content=''.
+        var isContentless: Bool
+    }
+
+    private static func all(_ db: Database, _ schema: String) throws -> [Index] {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT name, sql, EXISTS (SELECT 1 FROM \(schema).sqlite_master c WHERE c.name = m.name || '_content') AS owns
+                FROM \(schema).sqlite_master m WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%' ORDER BY name
+                """)
+        return rows.compactMap { row in
+            let sql: String = row["sql"]
+            guard let module = SQLText(sql).virtualTableModule?.lowercased(), ["fts3", "fts4", "fts5"].contains(module) else {
+                return nil
+            }
+            let isContentless = sql.lowercased().contains(/content\s*=\s*(''|"")/)
+            return Index(name: row["name"], module: module, ownsContent: row["owns"], isContentless: isContentless)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsWire
+
+/// What becomes of a push that the relay refuses to take, such as from a token that may only read.
+///
+/// Its transactions go back to the outbox, where they may be rewritten and keep nothing from being pulled. But an earlier
+/// try of the same bytes may have been taken, its answer lost; then the log has them, and says so.
+extension SyncAgent {
+    /// Settles a refused push.
+    ///
+    /// - Parameter isUncertain: something was sent before that got no answer.
+    func giveBack(_ push: FrozenPush, isUncertain: Bool, _ status: ExchangeStatus) async throws -> ExchangeStatus {
+        var answer = PushAnswer(outcome: .stale(at: nil), lineage: push.seen.lineage, head: status.head, receivedAt: 0)
+        if isUncertain { try await lookUp(push, after: status.position, &answer) }
+        return try await store.settle(answer, to: push).status
+    }
+
+    /// Makes the answer that got lost from the log after a position.
+    private func lookUp(_ push: FrozenPush, after position: Position, _ answer: inout PushAnswer) async throws {
+        var after = position
+        var isLast = false
+        while !isLast {
+            let page = try await request { [transport, after] in
+                try await transport.pull(after: after, seen: push.seen, byteLimit: SyncLimits.pageBytes, wait: nil)
+            }
+            for frame in page.frames {
+                guard let header = try? BatchHeader.parse(frame.batch) else { continue }
+                for position in Self.positions(of: push, in: frame, header) where answer.positions.isEmpty || push.parts == 1 {
+                    answer.positions.append(position)
+                    answer.receivedAt = frame.receivedAt
+                }
+            }
+            answer.head = max(answer.head, page.head)
+            isLast = page.isLast || page.frames.isEmpty
+            after = page.lastPosition
+        }
+        if answer.positions.count == (push.parts == 1 ? push.digests.count : 1) { answer.outcome = .accepted }
+    }
+
+    /// Where the push's transactions are in a frame; of one in parts where its first is.
+    private static func positions(of push: FrozenPush, in frame: LogFrame, _ header: BatchHeader) -> [Position] {
+        header.certificates.indices.compactMap { index in
+            let place = Int(header.counter(of: index).rawValue - push.firstCounter.rawValue)
+            guard push.digests.indices.contains(place), header.certificates[index].digest == push.digests[place] else { return nil }
+            return frame.position(of: index)
+        }
+    }
+
+    static func waiting(_ outbox: Int, _ refusal: AnnalsError) -> AnnalsError {
+        var error = refusal
+        error.message += "; \(outbox == 1 ? "1 local transaction waits" : "\(outbox) local transactions wait")"
+        return error
+    }
+}

@@ -1,0 +1,134 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import GRDB
+import Testing
+
+/// A relay that refuses what is pushed, as it does for a token that may only read.
+@Suite("A push that is refused stands in nobody's way")
+struct RefusedPushTests {
+    private static let schema = """
+        CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT);
+        INSERT INTO item VALUES(1, 'one'), (2, 'two');
+        """
+
+    private func world() async throws -> World {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try world.outside(1, "UPDATE item SET name = 'reader' WHERE id = 2")
+        return world
+    }
+
+    private func names(_ world: World, _ index: Int) async throws -> [String] {
+        try await world.rows(index, "SELECT name FROM item ORDER BY id").map { $0.map { String.fromDatabaseValue($0) ?? "" }.joined() }
+    }
+
+    private func refused(_ world: World, _ direction: SyncDirection = .both, over relay: (any RelayTransport)? = nil) async throws {
+        do {
+            try await world.sync(1, direction, over: relay ?? ReadingRelay(world.relay))
+            Issue.record("nothing was refused")
+        } catch let error as AnnalsError {
+            #expect(error.code == .notPermitted)
+            #expect(error.message.contains("1 local transaction waits"))
+        }
+    }
+
+    @Test("what others wrote comes in, the local work waits and goes out when it may", arguments: [1, 2])
+    func reader(_ row: Int) async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = \(row)")
+        try await world.sync(0)
+        world.clock.advance(.seconds(1))
+        try world.outside(1, "UPDATE item SET name = 'reader' WHERE id = 2")
+        for _ in 0..<2 {
+            try await refused(world)
+            #expect(try await names(world, 1) == (row == 1 ? ["writer", "reader"] : ["one", "reader"]))
+        }
+        #expect(try await world.stores[1].status().outbox == 1)
+        try await world.settle()
+        #expect(try await names(world, 0) == names(world, 1))
+    }
+
+    @Test("--pull-only pulls, also behind a push that nobody answered")
+    func pullOnly() async throws {
+        let world = try await world()
+        let lossy = FaultyRelay(world.relay, failingPush: 1, isAnswerLost: false)
+        await #expect(throws: AnnalsError.self) { try await world.sync(1, over: lossy) }
+        try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = 1")
+        try await world.sync(0)
+        let summary = try await world.sync(1, .pullOnly, over: ReadingRelay(world.relay))
+        #expect(summary.pulled.transactions == 1 && summary.outbox == 1)
+        #expect(try await names(world, 1) == ["writer", "reader"])
+    }
+
+    @Test("--push-only is refused, and keeps nothing from being pulled after")
+    func pushOnly() async throws {
+        let world = try await world()
+        try await refused(world, .pushOnly)
+        #expect(try await !world.stores[1].prepareOutbox().isPushUnderWay)
+    }
+
+    @Test("a push that was taken, its answer lost and the token changed, is found in the log", arguments: [false, true])
+    func taken(_ isInParts: Bool) async throws {
+        var limits = OutboxLimits()
+        if isInParts { limits.partBytes = 64 }
+        let world = try await World(replicas: 2, schema: Self.schema, outboxLimits: limits)
+        try await world.stores[1].write { db in
+            try db.execute(sql: "UPDATE item SET name = 'reader' WHERE id = 2")
+            for id in 10..<20 { try db.execute(sql: "INSERT INTO item VALUES(?, 'more')", arguments: [id]) }
+        }
+        try await world.stores[1].write { try $0.execute(sql: "UPDATE item SET name = 'again' WHERE id = 2") }
+        let before = try await world.identities()
+        _ = try await world.stores[1].prepareOutbox()
+        // All parts of the first, or one batch of both.
+        let parts = try #require(await world.stores[1].freezePush()).parts
+        #expect((parts > 1) == isInParts)
+        await #expect(throws: AnnalsError.self) { try await world.sync(1, over: FaultyRelay(world.relay, failingPush: parts)) }
+        try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = 1")
+        try await world.sync(0)
+        if isInParts {
+            try await refused(world)
+        } else {
+            try await world.sync(1, over: ReadingRelay(world.relay))
+        }
+        #expect(try await world.stores[1].status().outbox == (isInParts ? 1 : 0))
+        try await world.settle()
+        #expect(try await world.identities() == before)
+        let count = try await world.rows(0, "SELECT count(*) FROM item")
+        #expect(count == [[12.databaseValue]])
+        for index in 0...1 { #expect(try await names(world, index).prefix(2) == ["writer", "again"]) }
+        for store in world.stores { #expect(try await store.verify().isEmpty) }
+    }
+}
+
+/// A relay as whoever may only read sees it.
+private struct ReadingRelay: RelayTransport {
+    private let relay: any RelayTransport
+
+    init(_ relay: any RelayTransport) {
+        self.relay = relay
+    }
+
+    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
+        throw .problem(Problem(.notPermitted), retryAfter: nil)
+    }
+
+    func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
+
+    func create() async throws(TransportError) -> SpaceDescription { throw .problem(Problem(.notPermitted), retryAfter: nil) }
+
+    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
+    }
+
+    func uploadSnapshot(
+        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        throw .problem(Problem(.notPermitted), retryAfter: nil)
+    }
+
+    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        try await relay.downloadSnapshot(to: path, progress: progress)
+    }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import Testing
+
+@Suite("How a command ends says what happened", .timeLimit(.minutes(5)))
+struct StatusTests {
+    @Test("a relay that is ill is to be tried again")
+    func ill() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            let (url, program) = try await FakeRelay.ill.start(in: shop.path)
+            defer { program.endInput() }
+            try await shop.fail(75, "status 500", "clone", url, "shop", "other.db")
+            try await shop.shell("shop.db", "UPDATE annals_meta SET value = '\(url)' WHERE name = 'relay';")
+            try await shop.fail(75, "status 500", "sync", "shop.db", "laptop.db")
+        }
+    }
+
+    @Test("output that cannot be written is no success", .enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
+    func fullOutput() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            for command in ["status shop.db", "--help"] {
+                let outcome = try await Program.run("bash", ["-c", "'\(Workshop.annals)' \(command) > /dev/full"], in: shop.path)
+                shop.expectFailure(outcome, 73, "the output cannot be written: No space left on device")
+            }
+        }
+    }
+
+    @Test("a full disk while a clone is made (needs a small file system to mount)", .enabled(if: SmallDisk.isThere), arguments: [64, 512])
+    func fullDisk(_ kibibytes: Int) async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            // Half a megabyte, and some hundred kilobytes packed.
+            try await shop.shell("shop.db", "UPDATE customer SET name = hex(randomblob(150000));")
+            let url = try await shop.relay()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            let outcome = try await SmallDisk.run(["clone", url, "shop", "clone.db"], kibibytes: kibibytes, in: shop, then: "ls -A")
+            shop.expectFailure(outcome, 73, "the disk is full")
+            #expect(outcome.output == "", "nothing is left behind")
+        }
+    }
+
+    @Test("a token is made for a relay that is there, not for a name that was mistyped")
+    func mistypedRelay() async throws {
+        try await Workshop.with { shop in
+            try await shop.fail(66, "typo is not a relay's folder", "relay", "token", "create", "--data", "typo")
+            #expect(try shop.names().isEmpty)
+        }
+    }
+
+    @Test("a file that cannot be written is named by verify (needs setpriv where the tests run as root)", .enabled(if: OtherUser.isThere))
+    func readOnly() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern';")
+            let outcome = try await OtherUser.run(["verify", "shop.db"], in: shop)
+            shop.expectFailure(outcome, 77, "shop.db cannot be written")
+        }
+    }
+
+    @Test("show takes what history prints")
+    func show() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern';")
+            let token = try #require(try await shop.succeed("history", "shop.db", "--json").objects()[0]["token"] as? String)
+            let shown = try await shop.succeed("show", "shop.db", "1").output
+            for name in [token, "latest", "2099-01-01"] { #expect(try await shop.succeed("show", "shop.db", name).output == shown) }
+            try await shop.fail(64, "is no token", "show", "shop.db", "nonsense")
+        }
+    }
+
+    @Test("an address in use is told in plain words")
+    func addressInUse() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.relay()
+            let port = try #require(url.split(separator: ":").last)
+            try await shop.fail(
+                78, "cannot listen at 127.0.0.1:\(port): address already in use. Is", "relay", "serve", "--data", "d", "--listen",
+                "127.0.0.1:\(port)", "--no-auth")
+        }
+    }
+}
