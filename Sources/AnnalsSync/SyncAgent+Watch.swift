@@ -119,7 +119,9 @@ extension SyncAgent {
         let summary = try await persisting(&contact) { () async throws -> Summary? in
             let status = try await self.store.prepareOutbox()
             guard status.outbox > 0 || status.isPushUnderWay else { return nil }
-            return try await self.sync()
+            var summary = try await self.sync()
+            summary.conflicts += status.conflicts
+            return summary
         }
         if let summary, summary.movedSomething { report(summary) }
     }
@@ -179,7 +181,7 @@ extension SyncAgent {
 
 extension SyncAgent.Summary {
     /// Whether anything came or went.
-    public var movedSomething: Bool { pushed.transactions > 0 || pulled.transactions > 0 || conflicts > 0 }
+    public var movedSomething: Bool { pushed.transactions > 0 || pulled.transactions > 0 || conflicts + lost > 0 }
 
     fileprivate func at(_ status: ExchangeStatus) -> Self {
         var copy = self
@@ -197,6 +199,7 @@ extension SyncAgent.Summary {
         copy.pulled.changes += earlier.pulled.changes
         copy.pulled.bytes += earlier.pulled.bytes
         copy.conflicts += earlier.conflicts
+        copy.lost += earlier.lost
         return copy
     }
 }

@@ -13,8 +13,10 @@ struct JSONShapeTests {
             let synced = try await shop.succeed("sync", "shop.db", "laptop.db", "--json").objects()
             #expect(synced.map { $0["store"] as? String } == ["shop.db", "laptop.db"])
             for line in synced {
-                #expect(
-                    Set(line.keys) == ["store", "space", "pushed", "pulled", "conflicts", "position", "head", "outbox", "tookNewIdentity"])
+                let keys: Set = [
+                    "store", "space", "pushed", "pulled", "conflicts", "lost", "position", "head", "outbox", "tookNewIdentity",
+                ]
+                #expect(Set(line.keys) == keys)
                 for flow in ["pushed", "pulled"] {
                     let keys = (line[flow] as? [String: Any])?.keys
                     #expect(keys.map(Set.init) == ["transactions", "changes", "bytes"])

@@ -58,6 +58,7 @@ extension SyncAgent.Summary {
         sum.pushed = Self.add(pushed, first.pushed)
         sum.pulled = Self.add(pulled, first.pulled)
         sum.conflicts += first.conflicts
+        sum.lost += first.lost
         sum.refusals += first.refusals
         sum.tookNewIdentity = tookNewIdentity || first.tookNewIdentity
         return sum
