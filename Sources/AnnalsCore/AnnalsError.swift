@@ -1,7 +1,7 @@
 /// The one error type at the library's edge.
 ///
 /// `message` says what happened and `hint` what to do; neither ever holds a user's data beyond names of tables,
-/// columns and files.
+/// columns and files, and the key of a row that the caller wants changed.
 ///
 ///     do {
 ///         try await store.write { db in … }

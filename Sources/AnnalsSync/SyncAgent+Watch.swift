@@ -120,7 +120,9 @@ extension SyncAgent {
             let status = try await self.store.prepareOutbox()
             let isInDoubt = try await self.store.rowsInDoubt() != nil
             guard status.outbox > 0 || status.isPushUnderWay || isInDoubt else { return nil }
-            return try await self.sync()
+            var summary = try await self.sync()
+            summary.conflicts += status.conflicts
+            return summary
         }
         if let summary, summary.movedSomething { report(summary) }
     }
@@ -180,7 +182,7 @@ extension SyncAgent {
 
 extension SyncAgent.Summary {
     /// Whether anything came or went.
-    public var movedSomething: Bool { pushed.transactions > 0 || pulled.transactions > 0 || conflicts > 0 }
+    public var movedSomething: Bool { pushed.transactions > 0 || pulled.transactions > 0 || conflicts + lost > 0 }
 
     fileprivate func at(_ status: ExchangeStatus) -> Self {
         var copy = self
@@ -199,6 +201,7 @@ extension SyncAgent.Summary {
         copy.pulled.bytes += earlier.pulled.bytes
         copy.conflicts += earlier.conflicts
         copy.reconciled += earlier.reconciled
+        copy.lost += earlier.lost
         return copy
     }
 }

@@ -23,8 +23,10 @@ public actor SyncAgent {
         public var space = ""
         public var pushed = Flow()
         public var pulled = Flow()
-        /// Conflicts settled here, while laying the outbox on top.
+        /// Conflicts settled here: while laying the outbox on top, and where a program had left children without parents.
         public var conflicts = 0
+        /// Conflicts that others settled, in which a value of this replica's own lost.
+        public var lost = 0
         /// How often a push was refused because others had written the same things.
         public var refusals = 0
         public var position = Position.zero
@@ -183,6 +185,7 @@ public actor SyncAgent {
         summary.pulled.changes += taken.changes
         summary.pulled.bytes += taken.bytes
         summary.conflicts += taken.conflicts
+        summary.lost += taken.lost
         return taken.status
     }
 

@@ -116,10 +116,11 @@ struct WatchTests {
         let task: Task<Void, any Error>
 
         /// - Parameter onPause: called instead of pausing, with what the pause was to be.
-        init(fault: TransportError? = nil, onPause: @escaping @Sendable (MovingRelay, Duration) async throws -> Void = { _, _ in })
-            async throws
-        {
-            world = try await World(replicas: 2, schema: "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, v TEXT);")
+        init(
+            fault: TransportError? = nil, schema: String = "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, v TEXT);",
+            onPause: @escaping @Sendable (MovingRelay, Duration) async throws -> Void = { _, _ in }
+        ) async throws {
+            world = try await World(replicas: 2, schema: schema)
             let relay = MovingRelay(world.relay)
             relay.fault = fault
             self.relay = relay
@@ -183,6 +184,21 @@ struct WatchTests {
         #expect(running.relay.pushes == 1)
         // The push, and at most the waiting pull anew after each of two answers.
         #expect(running.relay.requests - requests <= 3)
+        try await running.end()
+    }
+
+    @Test("references that a program broke are settled while it stays in touch, and counted")
+    func brokenReferences() async throws {
+        let running = try await Running(
+            schema: """
+                CREATE TABLE team (id INTEGER PRIMARY KEY);
+                CREATE TABLE person (id INTEGER PRIMARY KEY, team INTEGER REFERENCES team (id) ON DELETE SET NULL);
+                """)
+        _ = try await running.report()
+        try running.world.outside(0, "INSERT INTO person VALUES (1, 77)", foreignKeys: false)
+        running.commits.tell()
+        let report = try await running.report()
+        #expect(report.conflicts == 1 && report.pushed.transactions == 1)
         try await running.end()
     }
 

@@ -15,7 +15,8 @@ struct JSONShapeTests {
             for line in synced {
                 #expect(
                     Set(line.keys) == [
-                        "store", "space", "pushed", "pulled", "conflicts", "position", "head", "outbox", "reconciled", "tookNewIdentity",
+                        "store", "space", "pushed", "pulled", "conflicts", "lost", "position", "head", "outbox", "reconciled",
+                        "tookNewIdentity",
                     ])
                 for flow in ["pushed", "pulled"] {
                     let keys = (line[flow] as? [String: Any])?.keys

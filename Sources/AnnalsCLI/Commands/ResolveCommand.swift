@@ -7,8 +7,9 @@ struct ResolveCommand: AsyncParsableCommand {
         commandName: "resolve",
         abstract: "Settle a conflict otherwise, or for good.",
         discussion: """
-            The row gets the side that is taken, as a new transaction, and the conflict counts as resolved on every replica. \
-            --set gives values of your own, over those of the side. Taking the side that won changes nothing but that.
+            The row, as it is now, gets what is taken, as a new transaction, and the conflict counts as resolved on every \
+            replica. --set gives values of your own, over those of the side, or alone. Where the row holds all that already, \
+            it says that you agree.
 
             A value is NULL, a number, X'…' for bytes, 'text', or text as it stands.
 
@@ -33,8 +34,11 @@ struct ResolveCommand: AsyncParsableCommand {
 
     func run() async throws {
         let store = try argument.open()
-        try await store.resolve(id, taking: take?.side ?? .incoming, setting: try values())
-        plain.console.print("conflict \(id) is resolved")
+        switch try await store.resolve(id, taking: take?.side, setting: try values()) {
+        case .changed: plain.console.print("conflict \(id) is resolved")
+        case .agreed: plain.console.print("conflict \(id) is resolved; the row held that already")
+        case .nothingToDo: plain.console.print("conflict \(id) was resolved before, and the row holds that; nothing was changed")
+        }
     }
 
     private func values() throws -> [String: Value] {

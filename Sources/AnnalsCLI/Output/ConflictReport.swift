@@ -21,7 +21,7 @@ enum ConflictReport {
             "times": .object([
                 "stored": .text(entry.storedTime.map { Timestamp.text($0) }), "incoming": .text(Timestamp.text(conflict.time)),
             ]),
-            "resolved": .bool(conflict.isResolved),
+            "waiting": .bool(conflict.isWaiting), "resolved": .bool(conflict.isResolved),
         ])
     }
 
@@ -35,7 +35,7 @@ enum ConflictReport {
         var lines = [
             style(.bold, "#\(line.conflict.id) \(PrintableText.of(entry.table)) \(key)")
                 + "  \(kind(entry.kind)) of \(PrintableText.of(place)), \(entry.policy)"
-                + (line.conflict.isResolved ? style(.dim, ", resolved") : "")
+                + (line.conflict.isResolved ? style(.dim, ", resolved") : line.conflict.isWaiting ? ", waits for a decision" : "")
         ]
         for (name, row, when) in [
             ("base", entry.base, nil), ("stored", entry.stored, entry.storedTime),
@@ -54,7 +54,7 @@ enum ConflictReport {
         let now = line.conflict.entry.incoming.map { RowText.row($0, line.conflict.entry.columns) } ?? "another number"
         return style(.bold, "#\(line.conflict.id) \(PrintableText.of(line.conflict.entry.table)) \(key)")
             + "  renumber: taken on both sides, the incoming row became \(now)"
-            + style(.dim, "  \(Timestamp.text(line.conflict.time))")
+            + (line.conflict.isResolved ? style(.dim, ", resolved") : "") + style(.dim, "  \(Timestamp.text(line.conflict.time))")
     }
 
     private static func pad(_ name: String) -> String {

@@ -17,7 +17,8 @@ struct SyncReport: Sendable {
     static func json(_ store: String, _ summary: SyncAgent.Summary) -> JSON {
         .object([
             "store": .text(store), "space": .text(summary.space), "pushed": flow(summary.pushed), "pulled": flow(summary.pulled),
-            "conflicts": .integer(summary.conflicts), "position": .integer(summary.position.rawValue),
+            "conflicts": .integer(summary.conflicts + summary.lost), "lost": .integer(summary.lost),
+            "position": .integer(summary.position.rawValue),
             "head": .integer(summary.head.rawValue), "outbox": .integer(summary.outbox),
             "reconciled": .integer(summary.reconciled), "tookNewIdentity": .bool(summary.tookNewIdentity),
         ])
@@ -29,7 +30,7 @@ struct SyncReport: Sendable {
 
     static func line(_ store: String, _ summary: SyncAgent.Summary) -> String {
         var parts = [
-            "pushed \(words(summary.pushed))", "pulled \(words(summary.pulled))", Count.of(summary.conflicts, "conflict"),
+            "pushed \(words(summary.pushed))", "pulled \(words(summary.pulled))", conflicts(summary),
             "position \(summary.position)",
         ]
         if summary.head > summary.position { parts.append("head \(summary.head)") }
@@ -39,6 +40,12 @@ struct SyncReport: Sendable {
         if summary.tookNewIdentity { parts.append("was a copy or a restored backup: a replica of its own from now on") }
         if summary.outbox > 0 { parts.append("\(summary.outbox) waiting to be sent") }
         return "\(store): \(parts.joined(separator: ", "))"
+    }
+
+    /// Those that were settled here, and those that others settled to this store's loss.
+    private static func conflicts(_ summary: SyncAgent.Summary) -> String {
+        let count = Count.of(summary.conflicts + summary.lost, "conflict")
+        return summary.lost == 0 ? count : "\(count) (\(Count.of(summary.lost, "value")) of this store's lost)"
     }
 
     private static func words(_ flow: SyncAgent.Summary.Flow) -> String {

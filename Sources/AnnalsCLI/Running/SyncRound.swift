@@ -69,6 +69,7 @@ extension SyncAgent.Summary {
         sum.pushed = Self.add(pushed, first.pushed)
         sum.pulled = Self.add(pulled, first.pulled)
         sum.conflicts += first.conflicts
+        sum.lost += first.lost
         sum.refusals += first.refusals
         sum.reconciled += first.reconciled
         sum.tookNewIdentity = tookNewIdentity || first.tookNewIdentity

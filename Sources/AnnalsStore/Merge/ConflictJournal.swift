@@ -1,4 +1,5 @@
 public import AnnalsCore
+import AnnalsMerge
 import AnnalsWire
 import Foundation
 import GRDB
@@ -18,6 +19,7 @@ enum ConflictJournal {
             time_counter INTEGER NOT NULL,
             author TEXT,
             name TEXT NOT NULL,
+            waits INTEGER NOT NULL DEFAULT 0,
             resolved INTEGER NOT NULL DEFAULT 0,
             entry BLOB NOT NULL,
             UNIQUE (replica, transaction_id, number)
@@ -36,19 +38,24 @@ enum ConflictJournal {
             try db.cachedStatement(
                 sql: """
                     INSERT OR IGNORE INTO annals_conflicts
-                        (replica, transaction_id, number, position, received_at, time, time_counter, author, name, entry)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        (replica, transaction_id, number, position, received_at, time, time_counter, author, name, waits, entry)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """
             ).execute(arguments: [
                 Data(replica.bytes), Data(transaction.id.bytes), first + number, position.rawValue, receivedAt,
                 transaction.time.milliseconds, Int64(transaction.time.counter), transaction.author, entry.table,
-                Data(entry.encode()),
+                entry.waitsForPerson, Data(entry.encode()),
             ])
         }
     }
 
     static func count(_ db: Database) throws -> Int {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_conflicts") ?? 0
+    }
+
+    /// Those that wait for a person.
+    static func waitingCount(_ db: Database) throws -> Int {
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_conflicts WHERE waits AND resolved = 0") ?? 0
     }
 
     /// All entries, oldest first.
@@ -97,6 +104,14 @@ public struct Conflict: Sendable {
     /// The incoming transaction's time.
     public var time: HybridTime
     public var author: String?
+    /// A person has decided.
     public var isResolved: Bool
     public var entry: JournalEntry
+
+    /// Nobody has decided it yet: its policy is manual. Other policies settle what they meet.
+    public var isWaiting: Bool { entry.waitsForPerson && !isResolved }
+}
+
+extension JournalEntry {
+    fileprivate var waitsForPerson: Bool { policy == RowPolicy.manual.description }
 }

@@ -34,6 +34,8 @@ struct Pull {
         var bytes = 0
         /// Conflicts that this replica settled while laying its outbox on top.
         var conflicts = 0
+        /// Values of this replica's own that lost to what others had not seen, as the journals that were pulled say.
+        var lost = 0
         var rebased = 0
     }
 
@@ -162,9 +164,10 @@ struct Pull {
     ) throws -> Set<TransactionID> {
         var applied: Set<TransactionID> = []
         func take(_ content: TransactionParts, _ header: BatchHeader, _ frame: LogFrame, _ position: Position) throws {
-            let (changes, id) = try applyEntry(content, header.replica, receivedAt: frame.receivedAt, position, notes)
+            let (changes, lost, id) = try applyEntry(content, header.replica, receivedAt: frame.receivedAt, position, notes)
             summary.transactions += 1
             summary.changes += changes
+            summary.lost += lost
             if notes != nil { applied.insert(id) }
         }
         for source in entries.sources {
@@ -224,7 +227,7 @@ struct Pull {
 
     private mutating func applyEntry(
         _ content: TransactionParts, _ replica: ReplicaID, receivedAt: Int64, _ position: Position, _ notes: LifeNotes?
-    ) throws -> (changes: Int, id: TransactionID) {
+    ) throws -> (changes: Int, lost: Int, id: TransactionID) {
         let info = try content.info()
         let mark = session.historyMark()
         let writer = WriteMark(time: info.time.clamped(toReceipt: receivedAt), replica: replica, position: position)
@@ -238,12 +241,14 @@ struct Pull {
                 db, spans: spans, info: info, origin: .imported, process: process, replica: replica, position: position)
         }
         clock.observe(writer.time)
+        var lost = 0
         let rest = try content.rest { entries, first in
+            lost += entries.count { $0.winner == .incoming && $0.storedReplica == state.replica }
             try ConflictJournal.append(
                 db, entries, from: first, transaction: info, replica: replica, position: position, receivedAt: receivedAt)
         }
         try HumanDecisions(rest).apply(db)
-        return (changes, info.id)
+        return (changes, lost, info.id)
     }
 
     // MARK: Lay on

@@ -60,6 +60,8 @@ public struct TakenPage: Sendable {
     public var bytes: Int
     /// Conflicts settled here while the outbox was laid on top.
     public var conflicts: Int
+    /// Conflicts that others settled, in which a value of this replica's own lost.
+    public var lost: Int
 }
 
 /// The replica's half of an exchange, inside a write transaction. What it does is in the order of DESIGN's journey:

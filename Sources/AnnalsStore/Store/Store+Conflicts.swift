@@ -14,7 +14,7 @@ extension Store {
     ///
     /// - Parameters:
     ///   - after: the id of the last line of the page before.
-    ///   - onlyUnresolved: leaves out what a person or policy has settled since.
+    ///   - onlyUnresolved: only those that wait for a person: left to one by a policy, and not decided since.
     /// - Returns: none when there are no more, also for a store that was never joined.
     public func conflicts(after: Int64 = 0, limit: Int, onlyUnresolved: Bool = false) async throws -> [NamedConflict] {
         try await translated("conflicts") {
@@ -37,7 +37,7 @@ extension ConflictJournal {
             db,
             sql: """
                 SELECT * FROM annals_conflicts
-                WHERE id > ? AND (resolved = 0 OR NOT ?)
+                WHERE id > ? AND (waits AND resolved = 0 OR NOT ?)
                 ORDER BY id LIMIT ?
                 """, arguments: [after, onlyUnresolved, limit]
         ).map(conflict)

@@ -93,7 +93,7 @@ extension Store {
             exchange.state = pull.state
             return TakenPage(
                 status: try exchange.status(), transactions: summary.transactions, changes: summary.changes, bytes: summary.bytes,
-                conflicts: summary.conflicts)
+                conflicts: summary.conflicts, lost: summary.lost)
         }
     }
 

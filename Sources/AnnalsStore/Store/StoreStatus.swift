@@ -37,7 +37,7 @@ public struct StoreStatus: Sendable {
         areRowsInDoubt = try RowsInDoubt.isNoted(db)
         outbox = try Outbox.count(db)
         conflicts = try ConflictJournal.count(db)
-        unresolvedConflicts = try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_conflicts WHERE resolved = 0") ?? 0
+        unresolvedConflicts = try ConflictJournal.waitingCount(db)
     }
 
     /// The bytes that history takes in the file; nil where SQLite was built without the means to tell.

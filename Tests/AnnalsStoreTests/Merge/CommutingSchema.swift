@@ -1,4 +1,4 @@
-/// Random schemas with every kind of key, UNIQUE, reference and CHECK, and transactions on them that are likely to meet.
+/// Random schemas with every kind of key, UNIQUE, reference, CHECK and triggers that write other rows, and transactions on them that are likely to meet.
 struct CommutingSchema {
     struct Column {
         var name: String
@@ -25,6 +25,8 @@ struct CommutingSchema {
 
     init(_ random: inout some RandomNumberGenerator) {
         for number in 0..<4 { addTable(number, &random) }
+        guard Int.random(in: 0...2, using: &random) == 0 else { return }
+        for number in 0..<Int.random(in: 1...3, using: &random) { addTrigger(number, &random) }
     }
 
     // MARK: Tables
@@ -122,6 +124,24 @@ struct CommutingSchema {
                 columns.append(Column(name: column, isText: isText, holdsNumbers: !parent.keys[0].isText, isReference: true))
             }
         }
+    }
+
+    // MARK: Triggers
+
+    /// Writes tracked tables, its own among them. What it does belongs to the transaction that fires it.
+    private mutating func addTrigger(_ number: Int, _ random: inout some RandomNumberGenerator) {
+        guard let table = tables.randomElement(using: &random), let target = tables.randomElement(using: &random) else { return }
+        let (event, row) = [("INSERT", "new"), ("UPDATE", "new"), ("UPDATE OF n", "old"), ("DELETE", "old")][
+            Int.random(in: 0...3, using: &random)]
+        let moment = Bool.random(using: &random) ? "AFTER" : "BEFORE"
+        let body =
+            switch Int.random(in: 0...3, using: &random) {
+            case 0: "UPDATE \(target.name) SET v = \(row).v WHERE n = \(row).n"
+            case 1: "UPDATE OR IGNORE \(target.name) SET n = ifnull(n, 0) + 1 WHERE k = \(row).n"
+            case 2: "DELETE FROM \(target.name) WHERE u = \(row).u"
+            default: insert(&random)
+            }
+        sql += "CREATE TRIGGER r\(number) \(moment) \(event) ON \(table.name) BEGIN \(body); END;\n"
     }
 
     // MARK: Statements

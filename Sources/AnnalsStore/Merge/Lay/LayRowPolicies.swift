@@ -36,7 +36,8 @@ extension LayAttempt {
             table: table.name, columns: table.definition.columns.map(\.name), changed: verdicts[index].asked.map(\.column).sorted(),
             base: transaction.wholeRows[index]?.before, stored: stored, incoming: incoming)
         switch try resolver(conflict) {
-        case .unresolved, .keepStored: verdicts[index].loss = reason
+        case .unresolved: verdicts[index].loss = Reason(kind: reason.kind, policy: RowPolicy.manual.description, mark: reason.mark)
+        case .keepStored: verdicts[index].loss = reason
         case .keepIncoming: askForWholeRow(index, number)
         case .values(let values): try write(values, index, number, reason)
         case .delete:

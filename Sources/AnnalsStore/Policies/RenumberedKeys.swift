@@ -1,0 +1,38 @@
+import AnnalsCore
+import AnnalsWire
+import Foundation
+import GRDB
+
+/// Integer keys that became others, as the journal tells: by them a conflict's author called rows that are called otherwise
+/// now.
+///
+/// Only those count that came with the same push. Later work of the same author means by an old number whoever has it.
+struct RenumberedKeys {
+    private var numbers: [String: [Value: Value]] = [:]
+
+    init(_ db: Database, with conflict: Conflict) throws {
+        let rows = try GRDB.Row.fetchCursor(
+            db,
+            sql: """
+                SELECT entry FROM annals_conflicts
+                WHERE replica = ? AND received_at = (SELECT received_at FROM annals_conflicts WHERE id = ?) ORDER BY id
+                """, arguments: [Data(conflict.name.replica.bytes), conflict.id])
+        while let row = try rows.next() {
+            let bytes: Data = row["entry"]
+            let entry = try JournalEntry.decode([UInt8](bytes))
+            guard entry.kind == .renumber, entry.key.count == 1, let now = entry.incoming?.first else { continue }
+            numbers[entry.table.foldedIdentifier, default: [:]][entry.key[0]] = now
+        }
+    }
+
+    /// What a key is now. A row may have been renumbered several times on its way.
+    func now(_ table: String, _ key: [Value]) -> [Value] {
+        guard key.count == 1, let numbers = numbers[table.foldedIdentifier] else { return key }
+        var now = key[0]
+        for _ in numbers {
+            guard let next = numbers[now] else { break }
+            now = next
+        }
+        return [now]
+    }
+}

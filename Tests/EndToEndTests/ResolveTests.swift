@@ -1,0 +1,185 @@
+import Foundation
+import Testing
+
+@Suite("Conflicts that people settle", .timeLimit(.minutes(5)))
+struct ResolveTests {
+    private func conflicts(_ shop: Workshop, _ store: String) async throws -> [[String: Any]] {
+        try await shop.succeed("conflicts", store, "--json").objects()
+    }
+
+    /// Both replicas write; the shop's work is ordered first.
+    private func conflict(_ shop: Workshop, shop first: String, laptop second: String) async throws {
+        try await shop.shell("shop.db", first)
+        try await shop.shell("laptop.db", second)
+        try await shop.succeed("sync", "shop.db", "laptop.db")
+    }
+
+    private func cityConflict(_ shop: Workshop) async throws {
+        try await conflict(
+            shop, shop: "UPDATE customer SET city = 'Rome' WHERE id = 1;", laptop: "UPDATE customer SET city = 'Oslo' WHERE id = 1;")
+    }
+
+    private func city(_ shop: Workshop) async throws -> String {
+        try await shop.shell("shop.db", "SELECT city FROM customer WHERE id = 1;")
+    }
+
+    private func transactions(_ shop: Workshop) async throws -> Int? {
+        try await shop.succeed("status", "shop.db", "--json").object()["transactions"] as? Int
+    }
+
+    @Test("a row that was changed since gets what is taken, the winner's values too")
+    func changedSince() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await cityConflict(shop)
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Bonn' WHERE id = 1;")
+            #expect(try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming").output == "conflict 1 is resolved\n")
+            #expect(try await city(shop) == "Oslo")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.expectEqual("shop.db", "laptop.db")
+        }
+    }
+
+    @Test("a conflict that is settled again: nothing where the row holds that already, else what was asked")
+    func again() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await cityConflict(shop)
+            let agreed = try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming").output
+            #expect(agreed == "conflict 1 is resolved; the row held that already\n")
+            try await shop.succeed("resolve", "shop.db", "1", "--take", "stored")
+            #expect(try await city(shop) == "Rome")
+            let before = try await transactions(shop)
+            let again = try await shop.succeed("resolve", "shop.db", "1", "--take", "stored").output
+            #expect(again == "conflict 1 was resolved before, and the row holds that; nothing was changed\n")
+            #expect(try await transactions(shop) == before)
+            try await shop.succeed("resolve", "shop.db", "1", "--set", "city=Paris")
+            #expect(try await city(shop) == "Paris")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.expectEqual("shop.db", "laptop.db")
+        }
+    }
+
+    @Test("values of one's own leave the row's other columns alone")
+    func onlyWhatIsSet() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await shop.succeed("policy", "shop.db", "set", "customer", "rollback")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await conflict(
+                shop, shop: "UPDATE customer SET city = 'Rome', name = 'V' WHERE id = 1;",
+                laptop: "UPDATE customer SET city = 'Oslo', name = 'W' WHERE id = 1;")
+            let id = try #require(try await conflicts(shop, "shop.db").first?["id"] as? Int)
+            try await shop.succeed("resolve", "shop.db", "\(id)", "--set", "email=w@example.org")
+            #expect(try await shop.shell("shop.db", "SELECT * FROM customer WHERE id = 1;") == "1|V|w@example.org|Rome")
+        }
+    }
+
+    @Test("a number taken twice can be agreed with, and is never given to two rows")
+    func renumbered() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await conflict(
+                shop, shop: "INSERT INTO customer (id, name) VALUES (3, 'Ann');",
+                laptop: "INSERT INTO customer (id, name) VALUES (3, 'Bo');")
+            #expect(try await conflicts(shop, "shop.db").map { $0["kind"] as? String } == ["renumber"])
+            let rows = try await shop.shell("shop.db", "SELECT id, name FROM customer;")
+            try await shop.fail(64, "id = 3 of customer belongs to another row", "resolve", "shop.db", "1", "--take", "stored")
+            #expect(try await shop.shell("shop.db", "SELECT id, name FROM customer;") == rows)
+            try await shop.succeed("resolve", "shop.db", "1", "--set", "city=Bonn")
+            #expect(try await shop.shell("shop.db", "SELECT name, city FROM customer WHERE id > 2;") == "Ann|\nBo|Bonn")
+            try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming")
+            #expect(try await conflicts(shop, "shop.db").map { $0["resolved"] as? Bool } == [true])
+        }
+    }
+
+    @Test("what a renumbered row lost goes to that row, and not to whom has its old number")
+    func lossOfTheRenumbered() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await shop.shell("laptop.db", "INSERT INTO customer (id, name) VALUES (3, 'Bo');")
+            try await shop.succeed("history", "laptop.db")
+            try await conflict(
+                shop, shop: "INSERT INTO customer (id, name, email) VALUES (3, 'Ann', 'x@example.org');",
+                laptop: "UPDATE customer SET email = 'x@example.org' WHERE id = 3;")
+            let lost = try #require(try await conflicts(shop, "shop.db").first { $0["kind"] as? String == "unique" })
+            try await shop.shell("shop.db", "UPDATE customer SET email = NULL WHERE name = 'Ann';")
+            try await shop.succeed("resolve", "shop.db", "\(try #require(lost["id"] as? Int))", "--take", "incoming")
+            #expect(try await shop.shell("shop.db", "SELECT name, email FROM customer WHERE id > 2;") == "Ann|\nBo|x@example.org")
+        }
+    }
+
+    @Test("a constraint in the way is told with table, key and constraint, and nothing is changed")
+    func refused() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await shop.shell("shop.db", "INSERT INTO customer (id, name) VALUES (3, 'Ann');")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.shell("laptop.db", "DELETE FROM customer WHERE id = 3;")
+            try await shop.succeed("history", "laptop.db")
+            try await conflict(shop, shop: "UPDATE customer SET city = 'Rome' WHERE id = 3;", laptop: "SELECT 1;")
+            #expect(try await conflicts(shop, "shop.db").map { $0["winner"] as? String } == ["stored"])
+            try await shop.shell("shop.db", "INSERT INTO invoice (customer_id, total) VALUES (3, 1);")
+            let before = try await shop.succeed("digest", "shop.db").output
+            try await shop.fail(
+                65, "the row id = 3 of customer cannot be deleted: rows of invoice refer to it by FOREIGN KEY (customer_id)",
+                "resolve", "shop.db", "1", "--take", "incoming")
+            try await shop.fail(
+                65, "the row id = 3 of customer cannot be so: UNIQUE constraint failed: customer.email",
+                "resolve", "shop.db", "1", "--set", "email=luis@example.org")
+            try await shop.fail(
+                65, "the row id = 3 of customer cannot be so: NOT NULL constraint failed: customer.name",
+                "resolve", "shop.db", "1", "--set", "name=NULL")
+            #expect(try await shop.succeed("digest", "shop.db").output == before)
+            #expect(try await conflicts(shop, "shop.db").map { $0["resolved"] as? Bool } == [false])
+        }
+    }
+
+    @Test("unresolved are those that wait for a person, and no others")
+    func waiting() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            func waiting(_ store: String) async throws -> [Int?] {
+                [
+                    try await shop.succeed("status", store, "--json").object()["unresolvedConflicts"] as? Int,
+                    try await shop.succeed("conflicts", store, "--unresolved", "--json").objects().count,
+                ]
+            }
+            try await cityConflict(shop)
+            #expect(try await waiting("shop.db") == [0, 0])
+            try await shop.succeed("policy", "shop.db", "set", "customer", "manual")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await conflict(
+                shop, shop: "UPDATE customer SET city = 'Bonn' WHERE id = 1;", laptop: "UPDATE customer SET city = 'Turin' WHERE id = 1;")
+            try await shop.succeed("sync", "shop.db")
+            for store in ["shop.db", "laptop.db"] {
+                #expect(try await waiting(store) == [1, 1])
+                #expect(try await conflicts(shop, store).map { $0["waiting"] as? Bool } == [false, true])
+            }
+            try await shop.succeed("resolve", "laptop.db", "2", "--take", "incoming")
+            try await shop.succeed("sync", "laptop.db", "shop.db")
+            for store in ["shop.db", "laptop.db"] { #expect(try await waiting(store) == [0, 0]) }
+            try await shop.expectEqual("shop.db", "laptop.db")
+        }
+    }
+
+    @Test("sync tells of conflicts on both sides: who settled them, and whose value lost")
+    func told() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Rome' WHERE id = 1;")
+            try await shop.succeed("sync", "shop.db")
+            try await shop.shell("laptop.db", "UPDATE customer SET city = 'Oslo' WHERE id = 1;")
+            let winner = try await shop.succeed("sync", "laptop.db", "--json").object()
+            #expect(winner["conflicts"] as? Int == 1 && winner["lost"] as? Int == 0)
+            let loser = try await shop.succeed("sync", "shop.db").output
+            #expect(loser.contains("1 conflict (1 value of this store's lost)"))
+            let quiet = try await shop.succeed("sync", "shop.db", "--json").object()
+            #expect(quiet["conflicts"] as? Int == 0 && quiet["lost"] as? Int == 0)
+            try await shop.succeed("sync", "laptop.db")
+            // A child whose parent is missing loses its place by what the key declares.
+            try await shop.shell("shop.db", "INSERT INTO invoice (customer_id, total) VALUES (77, 1);")
+            #expect(try await shop.succeed("sync", "shop.db", "--json").object()["conflicts"] as? Int == 1)
+        }
+    }
+}
