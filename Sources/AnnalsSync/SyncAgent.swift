@@ -109,7 +109,9 @@ public actor SyncAgent {
         summary.head = status.head
         summary.outbox = status.outbox
         summary.tookNewIdentity = status.replica != replica
-        if let refusal = summary.refusal, direction != .pullOnly, status.outbox > 0 { throw Self.waiting(status.outbox, direction, refusal) }
+        if let refusal = summary.refusal, direction != .pullOnly, status.outbox > 0 {
+            throw Self.waiting(status.outbox, direction, refusal)
+        }
         return summary
     }
 
