@@ -47,9 +47,10 @@ extension SyncAgent {
         }
     }
 
-    static func waiting(_ outbox: Int, _ refusal: AnnalsError) -> AnnalsError {
+    static func waiting(_ outbox: Int, _ direction: SyncDirection, _ refusal: AnnalsError) -> AnnalsError {
         var error = refusal
         error.message += "; \(outbox == 1 ? "1 local transaction waits" : "\(outbox) local transactions wait")"
+        if direction == .both { error.message += ", what others wrote is taken in" }
         return error
     }
 }

@@ -114,7 +114,9 @@ public actor SyncAgent {
         summary.head = status.head
         summary.outbox = status.outbox
         summary.tookNewIdentity = status.replica != replica
-        if let refusal = summary.refusal, direction != .pullOnly, status.outbox > 0 { throw Self.waiting(status.outbox, refusal) }
+        if let refusal = summary.refusal, direction != .pullOnly, status.outbox > 0 {
+            throw Self.waiting(status.outbox, direction, refusal)
+        }
         return summary
     }
 

@@ -51,6 +51,24 @@ struct InterruptionTests {
         }
     }
 
+    @Test("Ctrl-C while a relay does not answer a join; the store is as it was")
+    func joinThatHangs() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            let (silent, relay) = try await FakeRelay.silence.start(in: shop.path)
+            defer { relay.endInput() }
+            let join = try Program(Workshop.annals, ["join", "shop.db", "--relay", silent, "--space", "shop"], in: shop.path)
+            _ = try await relay.prints("/spaces/shop")
+            join.signal(SIGINT)
+            let outcome = try await join.end(within: .seconds(20))
+            #expect(outcome.status == 130 && outcome.errors == "", "\(outcome)")
+            #expect(try shop.names() == ["shop.db"])
+            let url = try await shop.relay()
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+        }
+    }
+
     @Test("Ctrl-C in the middle of a replay leaves no file")
     func replay() async throws {
         try await Workshop.with { shop in

@@ -42,6 +42,47 @@ struct StatusTests {
         }
     }
 
+    @Test("a full disk while a join copies its rows makes no space (needs a small file system to mount)", .enabled(if: SmallDisk.isThere))
+    func fullDiskOfAJoin() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.shell("shop.db", "UPDATE customer SET name = hex(randomblob(80000));")
+            let url = try await shop.relay()
+            try await shop.succeed("track", "shop.db", "--all")
+            let join = ["join", "shop.db", "--relay", url, "--space", "shop"]
+            let outcome = try await SmallDisk.run(join, kibibytes: 560, in: shop, copying: "shop.db", then: "ls -A")
+            shop.expectFailure(outcome, 73, "the disk is full")
+            #expect(outcome.output == "shop.db\n", "nothing is left behind")
+            #expect(try await shop.succeed("relay", "spaces", "--data", "relay-data").output == "no spaces\n")
+        }
+    }
+
+    @Test("a token that may only read pulls, and says what waits")
+    func readingToken() async throws {
+        try await Workshop.with { shop in
+            let (url, _) = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:0", [])
+            func token(_ scope: String) async throws -> [String: String] {
+                let created = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--scope", scope)
+                return ["ANNALS_CREDENTIAL": created.lines[0]]
+            }
+            let (writing, reading) = (try await token("write"), try await token("read"))
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            #expect(try await shop.annals("join", "shop.db", "--relay", url, "--space", "shop", environment: writing).status == 0)
+            #expect(try await shop.annals("clone", url, "shop", "laptop.db", environment: reading).status == 0)
+            try await shop.shell("laptop.db", "UPDATE customer SET city = 'laptop' WHERE id = 1;")
+            for city in ["one", "two"] {
+                try await shop.shell("shop.db", "UPDATE customer SET city = '\(city)' WHERE id = 2;")
+                #expect(try await shop.annals("sync", "shop.db", environment: writing).status == 0)
+                try await shop.fail(
+                    77, "1 local transaction waits, what others wrote is taken in", "sync", "laptop.db", environment: reading)
+                #expect(try await shop.shell("laptop.db", "SELECT city FROM customer ORDER BY id;") == "laptop\n\(city)")
+            }
+            #expect(try await shop.annals("sync", "laptop.db", "--pull-only", environment: reading).status == 0)
+            #expect(try await shop.annals("sync", "laptop.db", environment: writing).status == 0)
+        }
+    }
+
     @Test("a token is made for a relay that is there, not for a name that was mistyped")
     func mistypedRelay() async throws {
         try await Workshop.with { shop in
