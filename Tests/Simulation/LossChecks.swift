@@ -24,6 +24,7 @@ struct LossChecks {
             let called = names
             names.note(asked: rewrite.before.changes, done: rewrite.changes)
             blurred.formUnion(rewrite.blurredTables)
+            names.noteUnclear(rewrite.blurredTables)
             for change in rewrite.before.changes where !blurred.contains(change.table) && !isWithdrawn(change, asked) {
                 try checkAsked(change, rewrite, rows, called, names)
             }
@@ -109,6 +110,7 @@ struct LossChecks {
     private func isRenamed(_ table: Table, _ place: Int, _ value: Cell, now: Cell, _ names: NameBook) -> Bool {
         table.references.contains { reference in
             guard let part = reference.columns.firstIndex(of: place), let parent = schema.table(reference.parent) else { return false }
+            if names.isUnclear(parent) { return true }
             let folded = reference.collations[part].folded(now)
             // Spelled as its parent spells it.
             if reference.collations[part].folded(value) == folded { return true }

@@ -9,6 +9,7 @@ struct NameBook {
     private let schema: Schema
     private var names: [Name: [Cell]] = [:]
     private var gone: Set<Name> = []
+    private var unclear: Set<String> = []
 
     init(schema: Schema) {
         self.schema = schema
@@ -35,6 +36,13 @@ struct NameBook {
         for (name, key) in done { rename(name, to: key) }
         for (name, wanted) in moves(asked) { names[Name(table: name.table, key: wanted)] = names[name] ?? name.key }
     }
+
+    /// It is not known which rows of these tables the author moved, and so not whom it means by a key.
+    mutating func noteUnclear(_ tables: Set<String>) {
+        unclear.formUnion(tables)
+    }
+
+    func isUnclear(_ table: Table) -> Bool { unclear.contains(table.name) }
 
     /// Everyone who is called by a key, or was found there, is found under another.
     private mutating func rename(_ name: Name, to key: [Cell]) {
