@@ -37,7 +37,19 @@ struct ConflictsCommand: AsyncParsableCommand {
                 }
             }
             last = end
+            try await note(page, in: store)
         }
         if last == 0, !output.json { console.print("no conflicts") }
+    }
+
+    /// What was shown may be purged when it is old. A store that cannot be written now can be looked at all the same.
+    private func note(_ page: [NamedConflict], in store: Store) async throws {
+        let unseen = page.map(\.conflict).filter { !$0.isSeen }.map(\.id)
+        guard !unseen.isEmpty else { return }
+        do {
+            try await store.noteConflictsSeen(unseen)
+        } catch let error as AnnalsError where [.readOnly, .busy].contains(error.code) {
+            return
+        }
     }
 }

@@ -21,6 +21,7 @@ enum ConflictJournal {
             name TEXT NOT NULL,
             waits INTEGER NOT NULL DEFAULT 0,
             resolved INTEGER NOT NULL DEFAULT 0,
+            seen INTEGER NOT NULL DEFAULT 0,
             entry BLOB NOT NULL,
             UNIQUE (replica, transaction_id, number)
         );
@@ -89,7 +90,7 @@ enum ConflictJournal {
             id: row["id"], name: ConflictID(replica: replica, transaction: transaction, index: row["number"]),
             position: Position(row["position"]),
             time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"],
-            isResolved: row["resolved"] != 0, entry: try JournalEntry.decode([UInt8](entry)))
+            isResolved: row["resolved"] != 0, isSeen: row["seen"], entry: try JournalEntry.decode([UInt8](entry)))
     }
 }
 
@@ -106,6 +107,8 @@ public struct Conflict: Sendable {
     public var author: String?
     /// A person has decided.
     public var isResolved: Bool
+    /// A person was shown it on this replica.
+    public var isSeen: Bool
     public var entry: JournalEntry
 
     /// Nobody has decided it yet: its policy is manual. Other policies settle what they meet.

@@ -29,6 +29,39 @@ extension Store {
             }
         }
     }
+
+    /// Notes that a person was shown these lines of the journal, so that they may go when they are old.
+    ///
+    /// It counts for this store alone: whoever works on another replica was shown nothing.
+    public func noteConflictsSeen(_ ids: [Int64]) async throws {
+        try await managed("conflicts") { db, _ in
+            guard try ReplicaTables.exist(db) else { return }
+            for id in ids {
+                try db.cachedStatement(sql: "UPDATE annals_conflicts SET seen = 1 WHERE id = ? AND seen = 0").execute(arguments: [id])
+            }
+        }
+    }
+
+    /// Drops old lines of the conflict journal, with what lost in them, from this store.
+    ///
+    /// - Parameters:
+    ///   - age: only those that the relay received longer ago than this.
+    ///   - force: also those that nobody was shown, or that wait for a person. Without it they stay, however old.
+    /// - Returns: how many went. The newest line always stays, so that no number ever names two.
+    @discardableResult
+    public func purgeConflicts(olderThan age: Duration, force: Bool = false) async throws -> Int {
+        let limit = configuration.now() - Int64(age / .milliseconds(1))
+        return try await managed("purge") { db, _ in
+            guard try ReplicaTables.exist(db) else { return 0 }
+            try db.execute(
+                sql: """
+                    DELETE FROM annals_conflicts
+                    WHERE received_at < ? AND (? OR seen AND NOT (waits AND resolved = 0))
+                      AND id < (SELECT max(id) FROM annals_conflicts)
+                    """, arguments: [limit, force])
+            return db.changesCount
+        }
+    }
 }
 
 extension ConflictJournal {

@@ -1,5 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsStore
+import GRDB
 import Testing
 
 /// Rule 34 of MERGE: what is in the conflict journal, and what a further rebase makes of it.
@@ -114,5 +116,36 @@ import Testing
                 "unique item(a) tag: NULL → stored NULL, incoming t; stored by keepFirst",
                 "update item(a) v: old → stored theirs, incoming mine; incoming by lastWriterWins",
             ])
+    }
+
+    @Test("Old lines go once a person was shown them, and those that wait only by force")
+    func purge() async throws {
+        let story = try await Story(Self.schema, replicas: 2)
+        for round in 1...4 {
+            try await story.write(0, "UPDATE item SET v = 'zero \(round)' WHERE id = 'a'")
+            try await story.write(1, "UPDATE item SET v = 'one \(round)' WHERE id = 'a'")
+            try await story.world.settle()
+        }
+        let store = story.world.stores[0]
+        let ids = try await store.conflicts(limit: 100).map(\.conflict.id)
+        #expect(ids == [1, 2, 3, 4])
+        // Older than a moment to come: every line there is.
+        let all = Duration.seconds(-1_000_000_000)
+        #expect(try await store.purgeConflicts(olderThan: all) == 0)
+        try await store.noteConflictsSeen([1, 2, 4])
+        #expect(try await store.conflicts(limit: 100).map(\.conflict.isSeen) == [true, true, false, true])
+        #expect(try await store.purgeConflicts(olderThan: .seconds(1_000_000_000)) == 0)
+        try await store.write { db in try db.execute(sql: "UPDATE annals_conflicts SET waits = 1 WHERE id = 2") }
+        #expect(try await store.purgeConflicts(olderThan: all) == 1)
+        #expect(try await store.conflicts(limit: 100).map(\.conflict.id) == [2, 3, 4])
+        #expect(try await store.purgeConflicts(olderThan: all, force: true) == 2)
+        #expect(try await store.conflicts(limit: 100).map(\.conflict.id) == [4])
+        // The other replica's lines are its own affair.
+        #expect(try await story.world.stores[1].conflicts(limit: 100).count == 4)
+        try await story.write(0, "UPDATE item SET v = 'zero' WHERE id = 'a'")
+        try await story.write(1, "UPDATE item SET v = 'one' WHERE id = 'a'")
+        try await story.world.settle()
+        #expect(try await store.conflicts(limit: 100).map(\.conflict.id) == [4, 5])
+        #expect(try await store.digest() == story.world.stores[1].digest())
     }
 }
