@@ -1,28 +1,41 @@
 import AnnalsCore
 import Logging
 import Relay
+import ServiceLifecycle
 
 /// A relay in this process, for as long as a demonstration takes.
 enum DemoRelay {
     /// Runs `body` with the address of a relay that listens on a free port of this machine.
+    ///
+    /// The relay's task is none of this one's: cancelled while a connection is being accepted, the network library would end
+    /// the program. It is told to stop instead, whatever became of `body`.
     static func during<T: Sendable>(dataIn folder: String, _ body: @Sendable (String) async throws -> T) async throws -> T {
         let (addresses, address) = AsyncStream<String>.makeStream()
+        let logger = StandardErrorLog.logger("annals.relay", level: .critical)
         let server = try RelayServer(
             configuration: RelayConfiguration(
                 address: ListenAddress(host: "127.0.0.1", port: 0), dataDirectory: folder, noAuthorization: true),
-            logger: StandardErrorLog.logger("annals.relay", level: .critical)
+            logger: logger
         ) { address.yield($0.url) }
-        return try await withThrowingTaskGroup(of: Void.self) { group in
-            defer { group.cancelAll() }
-            group.addTask {
-                defer { address.finish() }
-                try await server.run()
-            }
+        let group = ServiceGroup(configuration: .init(services: [server], logger: logger))
+        let running = Task {
+            defer { address.finish() }
+            try await group.run()
+        }
+        let result: Result<T, any Error>
+        do {
             guard let url = await addresses.first(where: { _ in true }) else {
-                try await group.next()
+                try Task.checkCancellation()
+                try await running.value
                 throw AnnalsError(.defect, operation: "demo", "the relay ended before it listened")
             }
-            return try await body(url)
+            result = .success(try await body(url))
+        } catch {
+            result = .failure(error)
         }
+        await group.triggerGracefulShutdown()
+        // How it ended says nothing about the demonstration.
+        _ = await running.result
+        return try result.get()
     }
 }
