@@ -12,16 +12,18 @@ public struct Identifier<Kind>: Hashable, Sendable {
 
     /// A version 4 UUID from the given source of randomness.
     public init(using generator: inout some RandomNumberGenerator) {
-        let high: UInt64 = generator.next()
-        let low: UInt64 = generator.next()
-        self.high = (high & ~0xF000) | 0x4000
-        self.low = (low & ~(3 << 62)) | (2 << 62)
+        self.init(highBits: generator.next(), lowBits: generator.next())
+    }
+
+    /// With the bits that say version and variant put in their places.
+    private init(highBits: UInt64, lowBits: UInt64) {
+        high = (highBits & ~0xF000) | 0x4000
+        low = (lowBits & ~(3 << 62)) | (2 << 62)
     }
 
     /// A version 4 UUID from the system's randomness.
     public static func random() -> Self {
-        var generator = SystemRandomNumberGenerator()
-        return Self(using: &generator)
+        Self(highBits: .random(in: .min ... .max), lowBits: .random(in: .min ... .max))
     }
 
     /// Reads 16 bytes, most significant first; nil when there are not exactly 16.

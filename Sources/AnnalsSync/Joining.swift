@@ -25,9 +25,9 @@ public struct Joining: Sendable {
         public var emptyTables: [String]
     }
 
-    private let transport: any RelayTransport
+    let transport: any RelayTransport
     private let address: String
-    private let space: SpaceName
+    let space: SpaceName
     private let name: String
     private let credentialFile: String?
     private let configuration: Store.Configuration
@@ -94,8 +94,10 @@ public struct Joining: Sendable {
 
     /// nil when another store made the space meanwhile: look again.
     private func attempt(_ store: Store, _ existing: ExistingRows?) async throws -> Outcome? {
+        // In this order: what was begun meanwhile is then never taken for something that the relay does not have.
+        let stage = try await store.creationStage()
         let description = try await describe()
-        if let stage = try await store.creationStage() {
+        if let stage {
             if let description, description.lineage == stage.lineage {
                 if let snapshot = description.snapshot {
                     if case .copied(_, let digest) = stage, snapshot.digest == digest.description {
@@ -107,10 +109,11 @@ public struct Joining: Sendable {
                 }
             }
             // What this store began is not what the relay has, so it is as if it never had.
-            try await store.leave()
+            try await store.abandonSpace(stage.lineage)
         }
         guard let description else { return try await create(store, nil) }
         if description.isEmpty { return try await create(store, description) }
+        if let first = try await abandonedFirstEntry(description, store) { return try await create(store, description, after: first) }
         return try await recognise(store, description, existing)
     }
 
@@ -148,7 +151,7 @@ public struct Joining: Sendable {
     /// Brings the first entry and the first snapshot to the relay; nil when another store's are there.
     ///
     /// What can fail here is tried before the space is made.
-    private func create(_ store: Store, _ known: SpaceDescription?) async throws -> Outcome? {
+    private func create(_ store: Store, _ known: SpaceDescription?, after first: Digest? = nil) async throws -> Outcome? {
         try await withTemporaryFolder(beside: store.path) { folder in
             let packed = folder + "/snapshot.zst"
             let progress = progress
@@ -161,10 +164,10 @@ public struct Joining: Sendable {
                 return nil
             }
             guard let lineage else { return nil }
-            try await store.startSpace(membership(lineage), from: rows)
+            try await store.startSpace(membership(lineage), from: rows, after: first)
             let agent = SyncAgent(store: store, transport: transport, environment: environment)
             guard try await agent.pushFirstEntry() else {
-                try await store.leave()
+                try await store.abandonSpace(lineage)
                 return nil
             }
             progress(.compressing, 0)
@@ -175,7 +178,7 @@ public struct Joining: Sendable {
                     progress(.uploading, $0)
                 }
             } catch let error as TransportError where error.code == .snapshotSuperseded {
-                try await store.leave()
+                try await store.abandonSpace(lineage)
                 return nil
             }
             try await store.finishJoin(file.digest)
@@ -263,7 +266,8 @@ public struct Joining: Sendable {
         AnnalsError(
             .spaceUnfinished, operation: "clone", "the space \(space) has no rows yet: the join that makes it is not done",
             hint: description.isEmpty
-                ? "Join a store that has them" : "Try again in a moment; if that join was interrupted, run it again",
+                ? "Join a store that has them"
+                : "Try again in a moment. If that join was interrupted, run it again, or join another store with the same schema",
             isRetryable: true)
     }
 

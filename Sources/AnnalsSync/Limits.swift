@@ -8,6 +8,8 @@ public enum SyncLimits {
     public static let triesPerRequest = 5
     /// How often rows are compared with the log anew because the store moved meanwhile.
     public static let triesToReconcile = 5
+    /// After how long a space that has only its first entry may be taken over from whoever began it.
+    public static let abandonedAfterMilliseconds: Int64 = 10 * 60 * 1_000
     /// How often a join looks again because another store made the space just then.
     public static let joinAttempts = 3
     /// The first pause between tries; each further one is twice as long, up to the longest.

@@ -3,12 +3,12 @@ import AnnalsStore
 import AnnalsWire
 
 extension SyncAgent {
-    /// Sends the entry with which a space begins, as often as it takes.
+    /// Sends the entry with which a space begins, as often as it takes, unless another store's is taken over.
     ///
     /// - Returns: false when the log begins with another store's entry.
     /// - Throws: `AnnalsError`; the same entry is sent again the next time.
     func pushFirstEntry() async throws -> Bool {
-        while let state = try await store.replicaState(), state.lastCounter == .zero {
+        while let state = try await store.replicaState(), state.lastCounter == .zero, state.position == .zero {
             guard let push = try await store.freezePush() else { return false }
             let answer = try await request { [transport] in try await transport.push(push.batch, seen: push.seen) }
             switch answer.outcome {

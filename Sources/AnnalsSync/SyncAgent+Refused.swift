@@ -10,10 +10,10 @@ extension SyncAgent {
     /// Settles a refused push.
     ///
     /// - Parameter isUncertain: something was sent before that got no answer.
-    func giveBack(_ push: FrozenPush, isUncertain: Bool, _ status: ExchangeStatus) async throws -> ExchangeStatus {
+    func giveBack(_ push: FrozenPush, isUncertain: Bool, _ status: ExchangeStatus) async throws -> SettledPush {
         var answer = PushAnswer(outcome: .stale(at: nil), lineage: push.seen.lineage, head: status.head, receivedAt: 0)
         if isUncertain { try await lookUp(push, after: status.position, &answer) }
-        return try await store.settle(answer, to: push).status
+        return try await store.settle(answer, to: push)
     }
 
     /// Makes the answer that got lost from the log after a position.

@@ -143,7 +143,9 @@ public actor SyncAgent {
         } catch let error as TransportError {
             guard error.isDefiniteRefusal else { throw error.annalsError }
             summary.refusal = error.annalsError
-            status = try await giveBack(push, isUncertain: isUncertain, status)
+            let settled = try await giveBack(push, isUncertain: isUncertain, status)
+            status = settled.status
+            summary.note(settled, bytes: push.batch.count)
             return nil
         }
     }

@@ -10,14 +10,16 @@ struct WorkFolder {
     private let lock: Int32
 
     static let prefix = ".annals-"
-    private static let lockName = "lock"
+    private static let nameDigits = 8
+    /// No other program makes a file of that name, so a folder that has it is one of these.
+    private static let lockName = "annals-work.lock"
     private static let attempts = 10
 
     /// - Throws: `AnnalsError.cannotCreate`.
     init(in parent: String) throws {
         Self.removeLeftovers(in: parent)
         for _ in 0..<Self.attempts {
-            let path = "\(parent)/\(Self.prefix)\(ReplicaID.random().description.prefix(8))"
+            let path = "\(parent)/\(Self.prefix)\(ReplicaID.random().description.prefix(Self.nameDigits))"
             guard mkdir(path, 0o777) == 0 else {
                 if errno == EEXIST { continue }
                 break
@@ -47,9 +49,14 @@ struct WorkFolder {
         return fstat(file, &status) == 0 && status.st_nlink > 0
     }
 
+    private static func isOwn(_ name: String) -> Bool {
+        name.hasPrefix(prefix) && name.utf8.count == prefix.utf8.count + nameDigits
+            && name.dropFirst(prefix.count).allSatisfy { $0.isHexDigit && $0.isASCII }
+    }
+
     private static func removeLeftovers(in parent: String) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
-        for name in names where name.hasPrefix(prefix) {
+        for name in names where isOwn(name) {
             let lock = open("\(parent)/\(name)/\(lockName)", O_RDWR | O_CLOEXEC)
             guard lock >= 0 else { continue }
             if flock(lock, LOCK_EX | LOCK_NB) == 0 { try? FileManager.default.removeItem(atPath: "\(parent)/\(name)") }

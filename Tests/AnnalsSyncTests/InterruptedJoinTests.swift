@@ -33,6 +33,14 @@ struct InterruptedJoinTests {
             return store
         }
 
+        /// The same file, with a clock that is ahead.
+        func reopened(_ store: Store, after time: Duration) throws -> Store {
+            var configuration = Store.Configuration()
+            let now = configuration.now
+            configuration.now = { now() + Int64(time / .milliseconds(1)) }
+            return try Store(path: store.path, configuration: configuration)
+        }
+
         func joining(_ name: String, over transport: (any RelayTransport)? = nil) -> Joining {
             Joining(transport: transport ?? relay, address: "http://127.0.0.1:1", space: space, name: name)
         }
@@ -70,6 +78,43 @@ struct InterruptedJoinTests {
         } catch {
             return (error as? AnnalsError)?.code
         }
+    }
+
+    @Test("what its maker never brought, another store brings after a while")
+    func abandoned() async throws {
+        let shop = try Shop()
+        let (one, two) = (try await shop.store("one"), try await shop.store("two"))
+        _ = await Self.code { _ = try await shop.join(one, over: FailingRelay(shop.relay, failing: 4)) }
+        try await one.leave()
+        // It may still be on its way.
+        #expect(await Self.code { _ = try await shop.join(two) } == .spaceUnfinished)
+        let stranger = try await shop.store("other", rows: "", schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, more);")
+        let later = try shop.reopened(two, after: .seconds(3_600))
+        #expect(await Self.code { _ = try await shop.join(shop.reopened(stranger, after: .seconds(3_600))) } == .spaceUnfinished)
+        #expect(await Self.code { _ = try await shop.join(later, over: FailingRelay(shop.relay, failing: 3)) } != nil)
+        #expect(Self.isCreated(try await shop.join(later)))
+        #expect(try await shop.clone() == ["two"])
+        try shop.write("two", "INSERT INTO item VALUES(2, 'more')")
+        try await SyncAgent(store: later, transport: shop.relay).sync()
+        #expect(try await shop.clone() == ["two", "more"])
+        #expect(try await later.verify().isEmpty)
+        // The first comes back, and its row is another one.
+        #expect(await Self.code { _ = try await shop.join(one) } == .rowsDiffer)
+    }
+
+    @Test("a join whose space another program began anew meanwhile leaves that alone")
+    func abandonedByLineage() async throws {
+        let shop = try Shop()
+        let store = try await shop.store("one")
+        _ = await Self.code { _ = try await shop.join(store, over: FailingRelay(shop.relay, failing: 4)) }
+        let stage = try #require(try await store.creationStage())
+        try await store.abandonSpace(.random())
+        #expect(try await store.creationStage() == stage)
+        #expect(try await store.status().isJoinUnfinished)
+        #expect(Self.isCreated(try await shop.join(store)))
+        try await store.abandonSpace(stage.lineage)
+        #expect(try await store.replicaState()?.lineage == stage.lineage)
+        #expect(try await !store.status().isJoinUnfinished)
     }
 
     /// describe, create, push, upload.
@@ -170,17 +215,20 @@ struct InterruptedJoinTests {
     func leftovers() async throws {
         let shop = try Shop()
         _ = try await shop.join(shop.store("here"))
-        for name in [".annals-dead", ".annals-live", ".annals-other"] {
+        // Of a dead process, of one at work, and three that somebody made for himself.
+        for (name, lock) in [
+            (".annals-dead0000", "annals-work.lock"), (".annals-0000beef", "annals-work.lock"), (".annals-mine1234", "annals-work.lock"),
+            (".annals-mine", "annals-work.lock"), (".annals-00000000", "lock"),
+        ] {
             try FileManager.default.createDirectory(atPath: shop.folder.file(name), withIntermediateDirectories: false)
-            guard name != ".annals-other" else { continue }
-            for file in ["lock", "store.db"] { try Data().write(to: URL(fileURLWithPath: shop.folder.file("\(name)/\(file)"))) }
+            for file in [lock, "store.db"] { try Data().write(to: URL(fileURLWithPath: shop.folder.file("\(name)/\(file)"))) }
         }
-        let lock = open(shop.folder.file(".annals-live/lock"), O_RDWR)
+        let lock = open(shop.folder.file(".annals-0000beef/annals-work.lock"), O_RDWR)
         defer { close(lock) }
         #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
         _ = try await shop.clone()
         let names = try FileManager.default.contentsOfDirectory(atPath: shop.folder.path).filter { $0.hasPrefix(".annals-") }
-        #expect(names.sorted() == [".annals-live", ".annals-other"])
+        #expect(names.sorted() == [".annals-00000000", ".annals-0000beef", ".annals-mine", ".annals-mine1234"])
     }
 
     @Test("what cannot be copied is told before the space is made")

@@ -20,6 +20,7 @@ enum StatusPrint {
             "position": replica.map { .integer($0.position.rawValue) } ?? .null,
             "head": replica.map { .integer($0.head.rawValue) } ?? .null, "conflicts": .integer(status.conflicts),
             "unresolvedConflicts": .integer(status.unresolvedConflicts), "rowsInDoubt": .bool(status.areRowsInDoubt),
+            "joinUnfinished": .bool(status.isJoinUnfinished),
             "foreignKeyViolations": .array(
                 violations.map { ["table": .text($0.table), "parent": .text($0.parent), "rows": .integer($0.count)] }.map(JSON.object)),
         ])
@@ -43,6 +44,7 @@ enum StatusPrint {
         } else {
             facts.append(("space", "not joined"))
         }
+        if status.isJoinUnfinished { facts.append(("unfinished", style(.red, "the join that makes the space is not done; run it again"))) }
         if status.areRowsInDoubt {
             let text = "another program rebuilt a table and may have written to it unseen; sync compares the rows with the space's"
             facts.append(("in doubt", style(.red, text)))

@@ -1,5 +1,5 @@
 public import AnnalsCore
-import AnnalsWire
+public import AnnalsWire
 import Foundation
 import GRDB
 
@@ -87,7 +87,10 @@ extension Store {
     /// were copied before are not copied again if nothing was written since.
     ///
     /// Called again it begins anew, as far as the relay may not know of it.
-    public func startSpace(_ membership: Membership, from copied: CopiedRows) async throws {
+    ///
+    /// - Parameter first: the digest of the log's first entry, where another store began the space and never brought its
+    ///   rows; nil where this store is the one to begin it.
+    public func startSpace(_ membership: Membership, from copied: CopiedRows, after first: Digest? = nil) async throws {
         let (configuration, schema) = (configuration, schema)
         try await translated("join") {
             try await database.writeWithoutTransaction { db in
@@ -102,7 +105,7 @@ extension Store {
                         try step.seal()
                         if hasRows, try step.newestTransaction() != copied.transaction { throw WrittenSince() }
                         if !hasRows { try Self.checkReferences(db) }
-                        return try Self.begin(step, tables, membership)
+                        return try Self.begin(step, tables, membership, after: first)
                     }
                 }
                 do {
@@ -129,9 +132,12 @@ extension Store {
             highestKeys: highest)
     }
 
-    private static func begin(_ step: ManagedStep, _ tables: TrackedTables, _ membership: Membership) throws -> SnapshotFile.Contents {
+    private static func begin(
+        _ step: ManagedStep, _ tables: TrackedTables, _ membership: Membership, after first: Digest?
+    ) throws -> SnapshotFile.Contents {
         let db = step.db
         var state = membership.state(at: .zero, .zero, as: step.identities.next())
+        if let first { state.pass(first) }
         if let earlier = try ReplicaState.load(db) {
             let isOwn = try CreationStage.load(db)?.lineage == membership.lineage
             guard isOwn, earlier.lastCounter.rawValue <= 1 else { throw alreadyJoined }
@@ -152,8 +158,26 @@ extension Store {
         let sent = try Push.load(db)?.lastSequence ?? 0
         try db.execute(sql: "DELETE FROM annals_outbox_parts")
         try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence > ?", arguments: [sent])
-        if state.lastCounter == .zero, sent == 0 { try Outbox.append(db, schemaRow(step, tables)) }
+        if state.position == .zero, state.lastCounter == .zero, sent == 0 { try Outbox.append(db, schemaRow(step, tables)) }
         return try contents(step, tables, lineage: membership.lineage)
+    }
+
+    /// Whether another store began a space with the schema that this one has.
+    public func hasSchema(of entry: SchemaEntry) async throws -> Bool {
+        try await translated("join") {
+            try await database.read { db in
+                let tracked = try TrackedTables.load(db).entries.map(\.definition.layout)
+                return try Set(tracked) == Set(entry.tracked) && SchemaCopy(db: db, tables: []).statements() == entry.statements
+            }
+        }
+    }
+
+    /// Gives up a space that this store began, unless that join was finished or begun anew meanwhile, by another program.
+    public func abandonSpace(_ lineage: Lineage) async throws {
+        try await managed("join") { db, _ in
+            guard try CreationStage.load(db)?.lineage == lineage else { return }
+            try ReplicaTables.drop(db)
+        }
     }
 
     private static func schemaRow(_ step: ManagedStep, _ tables: TrackedTables) throws -> Outbox.Draft {

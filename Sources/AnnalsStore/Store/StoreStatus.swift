@@ -13,6 +13,8 @@ public struct StoreStatus: Sendable {
     /// Names of tracked tables whose capture triggers are not in place, so that changes may go unseen. They return at the
     /// next seal, and older tokens expire then.
     public var drift: [String] = []
+    /// A join that makes a space was interrupted, or is under way: nothing is sent before it is done.
+    public var isJoinUnfinished = false
     /// Another program may have written rows that no trigger saw; the next sync compares them with the space's.
     public var areRowsInDoubt = false
     /// The place in a space; nil when the store is not joined.
@@ -34,6 +36,7 @@ public struct StoreStatus: Sendable {
         drift = try TriggerChecks(db: db).run().compactMap(\.table).sorted()
         guard let state = try ReplicaState.load(db) else { return }
         replica = state
+        isJoinUnfinished = try Store.CreationStage.load(db) != nil
         areRowsInDoubt = try RowsInDoubt.isNoted(db)
         outbox = try Outbox.count(db)
         conflicts = try ConflictJournal.count(db)

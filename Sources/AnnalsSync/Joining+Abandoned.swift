@@ -1,0 +1,25 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsWire
+
+/// A space whose maker brought its first entry and never its rows: interrupted for good, since the file is lost or left the
+/// space. The snapshot at the first entry's position is one store's alone, so another store with the same schema can bring
+/// its own; should the first come back, it joins as any other.
+extension Joining {
+    /// The digest of the log's first entry, if nothing came after it for a while and the store could have written it.
+    func abandonedFirstEntry(_ description: SpaceDescription, _ store: Store) async throws -> Digest? {
+        guard description.head == Store.firstPosition, description.snapshot == nil else { return nil }
+        let page = try await transport.pull(
+            after: .zero, seen: LogMark(lineage: description.lineage), byteLimit: SyncLimits.pageBytes, wait: nil)
+        guard page.head == Store.firstPosition, let frame = page.frames.first else { return nil }
+        guard store.configuration.now() - frame.receivedAt > SyncLimits.abandonedAfterMilliseconds else { return nil }
+        do {
+            let batch = try Batch.open(frame.batch)
+            var body = try batch.body(frame.firstIndex)
+            guard let entry = try body.schemaEntry(), try await store.hasSchema(of: entry) else { return nil }
+            return batch.header.certificates[frame.firstIndex].digest
+        } catch is WireError {
+            return nil
+        }
+    }
+}
