@@ -9,6 +9,8 @@ internal import AnnalsCore
 /// INTEGER column `a`, `a = '1'` is true in the table and false for NEW.a. So NEW goes through a subquery that begins
 /// with the table itself and takes the columns' affinities and collations from there; its LIMIT keeps SQLite from taking
 /// the subquery apart again.
+///
+/// A NULL in a NOT NULL column becomes the column's default under REPLACE, after BEFORE triggers have run.
 struct ConflictTarget: Hashable {
     private var terms: [Term]
     /// The WHERE clause of a partial index.
@@ -57,7 +59,8 @@ struct ConflictTarget: Hashable {
     func condition(on table: TableDefinition, as row: String) -> String {
         let names = (table.columns.map(\.name) + table.generatedColumns.filter { $0.kind == .virtual }.map(\.name)).map(SQL.quote)
         let stored = names.map { "\($0) AS \($0)" }.joined(separator: ", ")
-        let new = names.map { "NEW.\($0)" }.joined(separator: ", ")
+        let virtual = names.dropFirst(table.columns.count).map { "NEW.\($0)" }
+        let new = (table.columns.map(\.newValue) + virtual).joined(separator: ", ")
         let source = "(SELECT \(stored) FROM \(SQL.quote(table.name)) WHERE 0 UNION ALL SELECT \(new) LIMIT 1) AS \(row)"
         var conditions = terms.map { term in
             switch term {
@@ -66,7 +69,8 @@ struct ConflictTarget: Hashable {
                 let own = column.place.map { table.columns[$0].collation }
                 // The column's own collation applies by itself; the index may have been given another.
                 let collate = own == column.collation ? "" : " COLLATE \(SQL.quote(column.collation))"
-                return "\(row).\(name) = NEW.\(name)\(collate)"
+                let new = column.place.map { table.columns[$0].newValue } ?? "NEW.\(name)"
+                return "\(row).\(name) = \(new)\(collate)"
             case .expression(let stored, let computed, let collation):
                 return "\(stored) = (SELECT \(computed) FROM \(source)) COLLATE \(SQL.quote(collation))"
             }
@@ -88,5 +92,15 @@ extension TableDefinition {
     /// The expression of a generated column, in parentheses.
     fileprivate func generationExpression(of name: String) -> String? {
         generatedColumns.first { $0.name.isSameIdentifier(as: name) }?.expression.map { "(\($0))" }
+    }
+}
+
+extension TableDefinition.Column {
+    /// What the column of NEW will hold under REPLACE, as far as that is known before.
+    fileprivate var newValue: String {
+        let value = "NEW.\(SQL.quote(name))"
+        // In quotes that also name columns, a default that is a string would be taken for a column here.
+        guard isNotNull, let defaultSQL, !defaultSQL.contains(where: { "\"`[".contains($0) }) else { return value }
+        return "ifnull(\(value), \(defaultSQL))"
     }
 }

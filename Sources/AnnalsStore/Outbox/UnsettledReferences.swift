@@ -12,11 +12,12 @@ enum UnsettledReferences {
     static let schema = "CREATE TABLE annals_unsettled (id BLOB PRIMARY KEY) WITHOUT ROWID;"
     static let tables = ["annals_unsettled"]
 
-    /// Looks at what a transaction touched, if the store is joined and SQLite itself did not look.
+    /// Looks at what a transaction touched, if the store is joined and SQLite itself did not look, or not well enough.
     static func note(_ db: Database, _ info: TransactionInfo, _ number: Int64, tables: () throws -> TrackedTables) throws {
         guard try ReplicaTables.exist(db) else { return }
-        if info.origin == .local, annals_sqlite_foreign_keys(db.sqliteConnection) == 1 { return }
         let tables = try tables()
+        let isChecked = info.origin == .local && annals_sqlite_foreign_keys(db.sqliteConnection) == 1
+        if isChecked, !tables.hasUncheckedCircles { return }
         guard tables.entries.contains(where: { !$0.definition.references.isEmpty }) else { return }
         let session = MergeSession(db, registry: tables)
         try NetChanges(db, tables: tables).forEach(in: number) { entry, old, new in

@@ -24,6 +24,9 @@ struct TrackedTables: Sendable {
     private var children: [String: [Child]] = [:]
     /// Per table name its place in an order in which parents come first, where there is one.
     private(set) var order: [String: Int] = [:]
+    /// Tables refer to each other in a circle, or to themselves, with SET NULL or SET DEFAULT in it: SQLite's own check then
+    /// misses references to rows that a REPLACE removed on its way round.
+    private(set) var hasUncheckedCircles = false
 
     static func load(_ db: Database) throws -> TrackedTables {
         let reader = SchemaReader(db)
@@ -46,6 +49,7 @@ struct TrackedTables: Sendable {
             }
         }
         sortByReferences()
+        hasUncheckedCircles = findUncheckedCircles()
     }
 
     func table(named name: String) -> Entry? {
@@ -54,6 +58,25 @@ struct TrackedTables: Sendable {
 
     func references(to parent: String) -> [Child] {
         children[parent.foldedIdentifier] ?? []
+    }
+
+    private func findUncheckedCircles() -> Bool {
+        func parents(_ name: String) -> Set<String> {
+            Set(table(named: name)?.definition.references.map(\.parentTable.foldedIdentifier) ?? [])
+        }
+        return entries.contains { entry in
+            let sets = entry.definition.references.filter { reference in
+                [reference.onDelete, reference.onUpdate].contains { $0 == .setNull || $0 == .setDefault }
+            }
+            return sets.contains { reference in
+                var reached = Set([reference.parentTable.foldedIdentifier])
+                var rest = Array(reached)
+                while let name = rest.popLast() {
+                    for parent in parents(name) where reached.insert(parent).inserted { rest.append(parent) }
+                }
+                return reached.contains(entry.definition.name.foldedIdentifier)
+            }
+        }
     }
 
     /// Parents before children, depth first; a cycle is entered where it is met.

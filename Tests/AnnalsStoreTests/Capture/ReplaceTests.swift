@@ -53,6 +53,15 @@ struct ReplaceTests {
                 """,
             statements: "INSERT INTO t VALUES('a', 2, NULL); UPDATE t SET u = 3", changed: 3),
         Case(
+            name: "by a default in the place of NULL",
+            schema: """
+                CREATE TABLE t(id INTEGER PRIMARY KEY, u INTEGER NOT NULL DEFAULT 2, w TEXT NOT NULL DEFAULT 'x' UNIQUE, v NOT NULL DEFAULT "q");
+                CREATE UNIQUE INDEX e ON t(u % 4); CREATE UNIQUE INDEX q ON t(v) WHERE id < 0;
+                INSERT INTO t VALUES(1, 2, 'x', 1), (2, 3, 'y', 2), (3, 4, 'z', 3)
+                """,
+            statements: "REPLACE INTO t(u, w) VALUES(6, 'a'), (NULL, 'b'), (8, NULL); UPDATE OR REPLACE t SET w = NULL WHERE w = 'y'",
+            changed: 4),
+        Case(
             name: "WITHOUT ROWID",
             schema: "CREATE TABLE t(a, b, v UNIQUE, PRIMARY KEY(a, b)) WITHOUT ROWID; INSERT INTO t VALUES(1, 1, 1), (1, 2, 2), (2, 2, 3)",
             statements: "REPLACE INTO t VALUES(1, 1, 2); UPDATE OR REPLACE t SET a = 1 WHERE a = 2", changed: 3),
