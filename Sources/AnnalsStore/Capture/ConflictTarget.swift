@@ -9,6 +9,9 @@ internal import AnnalsCore
 /// INTEGER column `a`, `a = '1'` is true in the table and false for NEW.a. So NEW goes through a subquery that begins
 /// with the table itself and takes the columns' affinities and collations from there; its LIMIT keeps SQLite from taking
 /// the subquery apart again.
+///
+/// Nor is NEW always what will be stored: a REPLACE puts the default where NULL is not allowed, and does so after the BEFORE
+/// triggers.
 struct ConflictTarget: Hashable {
     private var terms: [Term]
     /// The WHERE clause of a partial index.
@@ -55,9 +58,9 @@ struct ConflictTarget: Hashable {
 
     /// True for the rows of the table, called `row`, that conflict with NEW. NULL conflicts with nothing.
     func condition(on table: TableDefinition, as row: String) -> String {
-        let names = (table.columns.map(\.name) + table.generatedColumns.filter { $0.kind == .virtual }.map(\.name)).map(SQL.quote)
-        let stored = names.map { "\($0) AS \($0)" }.joined(separator: ", ")
-        let new = names.map { "NEW.\($0)" }.joined(separator: ", ")
+        let virtual = table.generatedColumns.filter { $0.kind == .virtual }.map { SQL.quote($0.name) }
+        let stored = (table.columns.map { SQL.quote($0.name) } + virtual).map { "\($0) AS \($0)" }.joined(separator: ", ")
+        let new = (table.columns.map(\.newValue) + virtual.map { "NEW.\($0)" }).joined(separator: ", ")
         let source = "(SELECT \(stored) FROM \(SQL.quote(table.name)) WHERE 0 UNION ALL SELECT \(new) LIMIT 1) AS \(row)"
         var conditions = terms.map { term in
             switch term {
@@ -66,7 +69,8 @@ struct ConflictTarget: Hashable {
                 let own = column.place.map { table.columns[$0].collation }
                 // The column's own collation applies by itself; the index may have been given another.
                 let collate = own == column.collation ? "" : " COLLATE \(SQL.quote(column.collation))"
-                return "\(row).\(name) = NEW.\(name)\(collate)"
+                let new = column.place.map { table.columns[$0].newValue } ?? "NEW.\(name)"
+                return "\(row).\(name) = \(new)\(collate)"
             case .expression(let stored, let computed, let collation):
                 return "\(stored) = (SELECT \(computed) FROM \(source)) COLLATE \(SQL.quote(collation))"
             }
@@ -88,5 +92,27 @@ extension TableDefinition {
     /// The expression of a generated column, in parentheses.
     fileprivate func generationExpression(of name: String) -> String? {
         generatedColumns.first { $0.name.isSameIdentifier(as: name) }?.expression.map { "(\($0))" }
+    }
+}
+
+extension TableDefinition.Column {
+    /// The column of NEW, or what a REPLACE puts there in place of NULL.
+    fileprivate var newValue: String {
+        let new = "NEW.\(SQL.quote(name))"
+        return valueForNull.map { "coalesce(\(new), \($0))" } ?? new
+    }
+
+    /// The default of a column that may not be NULL, as SQL that every program can run: what calls functions, which may be
+    /// one program's own, is left out.
+    private var valueForNull: String? {
+        guard isNotNull, let defaultSQL else { return nil }
+        let tokens = SQLText(defaultSQL).tokens
+        if tokens.count == 1, let name = tokens[0].identifier {
+            if tokens[0].isKeyword("NULL") { return nil }
+            let values = ["TRUE", "FALSE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP"]
+            // DEFAULT reads any other word as text.
+            return values.contains { tokens[0].isKeyword($0) } ? name : "'\(name.replacing("'", with: "''"))'"
+        }
+        return tokens.contains { $0.identifier != nil } ? nil : "(\(defaultSQL))"
     }
 }
