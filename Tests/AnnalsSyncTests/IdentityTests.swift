@@ -59,6 +59,38 @@ struct IdentityTests {
         #expect(try await world.relay.describe().head == Position(3))
     }
 
+    @Test("what a copy does with rows of work that both hold is done to those rows, though the other pushed them first")
+    func copiedOutboxGoesOn() async throws {
+        let world = try await world()
+        try world.outside(0, "UPDATE item SET n = 5 WHERE id = 'a'; INSERT INTO item VALUES('c', 3), ('d', 4)")
+        _ = try await world.stores[0].prepareOutbox()
+        try await world.addCopy(of: 0)
+        // The original has to rewrite what both hold.
+        try world.outside(1, "UPDATE item SET n = 7 WHERE id = 'a'")
+        try await world.sync(1)
+        try await world.sync(0)
+        world.clock.advance(.seconds(1))
+        try world.outside(2, "UPDATE item SET n = 9 WHERE id = 'c'; DELETE FROM item WHERE id = 'd'")
+        try await world.sync(2)
+        #expect(try await world.stores[2].conflicts().count == 1)
+        try await everyoneHolds(world, ["a=7", "b=1", "c=9"])
+    }
+
+    @Test("what a copy does with rows that the other had to renumber follows them")
+    func copiedAndRenumbered() async throws {
+        let world = try await World(
+            replicas: 2, schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, n INTEGER); INSERT INTO item VALUES(1, 1)")
+        try world.outside(0, "INSERT INTO item VALUES(2, 20), (3, 30)")
+        _ = try await world.stores[0].prepareOutbox()
+        try await world.addCopy(of: 0)
+        try world.outside(1, "INSERT INTO item VALUES(2, 22), (3, 33)")
+        try await world.sync(1)
+        try await world.sync(0)
+        try world.outside(2, "UPDATE item SET n = 21 WHERE id = 2; DELETE FROM item WHERE id = 3")
+        try await world.sync(2)
+        try await everyoneHolds(world, ["1=1", "2=22", "3=33", "4=21"])
+    }
+
     @Test("a copy that only pulls notices the other's work under its own name")
     func copyThatPulls() async throws {
         let world = try await world()

@@ -62,8 +62,8 @@ public struct Features: Sendable, Hashable {
 
     // MARK: Not supported yet
 
-    /// REPLACE into a table that refers to itself with ON DELETE SET NULL or SET DEFAULT: SQLite (3.40 at least) then lets
-    /// a reference to nobody in, with foreign keys on.
+    /// REPLACE into a table that refers to itself, directly or through others, with SET NULL or SET DEFAULT: SQLite (3.40 at
+    /// least) then lets a reference to nobody in, with foreign keys on.
     public var replaceInSelfReferences = false
     /// Tracked parents with untracked children.
     public var untrackedChildren = false

@@ -49,6 +49,8 @@ struct Judge {
         self.rebase = rebase
         lastReceipt = rebase.pulled.map(\.receivedAt).max() ?? 0
         for entry in rebase.pulled { note(entry) }
+        // What another copy brought in may have other keys there than here.
+        for body in rebase.known.values { for change in body.changes { noteArrival(change) } }
     }
 
     private mutating func note(_ entry: Oracle.Entry) {
@@ -60,7 +62,8 @@ struct Judge {
                 unclear.insert(Name(table: table.name, key: table.key(of: row)))
             case .delete(let row):
                 let name = Name(table: table.name, key: table.key(of: row))
-                if deaths.updateValue(mark, forKey: name) != nil { unclear.insert(name) }
+                // A row that was set aside does not come back (rule 22).
+                if deaths.updateValue(mark, forKey: name) != nil || change.isSetAside { unclear.insert(name) }
             case .update(let key, let updates):
                 let name = name(table, key)
                 for update in updates {

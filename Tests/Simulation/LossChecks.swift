@@ -9,15 +9,19 @@ struct LossChecks {
     func run() throws(Violation) {
         var rows = rebase.start
         var names = NameBook(schema: schema)
-        for entry in rebase.pulled { names.note(others: entry.changes) }
         // What the author asked for up to here.
         var asked: [Change] = []
+        for entry in rebase.pulled {
+            names.note(others: entry.changes)
+            guard let body = rebase.known[entry.info.id] else { continue }
+            noteRenumbered(entry.journal.filter { !body.journal.contains($0) }, &names)
+            names.note(asked: body.changes, done: [])
+            asked += body.changes
+        }
         var blurred: Set<String> = []
         for rewrite in rebase.rewrites {
-            for line in rewrite.journal where line.kind == .renumber {
-                guard let table = schema.table(line.table), let now = line.incoming else { continue }
-                names.note(table, line.key.map { Cell($0) }, isNow: now.map { Cell($0) })
-            }
+            noteRenumbered(rewrite.journal, &names)
+            noteDefaultedKeys(rewrite, &names)
             let before = rows
             try rows.apply(rewrite.changes, schema)
             asked += rewrite.before.changes
@@ -30,6 +34,29 @@ struct LossChecks {
             }
             guard rewrite.isExact else { continue }
             for change in rewrite.changes { try checkLost(change, before, rewrite, asked, names) }
+        }
+    }
+
+    private func noteRenumbered(_ journal: [JournalEntry], _ names: inout NameBook) {
+        for line in journal where line.kind == .renumber {
+            guard let table = schema.table(line.table), let now = line.incoming else { continue }
+            names.note(table, line.key.map { Cell($0) }, isNow: now.map { Cell($0) })
+        }
+    }
+
+    /// The key of an inserted row is another where a part of it was a reference, and the journal says what became of that;
+    /// the row is then a new one or one that had the key.
+    private func noteDefaultedKeys(_ rewrite: Rebase.Rewrite, _ names: inout NameBook) {
+        for change in rewrite.before.changes {
+            guard let table = schema.table(change.table), case .insert(let row) = change.kind else { continue }
+            let key = table.key.map { row[$0] }
+            var now = key
+            for line in rewrite.journal where line.kind == .foreignKey && line.winner == .stored && line.key.map({ Cell($0) }) == key {
+                for (part, place) in table.key.enumerated() where line.columns.contains(table.columns[place].name) {
+                    if let stored = value(line, table, place, in: \.stored) { now[part] = stored }
+                }
+            }
+            if now != key { names.note(table, key, isNow: now) }
         }
     }
 
@@ -57,7 +84,7 @@ struct LossChecks {
         switch change.kind {
         case .insert(let row):
             let key = table.key.map { row[$0] }
-            let keys = names.candidates(table, key) + keysOtherwise(table, key, rewrite)
+            let keys = names.candidates(table, key)
             for (place, value) in row.enumerated() where change.revived?.contains(where: { $0.column == place }) ?? true {
                 try check(table, keys, place, value, change, rewrite, rows, names)
             }
@@ -94,16 +121,6 @@ struct LossChecks {
         throw lost(
             table.key.contains(place) ? "key" : "asked", rewrite,
             "\(change.text): \(table.columns[place].name) = \(value.literal) is neither in the row nor in the journal")
-    }
-
-    /// Keys of inserted rows that differ from the wanted one where the journal says so: a part of it was a reference.
-    private func keysOtherwise(_ table: Table, _ key: [Cell], _ rewrite: Rebase.Rewrite) -> [[Cell]] {
-        let places = rewrite.journal.filter { $0.table == table.name && $0.key.map { Cell($0) } == key }.flatMap(\.columns)
-        return rewrite.changes.compactMap { change in
-            guard change.table == table.name, case .insert(let row) = change.kind else { return nil }
-            let isMeant = zip(table.key, key).allSatisfy { row[$0] == $1 || places.contains(table.columns[$0].name) }
-            return isMeant ? table.key(of: row) : nil
-        }
     }
 
     /// A reference follows its parent, and a key that is a reference does too.

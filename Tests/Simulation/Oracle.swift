@@ -112,6 +112,7 @@ extension Change {
         if case .revived(_, let changed)? = marked.mark {
             revived = changed.map { Update(column: $0.column, old: Cell($0.old), new: Cell($0.new)) }
         }
+        isSetAside = marked.mark == .setAside
         kind =
             switch marked.change {
             case .insert(let row): .insert(row.map { Cell($0) })

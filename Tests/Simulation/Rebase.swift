@@ -41,6 +41,8 @@ struct Rebase {
     var pulled: [Oracle.Entry]
     /// The rows under the outbox: the log and own entries ahead.
     var start: Rows
+    /// Own work that is among the pulled entries, because another copy of the file pushed it: what it was here.
+    var known: [TransactionID: DecodedBody] = [:]
     /// Those by which it was settled.
     var policies = PolicyBook()
 }
@@ -66,8 +68,10 @@ extension World {
                 Rebase.Rewrite(
                     before: intent.body, after: after[intent.id], isExact: false, blurredTables: intent.blurredTables))
         }
+        let known = before.outbox.filter { row in pulled.contains { $0.info.id == row.id } }.map { ($0.id, $0.decoded) }
         return Rebase(
-            replica: replica.id, rewrites: rewrites, pulled: pulled, start: start, policies: policies(replica, before, pulled: pulled))
+            replica: replica.id, rewrites: rewrites, pulled: pulled, start: start,
+            known: Dictionary(known, uniquingKeysWith: { $1 }), policies: policies(replica, before, pulled: pulled))
     }
 
     /// Whether strangers' writes were sealed that left children without parents.

@@ -99,6 +99,8 @@ struct Change: Sendable, Hashable {
     var kind: Kind
     /// On an insert that brings a dead row back: what its author changed. The other columns are as they were.
     var revived: [Update]?
+    /// On a delete: a constraint's rule withdrew the row, and nobody's update brings it back.
+    var isSetAside = false
 
     var text: String {
         switch kind {

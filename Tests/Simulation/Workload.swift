@@ -44,8 +44,22 @@ struct Workload {
     }
 
     private func mayReplace(_ table: Table) -> Bool {
-        let isLeaky = table.references.contains { $0.parent == table.name && [.setNull, .setDefault].contains($0.onDelete) }
+        let isLeaky = table.references.contains { reference in
+            let isCleared = [reference.onDelete, reference.onUpdate].contains { [.setNull, .setDefault].contains($0) }
+            return isCleared && ancestors(of: reference.parent).contains(table.name)
+        }
         return features.replace && (features.replaceInSelfReferences || !isLeaky)
+    }
+
+    /// A table and all that it refers to, directly or not.
+    private func ancestors(of table: String) -> Set<String> {
+        var found: Set<String> = []
+        var open = [table]
+        while let next = open.popLast() {
+            guard found.insert(next).inserted else { continue }
+            open += schema.table(next)?.references.map(\.parent) ?? []
+        }
+        return found
     }
 
     // MARK: Inserts

@@ -96,4 +96,49 @@ struct RebaseCheckTests {
         #expect(laws(rebase(Self.mine, at: 3_000, pulled: death, start: Small.rows([]), became: back)) == [])
         #expect(laws(rebase(Self.mine, at: 1_000, pulled: death, start: Small.rows([]), became: back)) == ["rule 29"])
     }
+
+    @Test("An update of a row that a constraint's rule set aside comes to nothing")
+    func setAside() {
+        var withdrawn = Small.change("t1", .delete(Small.row("a", 1, "x")))
+        withdrawn.isSetAside = true
+        let loses = line(.updateOfDeleted, ["a"], incoming: .integer(7), .stored)
+        let pulled = entry([withdrawn], at: 2_000)
+        #expect(laws(rebase(Self.mine, at: 3_000, pulled: pulled, start: Small.rows([]), became: [], journal: [loses])) == [])
+        #expect(laws(rebase(Self.mine, at: 3_000, pulled: pulled, start: Small.rows([]), became: [])) == ["law 5 (asked)"])
+    }
+
+    @Test("A key that became its default is that row, in this transaction and in later ones; the rest is held against it")
+    func defaultedKey() {
+        let insert = Small.change("t1", .insert(Small.row("b", 1, "x")))
+        let reference = JournalEntry(
+            kind: .foreignKey, table: "t1", key: [.text("b")], columns: ["k"], policy: "declared", stored: [.text("a")],
+            incoming: [.text("b")], winner: .stored)
+        let later = Small.update("b", 1, .integer(1), .integer(7))
+        func rebase(_ changed: [Change], _ journal: [JournalEntry]) -> Rebase {
+            let first = Rebase.Rewrite(before: Small.body(1, at: 3_000, [insert]), after: Small.body(1, at: 3_000, [], journal))
+            let second = Rebase.Rewrite(before: Small.body(2, at: 3_000, [later]), after: Small.body(2, at: 3_000, changed))
+            return Rebase(
+                replica: Small.identifier(10), rewrites: [first, second], pulled: [entry([], at: 2_000)],
+                start: Small.rows([Small.row("a", 1, "x")]))
+        }
+        #expect(laws(rebase([Small.update("a", 1, .integer(1), .integer(7))], [reference])) == [])
+        #expect(laws(rebase([Small.update("a", 1, .integer(1), .integer(7))], [])) == ["law 5 (key)"])
+        #expect(laws(rebase([], [reference])) == ["law 5 (asked)"])
+    }
+
+    @Test("A delete of a row that another copy of the file brought in under another number means that row")
+    func knownWork() {
+        func row(_ key: Int64) -> Change { Small.change("t2", .insert([.integer(key), .null])) }
+        let renumbered = JournalEntry(
+            kind: .renumber, table: "t2", key: [.integer(1)], columns: ["k"], policy: "renumber", stored: [.integer(1)],
+            incoming: [.integer(2)], winner: .incoming)
+        var pulled = entry([row(2)], at: 2_000)
+        pulled.journal = [renumbered]
+        let wanted = Small.change("t2", .delete([.integer(1), .null]))
+        let start = Small.rows([], [[.integer(1), .text("stranger")], [.integer(2), .null]])
+        var rebase = rebase(wanted, at: 3_000, pulled: pulled, start: start, became: [Small.change("t2", .delete([.integer(2), .null]))])
+        #expect(laws(rebase).contains("law 5 (delete)"))
+        rebase.known[pulled.info.id] = Small.body(100, at: 2_000, [row(1)])
+        #expect(laws(rebase) == [])
+    }
 }

@@ -10,7 +10,8 @@ internal import AnnalsCore
 /// with the table itself and takes the columns' affinities and collations from there; its LIMIT keeps SQLite from taking
 /// the subquery apart again.
 ///
-/// A NULL in a NOT NULL column becomes the column's default under REPLACE, after BEFORE triggers have run.
+/// Nor is NEW always what will be stored: a REPLACE puts the default where NULL is not allowed, and does so after the BEFORE
+/// triggers.
 struct ConflictTarget: Hashable {
     private var terms: [Term]
     /// The WHERE clause of a partial index.
@@ -57,10 +58,9 @@ struct ConflictTarget: Hashable {
 
     /// True for the rows of the table, called `row`, that conflict with NEW. NULL conflicts with nothing.
     func condition(on table: TableDefinition, as row: String) -> String {
-        let names = (table.columns.map(\.name) + table.generatedColumns.filter { $0.kind == .virtual }.map(\.name)).map(SQL.quote)
-        let stored = names.map { "\($0) AS \($0)" }.joined(separator: ", ")
-        let virtual = names.dropFirst(table.columns.count).map { "NEW.\($0)" }
-        let new = (table.columns.map(\.newValue) + virtual).joined(separator: ", ")
+        let virtual = table.generatedColumns.filter { $0.kind == .virtual }.map { SQL.quote($0.name) }
+        let stored = (table.columns.map { SQL.quote($0.name) } + virtual).map { "\($0) AS \($0)" }.joined(separator: ", ")
+        let new = (table.columns.map(\.newValue) + virtual.map { "NEW.\($0)" }).joined(separator: ", ")
         let source = "(SELECT \(stored) FROM \(SQL.quote(table.name)) WHERE 0 UNION ALL SELECT \(new) LIMIT 1) AS \(row)"
         var conditions = terms.map { term in
             switch term {
@@ -96,11 +96,23 @@ extension TableDefinition {
 }
 
 extension TableDefinition.Column {
-    /// What the column of NEW will hold under REPLACE, as far as that is known before.
+    /// The column of NEW, or what a REPLACE puts there in place of NULL.
     fileprivate var newValue: String {
-        let value = "NEW.\(SQL.quote(name))"
-        // In quotes that also name columns, a default that is a string would be taken for a column here.
-        guard isNotNull, let defaultSQL, !defaultSQL.contains(where: { "\"`[".contains($0) }) else { return value }
-        return "ifnull(\(value), \(defaultSQL))"
+        let new = "NEW.\(SQL.quote(name))"
+        return valueForNull.map { "coalesce(\(new), \($0))" } ?? new
+    }
+
+    /// The default of a column that may not be NULL, as SQL that every program can run: what calls functions, which may be
+    /// one program's own, is left out.
+    private var valueForNull: String? {
+        guard isNotNull, let defaultSQL else { return nil }
+        let tokens = SQLText(defaultSQL).tokens
+        if tokens.count == 1, let name = tokens[0].identifier {
+            if tokens[0].isKeyword("NULL") { return nil }
+            let values = ["TRUE", "FALSE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP"]
+            // DEFAULT reads any other word as text.
+            return values.contains { tokens[0].isKeyword($0) } ? name : "'\(name.replacing("'", with: "''"))'"
+        }
+        return tokens.contains { $0.identifier != nil } ? nil : "(\(defaultSQL))"
     }
 }

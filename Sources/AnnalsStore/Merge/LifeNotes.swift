@@ -4,6 +4,8 @@ import AnnalsMerge
 /// Gathers what the pulled entries did to rows, entry by entry, while they are applied.
 final class LifeNotes {
     private(set) var lives = Lives()
+    /// Work of the outbox that the pulled entries hold too.
+    var knownWork = KnownWork([])
     private var changes: [NotedChange] = []
 
     func note(_ table: RowTable, _ old: [Value]?, _ new: [Value]?, _ mark: RowMark?) {
@@ -15,6 +17,11 @@ final class LifeNotes {
     func endEntry(by writer: WriteMark) {
         lives.note(changes, by: writer)
         changes.removeAll()
+    }
+
+    /// Notes where the rows of an entry's transaction are, which the outbox holds too. The entry has ended.
+    func noteKnownWork(_ id: TransactionID, journal: [JournalEntry], _ session: MergeSession) throws {
+        try knownWork.note(id, journal: journal, lives, session)
     }
 }
 

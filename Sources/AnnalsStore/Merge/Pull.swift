@@ -52,12 +52,13 @@ struct Pull {
         let notes = isRebasing ? LifeNotes() : nil
         if isRebasing { policies = try MergePolicies(policiesInForce(after: entries), over: policies) }
         let outbox = try isRebasing ? undo(suffix) : []
+        notes?.knownWork = KnownWork(outbox)
         let known = try applyEntries(entries, ahead, notes, &summary)
         guard try session.checks.dangling().isEmpty else { throw try danglingError() }
         session.checks.reset()
         if let notes {
             summary.rebased = suffix.count
-            summary.conflicts = try layOn(suffix, outbox, known: known, lives: notes.lives, relayTime: entries.lastReceipt)
+            summary.conflicts = try layOn(suffix, outbox, known: known, notes, relayTime: entries.lastReceipt)
         }
         try keepUnfinished(entries)
         while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
@@ -75,7 +76,7 @@ struct Pull {
         pull.policies = try MergePolicies(PolicyTable.load(db), over: policies)
         let rows = try Outbox.rows(db, from: first)
         let transactions = try pull.undo(rows)
-        summary.conflicts = try pull.layOn(rows, transactions, known: [], lives: Lives(), relayTime: now.milliseconds)
+        summary.conflicts = try pull.layOn(rows, transactions, known: [], LifeNotes(), relayTime: now.milliseconds)
         summary.rebased = rows.count
         try HighestKeys.save(db, session.highestKeys)
         return summary
@@ -242,11 +243,15 @@ struct Pull {
         }
         clock.observe(writer.time)
         var lost = 0
+        var journal: [JournalEntry] = []
+        let isKnown = notes?.knownWork.contains(info.id) ?? false
         let rest = try content.rest { entries, first in
+            if isKnown { journal += entries }
             lost += entries.count { $0.winner == .incoming && $0.storedReplica == state.replica }
             try ConflictJournal.append(
                 db, entries, from: first, transaction: info, replica: replica, position: position, receivedAt: receivedAt)
         }
+        if isKnown { try notes?.noteKnownWork(info.id, journal: journal, session) }
         try HumanDecisions(rest).apply(db)
         return (changes, lost, info.id)
     }
@@ -255,16 +260,17 @@ struct Pull {
 
     /// - Parameter known: transactions that the space holds already; they are dropped.
     private func layOn(
-        _ rows: [Outbox.Row], _ transactions: [OutboxTransaction], known: Set<TransactionID>, lives: Lives, relayTime: Int64
+        _ rows: [Outbox.Row], _ transactions: [OutboxTransaction], known: Set<TransactionID>, _ notes: LifeNotes, relayTime: Int64
     ) throws -> Int {
         let mark = session.historyMark()
         var highest = try HighestKeys.load(db).merging(session.highestKeys, uniquingKeysWith: max)
         for transaction in transactions { try raise(&highest, by: transaction) }
         let layOn = LayOn(
-            session: session, lives: lives, policies: policies, replica: state.replica, relayTime: relayTime, highestKeys: highest)
+            session: session, lives: notes.lives, policies: policies, replica: state.replica, relayTime: relayTime, highestKeys: highest)
         var conflicts = 0
         for (row, transaction) in zip(rows, transactions) {
             guard !known.contains(row.id) else {
+                notes.knownWork.call(row.id, in: &layOn.lives)
                 try Outbox.delete(db, sequence: row.sequence)
                 continue
             }

@@ -62,6 +62,24 @@ struct ReplaceTests {
             statements: "REPLACE INTO t(u, w) VALUES(6, 'a'), (NULL, 'b'), (8, NULL); UPDATE OR REPLACE t SET w = NULL WHERE w = 'y'",
             changed: 4),
         Case(
+            name: "a NULL that becomes the default",
+            schema: """
+                CREATE TABLE t(k TEXT NOT NULL DEFAULT 'b' PRIMARY KEY, u INTEGER NOT NULL DEFAULT '6' UNIQUE, v INTEGER NOT NULL DEFAULT (1 + 1));
+                CREATE UNIQUE INDEX i ON t(v % 4);
+                INSERT INTO t VALUES('a', 6, 1), ('b', 2, 2), ('c', 3, 3)
+                """,
+            statements: """
+                REPLACE INTO t VALUES('d', NULL, 5); UPDATE OR REPLACE t SET v = NULL WHERE k = 'c';
+                REPLACE INTO t VALUES(NULL, 8, 8), (NULL, 9, 7)
+                """, changed: 4),
+        Case(
+            name: "a NULL that becomes a default in words",
+            schema: """
+                CREATE TABLE t(k INTEGER PRIMARY KEY, u NOT NULL DEFAULT word UNIQUE, v NOT NULL DEFAULT "it's" UNIQUE, w NOT NULL DEFAULT true UNIQUE);
+                INSERT INTO t VALUES(1, 'word', 1, 2), (2, 2, 'it''s', 3), (3, 3, 3, 1)
+                """,
+            statements: "REPLACE INTO t VALUES(4, NULL, NULL, NULL)", changed: 4),
+        Case(
             name: "WITHOUT ROWID",
             schema: "CREATE TABLE t(a, b, v UNIQUE, PRIMARY KEY(a, b)) WITHOUT ROWID; INSERT INTO t VALUES(1, 1, 1), (1, 2, 2), (2, 2, 3)",
             statements: "REPLACE INTO t VALUES(1, 1, 2); UPDATE OR REPLACE t SET a = 1 WHERE a = 2", changed: 3),

@@ -71,6 +71,26 @@ import Testing
         #expect(try await outcome.rows("photo") == ["1|mine"])
     }
 
+    @Test(
+        "A policy that drops an insert whose key is a reference drops all of its columns, references too",
+        arguments: [RowPolicy.rollback, .manual])
+    func droppedWithReferences(policy: RowPolicy) async throws {
+        let outcome = try await Story.conflict(
+            """
+            CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE photo (
+                person INTEGER PRIMARY KEY REFERENCES person (id), file TEXT, taker INTEGER REFERENCES person (id));
+            INSERT INTO person VALUES (1, 'Ann'), (2, 'Bob');
+            """, first: "INSERT INTO photo VALUES (1, 'theirs', 2)", second: "INSERT INTO photo VALUES (1, 'mine', NULL)",
+            MergePolicies(standard: .init(row: policy)))
+        #expect(try await outcome.rows("photo") == ["1|theirs|2"])
+        #expect(
+            outcome.lines == [
+                "insert photo(1) file: stored theirs, incoming mine; stored by \(policy)",
+                "insert photo(1) taker: stored 2, incoming NULL; stored by \(policy)",
+            ])
+    }
+
     @Test("A child whose key is the renumbered parent's follows, and is not joined with the stranger's child")
     func childWithParentsKey() async throws {
         let outcome = try await Story.conflict(

@@ -75,7 +75,7 @@ extension LayAttempt {
             table.definition.primaryKey.contains(where: table.referencePlaces.contains)
         else { return }
         try joinIfTaken(index, number)
-        guard verdicts[index].isJoined, let target = verdicts[index].row else { return }
+        guard verdicts[index].isJoined, verdicts[index].loss == nil, let target = verdicts[index].row else { return }
         for column in verdicts[index].asked where table.referencePlaces.contains(column.column) {
             try mergeCell(index, target, column)
         }
