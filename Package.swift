@@ -148,7 +148,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "RelayLogTests",
-            dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "RelayTestSupport", "SeededRandom", grdb, logging],
+            dependencies: [
+                "AnnalsCore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "RelayLog", "RelayTestSupport", "SeededRandom", grdb, logging,
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "RelayTests",

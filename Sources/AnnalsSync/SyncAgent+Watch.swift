@@ -118,8 +118,7 @@ extension SyncAgent {
     private func send(_ contact: inout Contact, _ report: (Summary) -> Void) async throws {
         let summary = try await persisting(&contact) { () async throws -> Summary? in
             let status = try await self.store.prepareOutbox()
-            let isInDoubt = try await self.store.rowsInDoubt() != nil
-            guard status.outbox > 0 || status.isPushUnderWay || isInDoubt else { return nil }
+            guard status.outbox > 0 || status.isPushUnderWay || status.areRowsInDoubt else { return nil }
             var summary = try await self.sync()
             summary.conflicts += status.conflicts
             return summary

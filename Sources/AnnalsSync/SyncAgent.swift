@@ -84,7 +84,7 @@ public actor SyncAgent {
         var exchange = Exchange(direction: direction.exchange)
         guard try await store.creationStage() == nil else { throw Self.unfinished }
         var status = try await store.prepareOutbox()
-        if try await store.rowsInDoubt() != nil { status = try await reconcile(status, &summary) }
+        if status.areRowsInDoubt { status = try await reconcile(status, &summary) }
         summary.space = status.space.description
         summary.conflicts = status.conflicts
         let replica = status.replica

@@ -8,8 +8,8 @@ import Synchronization
 
 /// A relay in memory: the real relay's judgement of pushes, and nothing on disk.
 ///
-/// For tests that make many relays and need none of them afterwards. What it answers is what the real one answers: the
-/// same conformance tests run on both.
+/// For tests that make many relays and need none of them afterwards. What it answers is what the real one answers:
+/// `RelayConformanceTests` asks both the same things.
 public final class MemoryRelay: RelayTransport {
     fileprivate struct Snapshot {
         var bytes: [UInt8]

@@ -16,6 +16,8 @@ public struct ExchangeStatus: Sendable {
     /// Local transactions that the space has not ordered yet, those under way included.
     public var outbox: Int
     public var isPushUnderWay: Bool
+    /// The rows must be compared with the log before anything is exchanged; see `RowsInDoubt`.
+    public var areRowsInDoubt: Bool
     /// Conflicts settled just now among this store's own writes: references that a program broke with checks off.
     public var conflicts = 0
 
@@ -84,7 +86,8 @@ struct ReplicaExchange {
         ExchangeStatus(
             replica: state.replica, space: state.space, seen: state.seen, pulled: try KeptParts.last(db) ?? state.position,
             head: state.head, outbox: try Outbox.count(db),
-            isPushUnderWay: try Push.isUnderWay(db))
+            isPushUnderWay: try Push.isUnderWay(db),
+            areRowsInDoubt: try RowsInDoubt.isNoted(db))
     }
 
     func freeze(_ limits: OutboxLimits) throws -> FrozenPush? {

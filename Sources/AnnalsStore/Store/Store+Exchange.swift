@@ -20,8 +20,9 @@ extension Store {
             try step.seal()
             try step.checkAgreement()
             try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
+            let status = try exchange.status()
             // Rows in doubt are settled when they are known to be what the log and the outbox come to.
-            return (try exchange.status(), try UnsettledReferences.first(db) != nil && !RowsInDoubt.isNoted(db))
+            return (status, try !status.areRowsInDoubt && UnsettledReferences.first(db) != nil)
         }
         return isUnsettled ? try await settleReferences() : status
     }

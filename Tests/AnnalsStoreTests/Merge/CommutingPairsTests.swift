@@ -9,16 +9,12 @@ import Testing
 @testable import AnnalsStore
 
 /// Rule 44 of MERGE: transactions with disjoint footprints commute. Generated: random schemas with every kind of key,
-/// UNIQUE, reference, action and CHECK, triggers of the user's that write other rows, a legal state, transactions that are each legal on it, and every pair of them in
-/// both orders.
+/// UNIQUE, reference, action and CHECK, triggers of the user's that write other rows, a legal state, transactions that are
+/// each legal on it, and every pair of them in both orders.
 ///
 /// `ANNALS_SEED=17 swift test --filter CommutingPairs` replays one state; `ANNALS_SEED=100-900` tries others.
 @Suite("Rule 44: disjoint transactions commute") struct CommutingPairsTests {
-    static let seeds: ClosedRange<UInt64> = {
-        let given = ProcessInfo.processInfo.environment["ANNALS_SEED"] ?? "1-110"
-        let parts = given.split(separator: "-").compactMap { UInt64($0) }
-        return (parts.first ?? 1)...max(parts.last ?? 1, parts.first ?? 1)
-    }()
+    static let seeds = Seeds.given ?? Array(1...110)
 
     /// Few, so that there is time for many schemas.
     private static let transactions = 9

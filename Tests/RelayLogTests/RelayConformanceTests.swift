@@ -1,0 +1,128 @@
+import AnnalsCore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import Foundation
+import RelayLog
+import RelayTestSupport
+import SeededRandom
+import Testing
+
+/// The relay in memory answers whatever the real log answers: both are asked the same, and every answer must be equal, bytes
+/// and all. `ANNALS_SEED=n swift test --filter RelayConformanceTests` replays one walk.
+@Suite struct RelayConformanceTests {
+    /// What both can say.
+    private enum Answer: Equatable {
+        case pushed(PushAnswer)
+        case page(Page)
+        case problem(String)
+    }
+
+    private struct Pair {
+        let log: RelayLog
+        let memory: MemoryRelay
+        let lineage: Lineage
+
+        func push(_ batch: TestBatch, _ seen: LogMark) async throws -> (Answer, Answer) {
+            let header = try batch.header()
+            let real: Answer
+            do {
+                real = .pushed(try await log.push(batch.bytes, header: header, to: .shop, seen: seen))
+            } catch let error as RelayLogError {
+                real = Self.problem(error)
+            }
+            do {
+                return (real, .pushed(try await memory.push(batch.bytes, seen: seen)))
+            } catch {
+                return (real, Self.problem(error))
+            }
+        }
+
+        func pull(after position: Position, _ seen: LogMark, _ limit: Int) async throws -> (Answer, Answer) {
+            let real: Answer
+            do {
+                real = .page(try await log.pull(from: .shop, after: position, byteLimit: limit, seen: seen))
+            } catch let error as RelayLogError {
+                real = Self.problem(error)
+            }
+            do {
+                return (real, .page(try await memory.pull(after: position, seen: seen, byteLimit: limit, wait: nil)))
+            } catch {
+                return (real, Self.problem(error))
+            }
+        }
+
+        private static func problem(_ error: RelayLogError) -> Answer {
+            if case .wentBack = error { .problem("went-back") } else { .problem("\(error)") }
+        }
+
+        private static func problem(_ error: TransportError) -> Answer {
+            if case .problem(let problem, _) = error { .problem(problem.code) } else { .problem("\(error)") }
+        }
+    }
+
+    @Test(arguments: Seeds.given ?? Array(1...6)) func `both answer alike`(seed: UInt64) async throws {
+        let directory = try TemporaryDirectory()
+        let clock = TestClock()
+        let log = try RelayLog(directory: directory.path, clock: clock.clock, logger: .silent)
+        let lineage = try await log.createSpace(.shop).lineage
+        let memory = MemoryRelay(space: .shop, wall: { clock.now }, monotonic: { clock.now }, lineage: { lineage })
+        _ = try await memory.create()
+        let pair = Pair(log: log, memory: memory, lineage: lineage)
+        var random = SeededGenerator(seed: seed)
+        var replicas = (1...3).map { TestReplica(UInt64($0)) }
+        var sent: [TestBatch] = []
+        var marks = [LogMark(lineage: lineage, digest: .zero)]
+        var outcomes: Set<String> = []
+        for step in 0..<250 {
+            clock.advance(milliseconds: Int64.random(in: 0...400, using: &random))
+            let head = try await log.describe(.shop).head
+            let base = Position(max(0, head.rawValue - Int64.random(in: 0...4, using: &random)))
+            let number = Int.random(in: 0..<replicas.count, using: &random)
+            func footprint() -> Footprint { .writing(UInt64.random(in: 1...12, using: &random)) }
+            var batches: [TestBatch] = []
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0...3:
+                let footprints = (0..<Int.random(in: 1...3, using: &random)).map { _ in footprint() }
+                batches = [replicas[number].batch(lineage, base: base, footprints: footprints)]
+            case 4, 5:
+                batches = replicas[number].parts(lineage, base: base, footprint(), count: Int.random(in: 2...4, using: &random))
+                if random.chance(20) { batches.remove(at: Int.random(in: batches.indices, using: &random)) }
+            case 6 where !sent.isEmpty:
+                batches = [random.one(of: sent)]
+            case 7:
+                var odd = replicas[number].batch(lineage, base: random.chance(50) ? base : head.next, footprint())
+                if random.chance(50) { odd.firstCounter = Counter(Int64.random(in: 1...9, using: &random)) }
+                if random.chance(30) { odd.previousDigest = .test(5) }
+                batches = [odd]
+            default:
+                var seen = random.one(of: marks)
+                if random.chance(10) { seen.digest = .test(3) }
+                let after = Position(Int64.random(in: 0...(head.rawValue + 1), using: &random))
+                let (real, other) = try await pair.pull(after: after, seen, Int.random(in: 1...2_000, using: &random))
+                try #require(real == other, "seed \(seed), step \(step): a pull after \(after)")
+            }
+            for batch in batches {
+                var seen = random.one(of: marks)
+                if random.chance(3) { seen.digest = .test(3) }
+                let (real, other) = try await pair.push(batch, seen)
+                try #require(real == other, "seed \(seed), step \(step): a push of \(batch.replica)")
+                sent.append(batch)
+                guard case .pushed(let answer) = real else { continue }
+                outcomes.insert("\(answer.outcome)".prefix { $0.isLetter }.description)
+                guard batch.replica == replicas[number].id, batch.firstCounter == replicas[number].counter.next || batch.partCount > 1
+                else { continue }
+                if batch.partCount > 1, !answer.positions.isEmpty { replicas[number].accept(batches) }
+                if batch.partCount == 1 { replicas[number].accept(batch, count: answer.positions.count) }
+            }
+            let frames = try await log.pull(from: .shop, after: .zero, byteLimit: .max).frames
+            let digests = try frames.flatMap { frame in
+                try BatchHeader.parse(frame.batch).certificates[frame.firstIndex...].prefix(frame.acceptedCount).map(\.digest)
+            }
+            let running = digests.reduce(Digest.zero) { $0.following($1) }
+            marks.append(LogMark(lineage: lineage, position: Position(Int64(digests.count)), digest: running))
+        }
+        #expect(outcomes.isSuperset(of: ["accepted", "stale", "partsMissing"]), "\(outcomes)")
+        await log.close()
+    }
+}
