@@ -22,7 +22,7 @@ struct RootCommand: AsyncParsableCommand {
                 name: "One store",
                 subcommands: [
                     TrackCommand.self, UntrackCommand.self, StatusCommand.self, HistoryCommand.self, ShowCommand.self, ReplayCommand.self,
-                    DigestCommand.self, VerifyCommand.self,
+                    DigestCommand.self, VerifyCommand.self, ConsumersCommand.self, PurgeCommand.self,
                 ]),
             CommandGroup(
                 name: "Other machines",

@@ -26,6 +26,8 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         case constraint
         case tokenExpired
         case tokenUnknown
+        /// History has no reader of that name.
+        case consumerUnknown
         case corruptBatch
         /// Rows are not what the log says: detected, never overwritten.
         case diverged

@@ -114,10 +114,21 @@ public actor SyncAgent {
         summary.head = status.head
         summary.outbox = status.outbox
         summary.tookNewIdentity = status.replica != replica
+        await purgeWhenDue()
         if let refusal = summary.refusal, direction != .pullOnly, status.outbox > 0 {
             throw Self.waiting(status.outbox, direction, refusal)
         }
         return summary
+    }
+
+    /// Follows the store's own rule of how much history it keeps. That it cannot now is no reason for a sync to fail.
+    private func purgeWhenDue() async {
+        do {
+            guard let result = try await store.purgeWhenDue(), result.transactions > 0 else { return }
+            logger.info("dropped old history", metadata: ["transactions": "\(result.transactions)", "oldest": "\(result.oldest)"])
+        } catch {
+            logger.debug("old history stays for now", metadata: ["error": "\(error)"])
+        }
     }
 
     private func push(_ summary: inout Summary, _ exchange: inout Exchange, _ status: inout ExchangeStatus) async throws -> Exchange.Step {

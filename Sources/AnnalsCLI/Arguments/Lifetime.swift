@@ -12,4 +12,11 @@ struct Lifetime: ExpressibleByArgument, Equatable, Sendable {
         guard !overflow else { return nil }
         milliseconds = product
     }
+
+    /// A length of time in the largest unit that divides it.
+    static func text(_ duration: Duration) -> String {
+        let seconds = duration.components.seconds
+        let unit = [("w", 604_800), ("d", 86_400), ("h", 3_600), ("m", 60)].first { seconds > 0 && seconds.isMultiple(of: $0.1) }
+        return unit.map { "\(seconds / $0.1)\($0.0)" } ?? "\(seconds)s"
+    }
 }

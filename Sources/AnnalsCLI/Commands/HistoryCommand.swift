@@ -13,6 +13,7 @@ struct HistoryCommand: AsyncParsableCommand {
             Examples:
               annals history shop.db --values
               annals history shop.db --after 2024-05-01 --table invoice --json
+              annals history shop.db --consumer report --json
             """)
 
     @OptionGroup var argument: StoreArgument
@@ -20,6 +21,8 @@ struct HistoryCommand: AsyncParsableCommand {
     var after: String?
     @Option(help: ArgumentHelp("Only transactions before this one.", valueName: "token"))
     var before: String?
+    @Option(help: ArgumentHelp("Only transactions that this consumer has not acknowledged.", valueName: "name"))
+    var consumer: String?
     @Option(help: "Only transactions of this author.")
     var author: String?
     @Option(help: "Only transactions that changed this table, and only their changes of it.")
@@ -33,6 +36,7 @@ struct HistoryCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
+        if consumer != nil, after != nil { throw ValidationError("--consumer says where to begin, as --after does: give one.") }
         if let limit, limit < 0 { throw ValidationError("--limit is a number of transactions, 0 or more.") }
     }
 
@@ -40,6 +44,7 @@ struct HistoryCommand: AsyncParsableCommand {
         let console = output.console
         let store = try argument.open()
         var request = try await store.request(after: after, before: before)
+        if let consumer { request = try await request.continuing(after: store.token(of: HistoryConsumer(consumer))) }
         if let author { request = request.authors(author) }
         if let table { request = request.tables(table) }
         if let origin { request = request.origins(origin) }

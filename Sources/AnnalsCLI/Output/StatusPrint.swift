@@ -21,6 +21,8 @@ enum StatusPrint {
             "head": replica.map { .integer($0.head.rawValue) } ?? .null, "conflicts": .integer(status.conflicts),
             "unresolvedConflicts": .integer(status.unresolvedConflicts), "rowsInDoubt": .bool(status.areRowsInDoubt),
             "joinUnfinished": .bool(status.isJoinUnfinished),
+            "historyShare": status.historyShare.map { .real(($0 * 10_000).rounded() / 10_000) } ?? .null,
+            "retention": status.oldestToken == nil ? .null : .text(retention(status.retention)),
             "foreignKeyViolations": .array(
                 violations.map { ["table": .text($0.table), "parent": .text($0.parent), "rows": .integer($0.count)] }.map(JSON.object)),
         ])
@@ -33,6 +35,7 @@ enum StatusPrint {
         var facts: [(String, String)] = [
             ("tracked", status.tracked.isEmpty ? "no table" : status.tracked.map(PrintableText.of).joined(separator: ", ")),
             ("history", "\(Count.of(status.transactions, "transaction")), from \(oldest) to \(latest)"),
+            ("keeps", "\(retention(status.retention))\(share(status.historyShare))"),
         ]
         if let replica = status.replica {
             let behind = replica.head > replica.position ? ", the relay told of \(replica.head)" : ""
@@ -55,5 +58,19 @@ enum StatusPrint {
         }
         let width = facts.map(\.0.count).max() ?? 0
         return facts.map { style(.dim, $0.0) + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
+    }
+
+    /// A rule in words.
+    static func retention(_ rule: HistoryRetention) -> String {
+        guard !rule.keepsAll else { return "all of it" }
+        let parts = [
+            rule.minimumAge.map { Lifetime.text($0) }, rule.fraction.map { "up to \(Int(($0 * 100).rounded())) % of the file" },
+        ]
+        let words = parts.compactMap(\.self).joined(separator: ", ")
+        return words.isEmpty ? "what consumers have not read" : words
+    }
+
+    private static func share(_ share: Double?) -> String {
+        share.map { "; it takes about \(Int(($0 * 100).rounded())) % of the file" } ?? ""
     }
 }

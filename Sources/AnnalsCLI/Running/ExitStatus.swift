@@ -28,7 +28,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
             case .notADatabase, .newerFormat, .notTracked, .schemaRefused, .constraint, .tokenExpired, .tokenUnknown, .corruptBatch,
                 .diverged, .badFootprint, .notJoined, .alreadyJoined, .rowsDiffer, .relayWentBack, .expired, .waitingForMigration:
                 .data
-            case .fileNotFound, .spaceNotFound: .noInput
+            case .fileNotFound, .spaceNotFound, .consumerUnknown: .noInput
             case .relayUnreachable, .notARelay: .relayUnreachable
             case .defect: .defect
             case .cannotCreate, .diskFull, .spaceExists: .cannotCreate

@@ -22,12 +22,11 @@ public struct HistoryBounds: Sendable {
         latest = HistoryToken(number: last, store: id)
     }
 
-    /// The number after which no transaction and no raw change is missing: where a table's history begins anew, or
-    /// was purged to, its `gap` says so.
+    /// The number after which no transaction and no raw change is missing: where a table's history begins anew, its `gap`
+    /// says so, and what was purged lies below the horizon, though its rows may still be there.
     private static func oldestNumber(_ db: Database) throws -> Int64 {
         let gap = try Int64.fetchOne(db, sql: "SELECT max(gap) FROM main.annals_tables") ?? 0
-        let first = try Int64.fetchOne(db, sql: "SELECT min(number) FROM main.annals_transactions") ?? 1
-        return max(gap, first - 1)
+        return try max(gap, Purge.horizon(db))
     }
 
     /// Passes a token that this store's history reaches.

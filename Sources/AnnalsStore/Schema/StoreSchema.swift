@@ -11,10 +11,12 @@ public import GRDB
 /// | annals_notes_ID | rows that an insert or a change of key met under the same key or unique value |
 /// | annals_transactions | who wrote, when, from where; `number` is the local order |
 /// | annals_spans | which raw changes of which table belong to which transaction |
+/// | annals_consumers | who reads history, and how far |
 ///
 /// Raw changes have no declared types, so a value is kept exactly as it was. `id` and `number` rise without
 /// AUTOINCREMENT, whose sqlite_sequence could not be dropped again (law 11); so the newest row of
-/// annals_transactions and of every annals_changes_ID stays when history is purged, or numbers would start anew.
+/// annals_transactions and of every annals_changes_ID stays when history is purged, or numbers would start anew: see
+/// `Purge`.
 public enum StoreSchema {
     /// The format of these tables. A store with a higher one was made by a newer Annals.
     public static let format = 1
@@ -37,6 +39,12 @@ public enum StoreSchema {
         case schemaVersion = "schema_version"
         /// The latest hybrid time given out or seen: milliseconds and counter with a point between.
         case clock
+        /// The last transaction that was purged.
+        case purged
+        /// How much history the store keeps, as JSON; see `HistoryRetention`.
+        case retention
+        /// When that was last applied, in milliseconds since 1970.
+        case retentionApplied = "retention_applied"
     }
 
     /// What `op` of a raw change means.

@@ -95,11 +95,11 @@ extension Store {
     }
 
     /// Seals what other programs wrote; a replica's goes into the outbox as well.
-    private func bringUpToDate() async throws {
+    func bringUpToDate() async throws {
         if try await replicaState() == nil { try await seal() } else { _ = try await updateOutbox() }
     }
 
-    private static var notTracked: AnnalsError {
+    static var notTracked: AnnalsError {
         AnnalsError(.notTracked, "the database has no history", hint: "Run annals track first")
     }
 }

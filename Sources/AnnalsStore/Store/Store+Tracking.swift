@@ -47,7 +47,9 @@ extension Store {
         author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await managed("write") { db, step in
-            try Sealing.managedWrite(db, author: author, contextName: contextName, step.environment, updates).value
+            try Sealing.managedWrite(db, author: author, contextName: contextName, step.environment) { db in
+                try CallersError.passing { try updates(db) }
+            }.value
         }
     }
 

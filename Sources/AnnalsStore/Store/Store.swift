@@ -19,6 +19,12 @@ public final class Store: Sendable {
         public var busyTimeout: Duration = .seconds(10)
         /// The wall clock, in milliseconds since 1970.
         public var now: @Sendable () -> Int64 = { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }
+        /// Microseconds that pass, from any beginning: how long a slice of a purge holds the write lock.
+        package var microseconds: @Sendable () -> Int64 = {
+            Int64(DispatchTime.now().uptimeNanoseconds / 1_000)
+        }
+        /// Waits; between the slices of a purge, so that others can write.
+        package var pause: @Sendable (Duration) async throws -> Void = { try await ContinuousClock().sleep(for: $0) }
         /// What this process calls itself in history.
         public var process = ProcessInfo.processInfo.processName
         /// Where new identities come from. A test draws them from its seed, since ties between replicas are settled by them.
@@ -91,6 +97,9 @@ public final class Store: Sendable {
     func translated<T>(_ operation: String, _ body: () async throws -> T) async throws -> T {
         do {
             return try await body()
+        } catch let thrown as CallersError {
+            schema.forget()
+            throw thrown.error
         } catch  where FullTextIndexes.isAbout(error) {
             schema.forget()
             let damaged = try? await database.writeWithoutTransaction { db in try FullTextIndexes.damaged(db) }
@@ -102,7 +111,25 @@ public final class Store: Sendable {
     }
 
     /// Reads the last committed state.
+    ///
+    /// - Throws: `AnnalsError` when SQLite refuses; what `body` throws otherwise.
     public func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
-        try await translated("read") { try await database.read(body) }
+        try await translated("read") { try await database.read { db in try CallersError.passing { try body(db) } } }
+    }
+}
+
+/// What a closure of the caller's threw of its own: it goes back to the caller as it is.
+struct CallersError: Error {
+    var error: any Error
+
+    /// Runs a caller's closure. What SQLite refused in it is translated as everywhere.
+    static func passing<T>(_ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch let error as DatabaseError {
+            throw error
+        } catch {
+            throw CallersError(error: error)
+        }
     }
 }

@@ -24,6 +24,10 @@ public struct StoreStatus: Sendable {
     /// Entries of the conflict journal, and those of them that wait for a person.
     public var conflicts = 0
     public var unresolvedConflicts = 0
+    /// How much history the store keeps by itself.
+    public var retention = HistoryRetention.all
+    /// History's share of the file, between 0 and 1, estimated from samples; nil when the database has no history.
+    public var historyShare: Double?
 
     /// Reads the status in one access. Other programs' writes count once they are sealed. Costs the same at any size.
     public init(_ db: Database) throws {
@@ -33,6 +37,8 @@ public struct StoreStatus: Sendable {
         oldestToken = bounds.oldest
         latestToken = bounds.latest
         transactions = bounds.latest.number - bounds.oldest.number
+        retention = try Retention.load(db)
+        historyShare = try HistorySize(db).share()
         drift = try TriggerChecks(db: db).run().compactMap(\.table).sorted()
         guard let state = try ReplicaState.load(db) else { return }
         replica = state
@@ -41,20 +47,5 @@ public struct StoreStatus: Sendable {
         outbox = try Outbox.count(db)
         conflicts = try ConflictJournal.count(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)
-    }
-
-    /// The bytes that history takes in the file; nil where SQLite was built without the means to tell.
-    ///
-    /// Reads every page of history, so it is no part of the status.
-    public static func historyBytes(_ db: Database) throws -> Int64? {
-        guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pragma_module_list WHERE name = 'dbstat')") ?? false else {
-            return nil
-        }
-        let names = try String.fetchAll(
-            db, sql: "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'index') AND tbl_name LIKE 'annals\\_%' ESCAPE '\\'")
-        return try names.reduce(0) { sum, name in
-            let bytes = try Int64.fetchOne(db, sql: "SELECT pgsize FROM dbstat('main', 1) WHERE name = ?", arguments: [name])
-            return sum + (bytes ?? 0)
-        }
     }
 }

@@ -36,8 +36,8 @@ struct HistoryChecks {
                 db,
                 sql: """
                     SELECT count(*) FROM main.annals_spans AS s
-                    WHERE NOT EXISTS (SELECT 1 FROM main.annals_transactions WHERE number = s.number)
-                    """) ?? 0
+                    WHERE number > ? AND NOT EXISTS (SELECT 1 FROM main.annals_transactions WHERE number = s.number)
+                    """, arguments: [Purge.horizon(db)]) ?? 0
         return count == 0 ? [] : [Finding(.history, "\(count) spans of raw changes belong to no transaction")]
     }
 
@@ -66,7 +66,8 @@ struct HistoryChecks {
         var last: Int64 = 0
         var findings: [Finding] = []
         let cursor = try GRDB.Row.fetchCursor(
-            db, sql: "SELECT number, first, last FROM main.annals_spans WHERE table_id = ? ORDER BY number", arguments: [table.id])
+            db, sql: "SELECT number, first, last FROM main.annals_spans WHERE table_id = ? AND number > ? ORDER BY number",
+            arguments: [table.id, Purge.horizon(db)])
         while let row = try cursor.next() {
             let begins: Int64 = row["first"]
             if first != nil, begins != last + 1, findings.isEmpty {
@@ -88,7 +89,7 @@ struct HistoryChecks {
     private func missing(_ table: TrackedTable, from first: Int64?, sealed last: Int64) throws -> [Finding] {
         let changes = StoreSchema.changesTable(table.id)
         let newest = try Int64.fetchOne(db, sql: "SELECT max(id) FROM main.\(changes)") ?? 0
-        // The newest raw change of a purged table stays, and belongs to no span any more.
+        // What was purged may be gone or not; the newest raw change of a purged table stays.
         guard let first = first ?? (newest > 0 ? newest : nil) else { return [] }
         let end = max(last, newest)
         let count =

@@ -27,7 +27,9 @@ struct StoreStatusTests {
         #expect(status.oldestToken == (try store.token(0)))
         #expect(status.latestToken == (try store.token(3)))
         #expect(status.drift == [])
-        #expect(try store.queue.read { try StoreStatus.historyBytes($0) } ?? 1 > 0)
+        let share = try #require(status.historyShare)
+        #expect(share > 0 && share < 1)
+        #expect(status.retention == .all)
     }
 
     @Test("A table whose triggers are gone is named")

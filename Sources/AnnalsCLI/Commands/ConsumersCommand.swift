@@ -1,0 +1,87 @@
+import AnnalsCore
+import AnnalsStore
+import ArgumentParser
+
+struct ConsumersCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "consumers",
+        abstract: "List who reads a store's history, and how far; register, move or remove a reader.",
+        discussion: """
+            A consumer's place is kept in the store. A purge leaves what it has not read, until it has been idle for longer \
+            than its lease. A joined store has one more, sync: what it has not pushed yet.
+
+            A script reads with annals history --consumer, and says with --acknowledge what it has taken care of.
+
+            Examples:
+              annals consumers shop.db
+              annals consumers shop.db --register report --from start --lease 30d
+              annals history shop.db --consumer report --json
+              annals consumers shop.db --acknowledge report --to 17-0f8fad5bd9cb
+              annals consumers shop.db --remove report
+            """)
+
+    @OptionGroup var argument: StoreArgument
+    @Option(help: ArgumentHelp("Begin a consumer, or give one another place and lease.", valueName: "name"))
+    var register: String?
+    @Option(help: ArgumentHelp("With --register: what it has read already; without it everything up to now.", valueName: "token"))
+    var from: String?
+    @Option(help: ArgumentHelp("With --register: after how long idle it no longer holds back a purge.", valueName: "duration"))
+    var lease: Lifetime?
+    @Option(help: ArgumentHelp("Note that a consumer has read up to --to.", valueName: "name"))
+    var acknowledge: String?
+    @Option(help: ArgumentHelp("With --acknowledge: the last token that it has read.", valueName: "token"))
+    var to: String?
+    @Option(help: ArgumentHelp("Forget a consumer.", valueName: "name"))
+    var remove: String?
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard [register, acknowledge, remove].compactMap(\.self).count <= 1 else {
+            throw ValidationError("Give one of --register, --acknowledge and --remove at a time.")
+        }
+        if register == nil, from != nil || lease != nil { throw ValidationError("--from and --lease go with --register.") }
+        if (acknowledge == nil) != (to == nil) { throw ValidationError("--acknowledge and --to go together.") }
+    }
+
+    func run() async throws {
+        let console = output.console
+        let store = try argument.open()
+        if let register {
+            let consumer = HistoryConsumer(register, lease: lease.map { .milliseconds($0.milliseconds) })
+            let start: HistoryToken? = if let from { try await store.token(named: from) } else { nil }
+            try await store.register(consumer, from: start)
+        }
+        if let acknowledge, let to { try await store.acknowledge(store.token(named: to), by: HistoryConsumer(acknowledge)) }
+        if let remove { try await store.unregister(HistoryConsumer(remove)) }
+        let consumers = try await store.consumers()
+        if output.json {
+            for consumer in consumers { console.print(Self.json(consumer)) }
+        } else if consumers.isEmpty {
+            console.print("no consumers")
+        } else {
+            for line in Self.table(consumers).lines(console.style) { console.print(line) }
+        }
+    }
+
+    private static func json(_ status: ConsumerStatus) -> JSON {
+        .object([
+            "name": .text(status.consumer.name), "kind": .text(status.kind == .push ? "push" : "registered"),
+            "token": .text(status.token.description), "unread": .integer(status.unread),
+            "lastSeen": .text(status.lastSeen.map { Timestamp.text($0) }),
+            "leaseSeconds": status.consumer.lease.map { .integer($0.components.seconds) } ?? .null, "state": .text(status.state.rawValue),
+        ])
+    }
+
+    private static func table(_ consumers: [ConsumerStatus]) -> Table {
+        var table = Table(["consumer", "has read", "unread", "last seen", "lease", "state"])
+        for status in consumers {
+            table.append([
+                Table.Cell(status.consumer.name), Table.Cell(status.token.description), Table.Cell(status.unread),
+                Table.Cell(status.lastSeen.map { Timestamp.text($0) } ?? ""),
+                Table.Cell(status.consumer.lease.map { Lifetime.text($0) } ?? (status.kind == .push ? "" : "for ever")),
+                Table.Cell(status.state.rawValue, colour: status.state == .live ? nil : .red),
+            ])
+        }
+        return table
+    }
+}

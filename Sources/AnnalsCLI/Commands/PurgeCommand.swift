@@ -1,0 +1,85 @@
+import AnnalsCore
+import AnnalsStore
+import ArgumentParser
+
+struct PurgeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "purge",
+        abstract: "Drop old history.",
+        discussion: """
+            What a consumer has not read, or the space has not ordered yet, stays unless --force is given: then its reader is \
+            told and starts over, and unpushed work is pushed all the same. Without --before, --keep and --share the store's \
+            own rule is applied, which every sync follows as well: 30 days for a joined store, everything for any other, or \
+            what --remember gave it. With a duration or a date, old lines of the conflict journal that were seen go too.
+
+            Other programs may go on writing. The file does not get smaller, but its free room is used again; --vacuum \
+            writes it anew.
+
+            Examples:
+              annals purge shop.db --keep 90d --dry-run
+              annals purge shop.db --before 2024-05-01 --vacuum
+              annals purge shop.db --keep 7d --share 20% --remember
+              annals purge shop.db --keep all --remember
+            """)
+
+    @OptionGroup var argument: StoreArgument
+    @Option(help: ArgumentHelp("Drop what is before this point; a transaction that it names stays.", valueName: "token"))
+    var before: String?
+    @Option(help: ArgumentHelp("Drop what is older: 12h, 30d, 8w. With --remember also all or default.", valueName: "duration"))
+    var keep: KeptHistory?
+    @Option(help: ArgumentHelp("Drop only as much as brings history down to this share of the file.", valueName: "percent"))
+    var share: Share?
+    @Flag(help: "Make --keep and --share the store's own rule.")
+    var remember = false
+    @Flag(help: "Also what consumers have not read and what was not pushed yet.")
+    var force = false
+    @Flag(help: "Give the free room back to the system. Nobody can use the file meanwhile.")
+    var vacuum = false
+    @Flag(help: "Only say what would go.")
+    var dryRun = false
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard before == nil || (keep == nil && share == nil && !remember) else {
+            throw ValidationError("--before goes with neither --keep nor --share nor --remember.")
+        }
+        if remember, keep == nil, share == nil { throw ValidationError("--remember needs --keep or --share.") }
+        guard remember || ![.all, .usual].contains(keep) else { throw ValidationError("--keep all and --keep default need --remember.") }
+        if share != nil, [.all, .usual].contains(keep) { throw ValidationError("--share needs --keep with a duration, or none.") }
+        if dryRun, vacuum || remember { throw ValidationError("--dry-run goes with neither --vacuum nor --remember.") }
+    }
+
+    func run() async throws {
+        let console = output.console
+        let store = try argument.open()
+        if remember { try await store.setRetention(rule) }
+        let result = try await Progress.during("purging", on: console) { [self] progress in
+            try await purge(store) { progress.report(done: $0, of: $1) }
+        }
+        let given = vacuum ? try await Progress.during("writing the file anew", on: console) { _ in try await store.vacuum() } : nil
+        if output.json {
+            console.print(PurgePrint.json(argument.store, result, isDryRun: dryRun, vacuumed: given))
+        } else {
+            for line in PurgePrint.lines(argument.store, result, isDryRun: dryRun, vacuumed: given) { console.print(line) }
+        }
+    }
+
+    /// nil: the usual one.
+    private var rule: HistoryRetention? {
+        var rule = HistoryRetention.untilConsumed
+        switch keep {
+        case .usual: return nil
+        case .all: return .all
+        case .duration(let age): rule = rule.keepingAtLeast(.milliseconds(age.milliseconds))
+        case nil: break
+        }
+        return share.map { rule.whenHistoryFraction(ofStoreExceeds: $0.fraction) } ?? rule
+    }
+
+    private func purge(_ store: Store, progress: @escaping @Sendable (Int64, Int64) -> Void) async throws -> PurgeResult {
+        let mode: PurgeMode = force ? .force : .respectingConsumers
+        if let before { return try await store.deleteHistory(before: before, mode: mode, dryRun: dryRun, progress: progress) }
+        let rule = remember || (keep == nil && share == nil) ? try await store.retention() : self.rule
+        return try await store.purge(rule ?? .all, mode: mode, dryRun: dryRun, progress: progress)
+    }
+}

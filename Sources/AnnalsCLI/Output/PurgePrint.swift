@@ -1,0 +1,42 @@
+import AnnalsStore
+
+/// What a purge dropped, printed.
+enum PurgePrint {
+    static func json(_ store: String, _ result: PurgeResult, isDryRun: Bool, vacuumed: Int64?) -> JSON {
+        .object([
+            "store": .text(store), "dryRun": .bool(isDryRun), "transactions": .integer(result.transactions),
+            "changes": .integer(result.changes), "bytes": .integer(result.bytes), "conflicts": .integer(result.conflicts),
+            "oldestToken": .text(result.oldest.description), "heldBackBy": .array(result.heldBackBy.map { .text($0.name) }),
+            "stranded": .array(result.stranded.map { .text($0.name) }), "vacuumedBytes": vacuumed.map { .integer($0) } ?? .null,
+        ])
+    }
+
+    static func lines(_ store: String, _ result: PurgeResult, isDryRun: Bool, vacuumed: Int64?) -> [String] {
+        var lines: [String] = []
+        let what = "\(Count.of(result.transactions, "transaction")) with \(Count.of(result.changes, "change"))"
+        if result.transactions == 0 {
+            lines.append("\(store): \(isDryRun ? "nothing would go" : "nothing to drop"), history begins at \(result.oldest)")
+        } else if isDryRun {
+            lines.append("\(store): \(what) would go, about \(ByteCount.text(result.bytes)); history would begin at \(result.oldest)")
+        } else {
+            let freed = "\(ByteCount.text(result.bytes)) of the file are free for new rows"
+            lines.append("\(store): dropped \(what), \(freed); history begins at \(result.oldest)")
+        }
+        if result.conflicts > 0 {
+            let lost = Count.of(result.conflicts, "line")
+            lines.append("\(lost) of the conflict journal \(isDryRun ? "would go" : "dropped")")
+        }
+        if !result.heldBackBy.isEmpty {
+            lines.append("more is still needed by \(names(result.heldBackBy)); annals consumers says how far each has read")
+        }
+        if !result.stranded.isEmpty {
+            lines.append("\(isDryRun ? "would have to start over" : "must start over"): \(names(result.stranded))")
+        }
+        if let vacuumed { lines.append("the file is \(ByteCount.text(max(0, vacuumed))) smaller") }
+        return lines
+    }
+
+    private static func names(_ consumers: [HistoryConsumer]) -> String {
+        consumers.map { PrintableText.of($0.name) }.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,158 @@
+import AnnalsCore
+import GRDB
+
+/// The consumers of a store: rows of `annals_consumers`, a table that the first of them brings along.
+struct ConsumerTable {
+    private let db: Database
+    private let bounds: HistoryBounds
+
+    /// What `annals_consumers` holds of one.
+    struct Entry {
+        var consumer: HistoryConsumer
+        /// The last transaction it has read.
+        var number: Int64
+        /// In milliseconds since 1970.
+        var lastSeen: Int64
+
+        /// Whether it was idle for longer than it may be.
+        func hasLapsed(at now: Int64) -> Bool {
+            consumer.lease.map { lastSeen + $0.wholeMilliseconds < now } ?? false
+        }
+    }
+
+    /// - Throws: `AnnalsError` with code `notTracked`.
+    init(_ db: Database) throws {
+        self.db = db
+        bounds = try HistoryBounds(db)
+    }
+
+    /// Everyone who reads, by name. Lapsed ones are among them.
+    static func all(_ db: Database) throws -> [Entry] {
+        guard try db.tableExists("annals_consumers") else { return [] }
+        return try GRDB.Row.fetchAll(db, sql: "SELECT name, number, lease, seen FROM main.annals_consumers ORDER BY name").map(Entry.init)
+    }
+
+    func entry(_ name: String) throws -> Entry {
+        let row =
+            try db.tableExists("annals_consumers")
+            ? GRDB.Row.fetchOne(db, sql: "SELECT name, number, lease, seen FROM main.annals_consumers WHERE name = ?", arguments: [name])
+            : nil
+        guard let row else {
+            throw AnnalsError(
+                .consumerUnknown, operation: "consumers", "history has no consumer named \(name)",
+                hint: "annals consumers lists those it has")
+        }
+        return Entry(row)
+    }
+
+    /// Puts a consumer at a token; one that exists is moved there and gets the lease.
+    func register(_ consumer: HistoryConsumer, at token: HistoryToken, now: Int64) throws {
+        guard !consumer.name.isEmpty else { throw AnnalsError(.usage, operation: "consumers", "a consumer needs a name") }
+        try bounds.check(token)
+        try createIfMissing()
+        try db.execute(
+            sql: """
+                INSERT INTO main.annals_consumers(name, number, lease, seen) VALUES(?, ?, ?, ?)
+                ON CONFLICT(name) DO UPDATE SET number = excluded.number, lease = excluded.lease, seen = excluded.seen
+                """, arguments: [consumer.name, token.number, consumer.lease?.wholeMilliseconds, now])
+    }
+
+    /// Moves a consumer on, never back: an acknowledgement that comes late says nothing new.
+    func acknowledge(_ name: String, _ token: HistoryToken, now: Int64) throws {
+        let found = try entry(name)
+        try bounds.check(token)
+        try db.execute(
+            sql: "UPDATE main.annals_consumers SET number = ?, seen = ? WHERE name = ?",
+            arguments: [max(found.number, token.number), now, name])
+    }
+
+    /// Whether there was one of that name.
+    func remove(_ name: String) throws -> Bool {
+        guard try db.tableExists("annals_consumers") else { return false }
+        try db.execute(sql: "DELETE FROM main.annals_consumers WHERE name = ?", arguments: [name])
+        return db.changesCount > 0
+    }
+
+    /// The point that one has read up to.
+    ///
+    /// - Throws: `AnnalsError` with code `consumerUnknown`, or `tokenExpired` where what it had not read was purged.
+    func token(of name: String) throws -> HistoryToken {
+        let entry = try entry(name)
+        guard entry.number >= bounds.oldest.number else {
+            throw AnnalsError(
+                .tokenExpired, operation: "consumers", "what \(name) had not read of history was purged",
+                hint: "Read the rows as they are and let it start over from there; the oldest token is \(bounds.oldest)")
+        }
+        return try bounds.check(HistoryToken(number: entry.number, store: bounds.storeID))
+    }
+
+    /// How each stands, the push first.
+    func statuses(now: Int64) throws -> [ConsumerStatus] {
+        func status(_ consumer: HistoryConsumer, _ kind: ConsumerStatus.Kind, _ number: Int64, _ seen: Int64?, _ hasLapsed: Bool)
+            -> ConsumerStatus
+        {
+            ConsumerStatus(
+                consumer: consumer, kind: kind, token: HistoryToken(number: number, store: bounds.storeID),
+                unread: bounds.latest.number - max(number, bounds.oldest.number), lastSeen: seen,
+                state: number < bounds.oldest.number ? .expired : hasLapsed ? .lapsed : .live)
+        }
+        let push = try PushPlace.number(db, bounds).map { status(PushPlace.consumer, .push, max($0, bounds.oldest.number), nil, false) }
+        return try [push].compactMap(\.self)
+            + Self.all(db).map { status($0.consumer, .registered, $0.number, $0.lastSeen, $0.hasLapsed(at: now)) }
+    }
+
+    private func createIfMissing() throws {
+        guard try !db.tableExists("annals_consumers") else { return }
+        try db.execute(
+            sql: """
+                CREATE TABLE main.annals_consumers(
+                  name TEXT PRIMARY KEY, number INTEGER NOT NULL, lease INTEGER, seen INTEGER NOT NULL) WITHOUT ROWID
+                """)
+        try Drift.noteSchemaVersion(db)
+    }
+}
+
+extension ConsumerTable.Entry {
+    init(_ row: GRDB.Row) {
+        let lease: Int64? = row["lease"]
+        consumer = HistoryConsumer(row["name"], lease: lease.map { .milliseconds($0) })
+        number = row["number"]
+        lastSeen = row["seen"]
+    }
+}
+
+extension Duration {
+    /// In whole milliseconds, as far as an Int64 goes.
+    var wholeMilliseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000)
+        return overflow ? (seconds < 0 ? .min : .max) : product + attoseconds / 1_000_000_000_000_000
+    }
+}
+
+/// The agent's place in history: what it has not pushed yet must not be purged.
+enum PushPlace {
+    static let consumer = HistoryConsumer("sync")
+
+    /// The last transaction before the first of this store's own that the space has not ordered yet; nil when the store is
+    /// not joined.
+    ///
+    /// Outbox rows keep the id under which history has them. Looks back from history's end as far as the oldest of them.
+    static func number(_ db: Database, _ bounds: HistoryBounds) throws -> Int64? {
+        guard try ReplicaState.load(db) != nil else { return nil }
+        let own = [TransactionOrigin.local, .external, .migration].map { String($0.rawValue) }.joined(separator: ", ")
+        let moved = try Meta(db).integer(.outboxed) ?? 0
+        let unmoved = try Int64.fetchOne(
+            db, sql: "SELECT min(number) FROM main.annals_transactions WHERE number > ? AND origin IN (\(own))", arguments: [moved])
+        let outbox = try GRDB.Row.fetchOne(db, sql: "SELECT id FROM annals_outbox ORDER BY sequence LIMIT 1")
+        guard let id: GRDB.DatabaseValue = outbox?["id"] else { return unmoved.map { $0 - 1 } ?? bounds.latest.number }
+        let oldest = try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT number FROM main.annals_transactions
+                WHERE number > ? AND id = ? AND origin IN (\(own)) ORDER BY number DESC LIMIT 1
+                """,
+            arguments: [bounds.oldest.number, id])
+        return (oldest ?? bounds.oldest.number + 1) - 1
+    }
+}

@@ -1,0 +1,228 @@
+import AnnalsCore
+public import Foundation
+import GRDB
+
+extension Store {
+    /// Drops the transactions before the one that the token names, which stays.
+    ///
+    ///     let result = try await store.deleteHistory(before: token)
+    ///     print(result.transactions, result.bytes, result.heldBackBy)
+    ///
+    /// It goes in slices, so that other writers wait a few milliseconds at most, and can be cancelled between two; the
+    /// next purge goes on from there. The file does not get smaller: its free room is used again, and `vacuum` gives it
+    /// back.
+    ///
+    /// - Throws: `AnnalsError` with code `tokenUnknown`, `tokenExpired`, `notTracked` or `busy`.
+    @discardableResult
+    public func deleteHistory(
+        before token: HistoryToken, mode: PurgeMode = .respectingConsumers, dryRun: Bool = false,
+        progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
+    ) async throws -> PurgeResult {
+        try await purge(.before(token), mode, dryRun: dryRun, progress: progress)
+    }
+
+    /// Drops the transactions that were committed here before a date, and lines of the conflict journal that are older and
+    /// that nobody waits for.
+    @discardableResult
+    public func deleteHistory(
+        before date: Date, mode: PurgeMode = .respectingConsumers, dryRun: Bool = false,
+        progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
+    ) async throws -> PurgeResult {
+        let moment = Int64((date.timeIntervalSince1970 * 1_000).rounded(.up))
+        return try await purge(.beforeMoment(moment), mode, dryRun: dryRun, progress: progress)
+    }
+
+    /// Drops what is before a point that a text names, as `token(named:)` takes it: a transaction that it names stays, and of
+    /// a date's what was committed at it or later.
+    @discardableResult
+    public func deleteHistory(
+        before text: String, mode: PurgeMode = .respectingConsumers, dryRun: Bool = false,
+        progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
+    ) async throws -> PurgeResult {
+        let aim: PurgePlan.Aim =
+            if let moment = ISODate.milliseconds(text) { .beforeMoment(moment) } else { .before(try await token(named: text)) }
+        return try await purge(aim, mode, dryRun: dryRun, progress: progress)
+    }
+
+    /// Drops the transactions before this one.
+    @discardableResult
+    public func deleteHistory(before transaction: HistoryTransaction, mode: PurgeMode = .respectingConsumers) async throws -> PurgeResult {
+        try await deleteHistory(before: transaction.token, mode: mode)
+    }
+
+    /// Drops what a rule does not keep.
+    @discardableResult
+    public func purge(
+        _ retention: HistoryRetention, mode: PurgeMode = .respectingConsumers, dryRun: Bool = false,
+        progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
+    ) async throws -> PurgeResult {
+        try await purge(.retention(retention), mode, dryRun: dryRun, progress: progress)
+    }
+
+    // MARK: The store's own rule
+
+    /// The rule that the store follows by itself: the one it was given, else 30 days when it is joined, and everything when
+    /// it is not.
+    public func retention() async throws -> HistoryRetention {
+        try await translated("purge") { try await database.read { db in try Retention.load(db) } }
+    }
+
+    /// Gives the store a rule, which every sync applies from then on; nil: the usual one again.
+    public func setRetention(_ retention: HistoryRetention?) async throws {
+        try await managed("purge") { db, _ in
+            try Self.requireHistory(db)
+            try Retention.save(retention, db)
+        }
+    }
+
+    /// Applies the store's own rule, for a short time and not more than once an hour.
+    ///
+    /// - Returns: nil when it was not yet time.
+    @discardableResult
+    public func purgeWhenDue() async throws -> PurgeResult? {
+        let now = configuration.now()
+        guard try await read({ db in try StoreSchema.exists(db) && Retention.isDue(db, now: now) }) else { return nil }
+        let result = try await purge(.retention(retention()), .respectingConsumers, slices: Retention.slicesWhenDue)
+        if !result.isUnfinished { try await managed("purge") { db, _ in try Retention.noteApplied(db, at: now) } }
+        return result
+    }
+
+    // MARK: In slices
+
+    private func purge(
+        _ aim: PurgePlan.Aim, _ mode: PurgeMode, dryRun: Bool = false, slices: Int = .max,
+        progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
+    ) async throws -> PurgeResult {
+        try await bringUpToDate()
+        let (now, clock) = (configuration.now(), configuration.microseconds)
+        var (result, isWorthIt) = try await managed("purge") { db, _ in
+            try Self.requireHistory(db)
+            let plan = try PurgePlan(db, aim, mode, now: now)
+            let outcome = try Self.expected(db, plan)
+            let isInterrupted = try Purge.horizon(db) > (Int64.fetchOne(db, sql: "SELECT min(number) FROM main.annals_transactions") ?? 0)
+            guard !dryRun else { return (outcome, false) }
+            try Purge.setHorizon(plan.number, db)
+            return (outcome, outcome.transactions > 0 || isInterrupted)
+        }
+        if dryRun { return result }
+        if isWorthIt {
+            let (changes, expected, before) = (result.changes, result, try await freeBytes())
+            var (step, done, count) = (Int64(64), Int64(0), 0)
+            while isWorthIt, count < slices {
+                try Task.checkCancellation()
+                let start = clock()
+                let (slice, next) = try await managed("purge") { [step] db, _ in
+                    var step = step
+                    return (try Purge(db, microseconds: clock).slice(&step), step)
+                }
+                step = next
+                done += slice.changes
+                count += 1
+                isWorthIt = !slice.isLast
+                progress(min(done, changes), changes)
+                // Whoever waited for the lock has as much time to take it as the slice held it.
+                if isWorthIt { try await configuration.pause(.microseconds(clock() - start)) }
+            }
+            result = expected
+            result.isUnfinished = isWorthIt
+            result.bytes = try await max(0, freeBytes() - before)
+        }
+        result.conflicts = try await dropConflicts(aim, force: mode == .force)
+        return result
+    }
+
+    private func dropConflicts(_ aim: PurgePlan.Aim, force: Bool) async throws -> Int {
+        let now = configuration.now()
+        let age: Duration? =
+            switch aim {
+            case .before: nil
+            case .beforeMoment(let moment): .milliseconds(now - moment)
+            case .retention(let retention): retention.keepsAll ? nil : retention.minimumAge
+            }
+        guard let age else { return 0 }
+        return try await purgeConflicts(olderThan: age, force: force)
+    }
+
+    private func freeBytes() async throws -> Int64 {
+        try await read { db in
+            try (Int64.fetchOne(db, sql: "PRAGMA main.freelist_count") ?? 0) * (Int64.fetchOne(db, sql: "PRAGMA main.page_size") ?? 0)
+        }
+    }
+
+    /// What a plan will drop, as far as it can be told beforehand.
+    private static func expected(_ db: Database, _ plan: PurgePlan) throws -> PurgeResult {
+        let bounds = try HistoryBounds(db)
+        var result = PurgeResult(oldest: HistoryToken(number: plan.number, store: bounds.storeID))
+        result.heldBackBy = plan.heldBackBy
+        result.stranded = plan.stranded
+        result.transactions = plan.number - bounds.oldest.number
+        result.changes =
+            try Int64.fetchOne(
+                db, sql: "SELECT ifnull(sum(last - first + 1), 0) FROM main.annals_spans WHERE number > ? AND number <= ?",
+                arguments: [bounds.oldest.number, plan.number]) ?? 0
+        let size = try HistorySize(db)
+        result.bytes = try Int64(max(0, size.size(after: bounds.oldest.number) - size.size(after: plan.number)))
+        return result
+    }
+
+    /// Gives the file's free room back to the system, by writing the file anew (`VACUUM`).
+    ///
+    /// Other programs can neither read nor write meanwhile, and the disk needs room for a second copy.
+    ///
+    /// - Returns: by how many bytes the file became smaller.
+    /// - Throws: `AnnalsError` with code `busy` or `diskFull`; the file is as it was then.
+    @discardableResult
+    public func vacuum() async throws -> Int64 {
+        try await translated("vacuum") {
+            try await database.writeWithoutTransaction { db in
+                func size() throws -> Int64 {
+                    try (Int64.fetchOne(db, sql: "PRAGMA main.page_count") ?? 0) * (Int64.fetchOne(db, sql: "PRAGMA main.page_size") ?? 0)
+                }
+                let before = try size()
+                try db.execute(sql: "VACUUM main")
+                if try String.fetchOne(db, sql: "PRAGMA main.journal_mode") == "wal" {
+                    try db.execute(sql: "PRAGMA main.wal_checkpoint(TRUNCATE)")
+                }
+                return try before - size()
+            }
+        }
+    }
+}
+
+/// The rule that a store keeps for itself.
+enum Retention {
+    /// Between two times that the rule is applied, in milliseconds.
+    private static let pause: Int64 = 3_600_000
+    /// Slices of a purge that a sync does on the way; what is left is for the next.
+    static let slicesWhenDue = 100
+
+    static func load(_ db: Database) throws -> HistoryRetention {
+        guard try StoreSchema.exists(db) else { return .all }
+        if let text = try StoreSchema.text(.retention, db) {
+            guard let rule = try? JSONDecoder().decode(HistoryRetention.self, from: Data(text.utf8)) else {
+                throw StoreDamage("annals_meta.retention")
+            }
+            return rule
+        }
+        return try ReplicaState.load(db) == nil ? .all : .days(30)
+    }
+
+    static func save(_ retention: HistoryRetention?, _ db: Database) throws {
+        if let retention {
+            try StoreSchema.set(.retention, to: String(decoding: JSONEncoder().encode(retention), as: UTF8.self), db)
+        } else {
+            try db.execute(sql: "DELETE FROM main.annals_meta WHERE name = ?", arguments: [StoreSchema.Meta.retention.rawValue])
+        }
+    }
+
+    static func isDue(_ db: Database, now: Int64) throws -> Bool {
+        guard try !load(db).keepsAll else { return false }
+        let last = try StoreSchema.integer(.retentionApplied, db) ?? 0
+        // A clock that was put back must not keep it from ever being due.
+        return now >= last + pause || now < last
+    }
+
+    static func noteApplied(_ db: Database, at now: Int64) throws {
+        try StoreSchema.set(.retentionApplied, to: now, db)
+    }
+}
