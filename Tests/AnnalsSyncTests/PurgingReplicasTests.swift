@@ -76,3 +76,27 @@ struct PurgingReplicasTests {
         #expect(try await world.stores[0].conflicts().count == 4)
     }
 }
+
+@Suite("A repaired replica")
+struct RepairedReplicaTests {
+    @Test("compares its rows with the space's at the next sync, and loses no unsent work", arguments: [true, false])
+    func repaired(isHistoryReadable: Bool) async throws {
+        let world = try await World(
+            replicas: 2, schema: "CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL, n INT); INSERT INTO item VALUES('a', 0)")
+        let store = world.stores[0]
+        try await store.write { db in try db.execute(sql: "INSERT INTO item VALUES('b', 1)") }
+        try await world.sync(0)
+        try await store.write { db in try db.execute(sql: "UPDATE item SET n = 2 WHERE id = 'b'") }
+        let damage = isHistoryReadable ? "DELETE FROM annals_transactions WHERE number = 1" : "DROP TABLE annals_transactions"
+        let other = try DatabaseQueue(path: store.path)
+        try await other.writeWithoutTransaction { db in try db.execute(sql: damage) }
+        try other.close()
+        let report = try await store.repair()
+        #expect(report.steps.contains(.compareWithSpace))
+        #expect(report.remaining?.map(\.code) == [.unseen])
+        try await world.settle()
+        #expect(try await store.verify() == [])
+        #expect(try await world.stores[1].read { try Int.fetchOne($0, sql: "SELECT n FROM item WHERE id = 'b'") } == 2)
+        #expect(try await world.stores[0].digest() == world.stores[1].digest())
+    }
+}

@@ -9,35 +9,69 @@ struct VerifyCommand: AsyncParsableCommand {
             Checks the file itself, constraints and foreign keys, the triggers that capture changes, that history and rows \
             agree, and that the rows without the outbox are a state of the log. Nothing is changed.
 
-            Example:
+            --repair rebuilds what can be rebuilt, after saying what: indexes, the triggers that capture changes, tables of \
+            history. It touches no row of yours: where history and rows disagree, history begins anew with the rows as they \
+            are. Rows that break a constraint are yours to mend.
+
+            Examples:
               annals verify shop.db
+              annals verify shop.db --repair --dry-run
             """)
 
     @OptionGroup var argument: StoreArgument
+    @Flag(help: "Rebuild what can be rebuilt, after saying what.")
+    var repair = false
+    @Flag(help: "With --repair: only say what would be done.")
+    var dryRun = false
     @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if dryRun, !repair { throw ValidationError("--dry-run goes with --repair.") }
+    }
 
     func run() async throws {
         let console = output.console
         let store = try argument.open()
-        let findings = try await Progress.during("verifying", on: console) { _ in try await store.verify() }
-        if output.json {
-            console.print(
-                .object([
-                    "store": .text(argument.store), "ok": .bool(findings.isEmpty),
-                    "findings": .array(
-                        findings.map { finding in
-                            .object([
-                                "code": .text(finding.code.rawValue), "table": .text(finding.table), "message": .text(finding.message),
-                            ])
-                        }),
-                ]))
-        } else if findings.isEmpty {
-            console.print("\(argument.store): all is well")
-        } else {
-            for finding in findings {
-                console.print("\(console.style(.red, finding.code.rawValue)): \(PrintableText.of(finding.message))")
-            }
+        let report = try await Progress.during("verifying", on: console) { [self] _ in
+            repair ? try await store.repair(dryRun: true) : RepairReport(findings: try await store.verify(), steps: [])
         }
-        if !findings.isEmpty { throw CheckFailed() }
+        if !output.json { printFindings(report.findings, console) }
+        if !output.json { for step in report.steps { console.print("to repair: \(PrintableText.of(step.message))") } }
+        var remaining: [Finding]?
+        if repair, !dryRun, !report.steps.isEmpty {
+            remaining = try await Progress.during("repairing", on: console) { _ in try await store.repair().remaining }
+        }
+        if output.json {
+            console.print(json(report, remaining))
+        } else if let remaining {
+            console.print("repaired")
+            printFindings(remaining, console)
+        }
+        if !(remaining ?? report.findings).isEmpty { throw CheckFailed() }
+    }
+
+    private func printFindings(_ findings: [Finding], _ console: Console) {
+        if findings.isEmpty { console.print("\(argument.store): all is well") }
+        for finding in findings {
+            console.print("\(console.style(.red, finding.code.rawValue)): \(PrintableText.of(finding.message))")
+        }
+    }
+
+    private func json(_ report: RepairReport, _ remaining: [Finding]?) -> JSON {
+        func list(_ findings: [Finding]) -> JSON {
+            .array(
+                findings.map { finding in
+                    .object([
+                        "code": .text(finding.code.rawValue), "table": .text(finding.table), "message": .text(finding.message),
+                    ])
+                })
+        }
+        let facts: JSON = .object([
+            "store": .text(argument.store), "ok": .bool((remaining ?? report.findings).isEmpty), "findings": list(report.findings),
+        ])
+        guard repair else { return facts }
+        return facts.adding([
+            "steps": .array(report.steps.map { .text($0.message) }), "remaining": remaining.map(list) ?? .null,
+        ])
     }
 }

@@ -85,6 +85,28 @@ extension Store {
         }
     }
 
+    /// Rebuilds what can be rebuilt of what `verify` finds; see `RepairStep`. No row of a table is touched.
+    ///
+    /// - Parameter dryRun: only says what it would do.
+    public func repair(dryRun: Bool = false) async throws -> RepairReport {
+        let configuration = configuration
+        schema.forget()
+        var report = try await translated("verify") {
+            try await database.writeWithoutTransaction { db in
+                let environment = ManagedStep(db, configuration).environment
+                let findings = try Verification.run(db, environment: environment)
+                let repair = Repair(db: db, environment: environment)
+                let steps = try repair.plan(findings)
+                if !dryRun { try repair.run(steps) }
+                return RepairReport(findings: findings, steps: steps)
+            }
+        }
+        guard !dryRun, !report.steps.isEmpty else { return report }
+        _ = try await drop()
+        report.remaining = try await verify()
+        return report
+    }
+
     /// Copies the whole file as of one moment, history included, whoever writes meanwhile.
     public func copy(to path: String) async throws {
         try await translated("copy") {

@@ -94,8 +94,8 @@ extension Store {
         progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
     ) async throws -> PurgeResult {
         try await bringUpToDate()
-        let (now, clock) = (configuration.now(), configuration.microseconds)
-        var (result, isWorthIt) = try await managed("purge") { db, _ in
+        let now = configuration.now()
+        let (planned, isWorthIt) = try await managed("purge") { db, _ in
             try Self.requireHistory(db)
             let plan = try PurgePlan(db, aim, mode, now: now)
             let outcome = try Self.expected(db, plan)
@@ -104,31 +104,38 @@ extension Store {
             try Purge.setHorizon(plan.number, db)
             return (outcome, outcome.transactions > 0 || isInterrupted)
         }
+        var result = planned
         if dryRun { return result }
         if isWorthIt {
-            let (changes, expected, before) = (result.changes, result, try await freeBytes())
-            var (step, done, count) = (Int64(64), Int64(0), 0)
-            while isWorthIt, count < slices {
-                try Task.checkCancellation()
-                let start = clock()
-                let (slice, next) = try await managed("purge") { [step] db, _ in
-                    var step = step
-                    return (try Purge(db, microseconds: clock).slice(&step), step)
-                }
-                step = next
-                done += slice.changes
-                count += 1
-                isWorthIt = !slice.isLast
-                progress(min(done, changes), changes)
-                // Whoever waited for the lock has as much time to take it as the slice held it.
-                if isWorthIt { try await configuration.pause(.microseconds(clock() - start)) }
-            }
-            result = expected
-            result.isUnfinished = isWorthIt
+            let (changes, before) = (result.changes, try await freeBytes())
+            result.isUnfinished = try await !drop(slices: slices) { progress(min($0, changes), changes) }
             result.bytes = try await max(0, freeBytes() - before)
         }
         result.conflicts = try await dropConflicts(aim, force: mode == .force)
         return result
+    }
+
+    /// Drops what lies below the horizon; whether all of it is gone.
+    ///
+    /// - Parameter progress: told how many raw changes are gone.
+    func drop(slices: Int = .max, progress: (Int64) -> Void = { _ in }) async throws -> Bool {
+        let clock = configuration.microseconds
+        var (step, done) = (Int64(64), Int64(0))
+        for _ in 0..<slices {
+            try Task.checkCancellation()
+            let start = clock()
+            let (slice, next) = try await managed("purge") { [step] db, _ in
+                var step = step
+                return (try Purge(db, microseconds: clock).slice(&step), step)
+            }
+            step = next
+            done += slice.changes
+            progress(done)
+            if slice.isLast { return true }
+            // Whoever waited for the lock has as much time to take it as the slice held it.
+            try await configuration.pause(.microseconds(clock() - start))
+        }
+        return false
     }
 
     private func dropConflicts(_ aim: PurgePlan.Aim, force: Bool) async throws -> Int {

@@ -24,7 +24,11 @@ struct HistoryChecks {
 
     private func numbers() throws -> [Finding] {
         let row = try GRDB.Row.fetchOne(
-            db, sql: "SELECT count(*) AS count, ifnull(max(number) - min(number) + 1, 0) AS expected FROM main.annals_transactions")
+            db,
+            sql: """
+                SELECT count(*) AS count, ifnull(max(number) - min(number) + 1, 0) AS expected FROM main.annals_transactions
+                WHERE number >= ?
+                """, arguments: [Purge.horizon(db)])
         guard let row, row["count"] as Int64 != row["expected"] as Int64 else { return [] }
         let missing: Int64 = (row["expected"] as Int64) - (row["count"] as Int64)
         return [Finding(.history, "\(missing) transactions are missing from history")]

@@ -19,6 +19,8 @@ public enum Verification {
         _ db: Database, environment: CaptureEnvironment = .system, progress: @escaping () throws -> Void = {}
     ) throws -> [Finding] {
         do {
+            // Another program may have dropped tables that this connection remembers.
+            db.clearSchemaCache()
             var findings: [Finding] = []
             var hasHistory = false
             try db.inTransaction(.deferred) {
