@@ -17,7 +17,7 @@ struct AnnalsBench: AsyncParsableCommand {
     var only: String?
 
     enum Group: String, CaseIterable {
-        case capture, commits, apply, rebase, encode
+        case capture, commits, apply, rebase, encode, history
     }
 
     func validate() throws {
@@ -61,6 +61,8 @@ struct AnnalsBench: AsyncParsableCommand {
             return [try await MergeBenchmarks.rebase(scale), try await MergeBenchmarks.disjointPull(scale)]
         case .encode:
             return try EncodeBenchmarks.run(scale)
+        case .history:
+            return [try await HistoryBenchmarks.page(scale), try await HistoryBenchmarks.purge(scale)]
         }
     }
 }
