@@ -104,7 +104,7 @@ private final class Lines: Sendable {
     }
 }
 
-@Suite("An agent that stays in touch", .timeLimit(.minutes(2)))
+@Suite("An agent that stays in touch", .timeLimit(.minutes(10)))
 struct WatchTests {
     /// One replica's agent, running; the other replica is the test's.
     private struct Running {

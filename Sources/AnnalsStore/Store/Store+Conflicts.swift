@@ -37,15 +37,14 @@ extension Store {
     /// - Throws: `AnnalsError.busy` at once where another program writes: whoever only looks does not wait for this.
     public func noteConflictsSeen(_ ids: [Int64]) async throws {
         try await translated("conflicts") {
-            try await database.writeWithoutTransaction { db in
-                let patience = try Int.fetchOne(db, sql: "PRAGMA busy_timeout") ?? 0
-                try db.execute(sql: "PRAGMA busy_timeout = 0")
-                defer { try? db.execute(sql: "PRAGMA busy_timeout = \(patience)") }
-                try db.inTransaction(.immediate) {
-                    guard try ReplicaTables.exist(db) else { return .rollback }
-                    let statement = try db.cachedStatement(sql: "UPDATE annals_conflicts SET seen = 1 WHERE id = ? AND seen = 0")
-                    for id in ids { try statement.execute(arguments: [id]) }
-                    return .commit
+            try await database.writeWithoutTransaction { [patience] db in
+                try patience.suspended {
+                    try db.inTransaction(.immediate) {
+                        guard try ReplicaTables.exist(db) else { return .rollback }
+                        let statement = try db.cachedStatement(sql: "UPDATE annals_conflicts SET seen = 1 WHERE id = ? AND seen = 0")
+                        for id in ids { try statement.execute(arguments: [id]) }
+                        return .commit
+                    }
                 }
             }
         }

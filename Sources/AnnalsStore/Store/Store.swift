@@ -42,6 +42,7 @@ public final class Store: Sendable {
     public let configuration: Configuration
     let database: any DatabaseWriter
     let schema = SchemaCache()
+    let patience: Patience
 
     /// Opens a database that exists. The journal mode stays as it is found.
     ///
@@ -49,10 +50,11 @@ public final class Store: Sendable {
     public init(path: String, configuration: Configuration = Configuration()) throws {
         self.path = path
         self.configuration = configuration
+        patience = Patience(configuration.busyTimeout)
         do {
             try DatabaseFile.check(path)
             var options = GRDB.Configuration()
-            options.busyMode = .timeout(Double(configuration.busyTimeout.components.seconds))
+            options.busyMode = patience.busyMode
             options.label = "annals"
             database = try DatabaseFile.open(path, options)
         } catch {
@@ -65,6 +67,7 @@ public final class Store: Sendable {
     public init(inMemory name: String? = nil, configuration: Configuration = Configuration()) throws {
         path = ":memory:"
         self.configuration = configuration
+        patience = Patience(configuration.busyTimeout)
         database = try DatabaseQueue(named: name)
     }
 
@@ -72,6 +75,7 @@ public final class Store: Sendable {
     public init(wrapping writer: any DatabaseWriter, configuration: Configuration = Configuration()) throws {
         path = writer.path
         self.configuration = configuration
+        patience = Patience(configuration.busyTimeout)
         database = writer
         try checkFormat()
     }
