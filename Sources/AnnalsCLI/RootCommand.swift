@@ -21,8 +21,9 @@ struct RootCommand: AsyncParsableCommand {
             CommandGroup(
                 name: "One store",
                 subcommands: [
-                    TrackCommand.self, UntrackCommand.self, StatusCommand.self, HistoryCommand.self, ShowCommand.self, ReplayCommand.self,
-                    DigestCommand.self, VerifyCommand.self,
+                    TrackCommand.self, UntrackCommand.self, StatusCommand.self, HistoryCommand.self, ShowCommand.self,
+                    DiffCommand.self,
+                    ReplayCommand.self, DigestCommand.self, VerifyCommand.self,
                 ]),
             CommandGroup(
                 name: "Other machines",

@@ -99,7 +99,7 @@ extension Store {
         if try await replicaState() == nil { try await seal() } else { _ = try await updateOutbox() }
     }
 
-    private static var notTracked: AnnalsError {
+    static var notTracked: AnnalsError {
         AnnalsError(.notTracked, "the database has no history", hint: "Run annals track first")
     }
 }
