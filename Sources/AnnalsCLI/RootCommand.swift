@@ -22,7 +22,7 @@ struct RootCommand: AsyncParsableCommand {
                 name: "One store",
                 subcommands: [
                     TrackCommand.self, UntrackCommand.self, StatusCommand.self, HistoryCommand.self, ShowCommand.self,
-                    DiffCommand.self,
+                    DiffCommand.self, BlameCommand.self,
                     ReplayCommand.self, DigestCommand.self, VerifyCommand.self,
                 ]),
             CommandGroup(
