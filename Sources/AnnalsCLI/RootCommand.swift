@@ -23,7 +23,7 @@ struct RootCommand: AsyncParsableCommand {
                 subcommands: [
                     TrackCommand.self, UntrackCommand.self, StatusCommand.self, HistoryCommand.self, ShowCommand.self,
                     DiffCommand.self, BlameCommand.self,
-                    ReplayCommand.self, DigestCommand.self, VerifyCommand.self,
+                    ReplayCommand.self, RevertCommand.self, DigestCommand.self, VerifyCommand.self,
                 ]),
             CommandGroup(
                 name: "Other machines",
