@@ -21,7 +21,7 @@ struct RootCommand: AsyncParsableCommand {
             CommandGroup(
                 name: "One store",
                 subcommands: [
-                    TrackCommand.self, UntrackCommand.self, StatusCommand.self, HistoryCommand.self, ShowCommand.self,
+                    TrackCommand.self, UntrackCommand.self, StatusCommand.self, HistoryCommand.self, ShowCommand.self, WatchCommand.self,
                     DiffCommand.self, BlameCommand.self,
                     ReplayCommand.self, RevertCommand.self, DigestCommand.self, VerifyCommand.self,
                 ]),

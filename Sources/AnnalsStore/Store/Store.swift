@@ -36,6 +36,7 @@ public final class Store: Sendable {
     public let configuration: Configuration
     let database: any DatabaseWriter
     let schema = SchemaCache()
+    let foreign = ForeignCommits()
 
     /// Opens a database that exists. The journal mode stays as it is found.
     ///
@@ -49,6 +50,7 @@ public final class Store: Sendable {
             options.busyMode = .timeout(Double(configuration.busyTimeout.components.seconds))
             options.label = "annals"
             database = try DatabaseFile.open(path, options)
+            try database.writeWithoutTransaction { [foreign] db in try foreign.look(db) }
         } catch {
             throw StoreError.translate(error, operation: "open", path: path)
         }
