@@ -43,12 +43,16 @@ struct DiffCommand: AsyncParsableCommand {
     }
 
     private func printSQL(_ store: Store, _ from: HistoryToken, _ to: HistoryToken, _ console: Console) async throws -> DifferenceCount {
-        try await store.diffSQL(from: from, to: to) { console.sink.write($0) }
+        try await store.diffSQL(from: from, to: to) { text in
+            if console.isClosed { throw CheckFailed() }
+            console.sink.write(text)
+        }
     }
 
     private func printRows(_ store: Store, _ from: HistoryToken, _ to: HistoryToken, _ console: Console) async throws -> DifferenceCount {
         let print = HistoryPrint(console: console, json: output.json, values: true)
         return try await store.diff(from: from, to: to) { change in
+            if console.isClosed { throw CheckFailed() }
             console.print(print.json ? print.object(change).description : print.line(change))
         }
     }

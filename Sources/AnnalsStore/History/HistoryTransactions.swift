@@ -89,11 +89,15 @@ extension Store {
         _ request: HistoryRequest = HistoryRequest(), _ visit: @escaping @Sendable (HistoryTransaction, HistoryChange) throws -> Void
     ) async throws {
         try await seal()
-        try await read { db in
-            let reader = try HistoryReader(db)
-            try reader.forEachTransaction(request) { transaction in
-                try reader.forEachChange(in: transaction, request) { try visit(transaction, $0) }
-                return true
+        try await VisitorFailure.handingOn {
+            try await read { db in
+                let reader = try HistoryReader(db)
+                try reader.forEachTransaction(request) { transaction in
+                    try reader.forEachChange(in: transaction, request) { change in
+                        try VisitorFailure.marking { try visit(transaction, change) }
+                    }
+                    return true
+                }
             }
         }
     }

@@ -200,7 +200,7 @@ private final class KeySearch {
         span = try PreparedStatement(
             db,
             """
-            SELECT number FROM main.annals_spans
+            SELECT number, last FROM main.annals_spans
             WHERE table_id = \(layout.id) AND number < ?1 AND first <= ?2 ORDER BY number DESC LIMIT 1
             """)
     }
@@ -216,7 +216,8 @@ private final class KeySearch {
         span.bind(1, number)
         span.bind(2, change.integer(0))
         defer { span.reset() }
-        lastFound = try span.step() ? span.integer(0) : nil
+        // A raw change whose transaction is gone belongs to none.
+        lastFound = try span.step() && span.integer(1) >= change.integer(0) ? span.integer(0) : nil
         return lastFound
     }
 }

@@ -21,7 +21,7 @@ extension Store {
     public func diff(
         from: HistoryToken, to: HistoryToken, _ visit: @escaping @Sendable (HistoryChange) throws -> Void
     ) async throws -> DifferenceCount {
-        try await compared { try $0.forEachChange(from: from, to: to, visit) }
+        try await compared { try $0.forEachChange(from: from, to: to) { change in try VisitorFailure.marking { try visit(change) } } }
     }
 
     /// The rows that differ between two points of history. Large differences are better visited.
@@ -46,15 +46,17 @@ extension Store {
     public func diffSQL(
         from: HistoryToken, to: HistoryToken, _ write: @escaping @Sendable (String) throws -> Void
     ) async throws -> DifferenceCount {
-        try await compared { try $0.writeSQL(from: from, to: to, write) }
+        try await compared { try $0.writeSQL(from: from, to: to) { text in try VisitorFailure.marking { try write(text) } } }
     }
 
     private func compared<T: Sendable>(_ body: @escaping @Sendable (Difference) throws -> T) async throws -> T {
         let (configuration, schema) = (configuration, schema)
-        return try await translated("diff") {
-            try await database.writeWithoutTransaction { db in
-                guard try StoreSchema.exists(db) else { throw Self.notTracked }
-                return try body(Difference(db: db, environment: ManagedStep(db, configuration, schema).environment))
+        return try await VisitorFailure.handingOn {
+            try await translated("diff") {
+                try await database.writeWithoutTransaction { db in
+                    guard try StoreSchema.exists(db) else { throw Self.notTracked }
+                    return try body(Difference(db: db, environment: ManagedStep(db, configuration, schema).environment))
+                }
             }
         }
     }

@@ -175,6 +175,12 @@ struct HistoryTransactionsTests {
         let counted = Counter()
         try await store.forEachChange { _, change in counted.add(change.columns.count) }
         #expect(counted.sum == 4 * 2 + 1 + 6)
+        struct Enough: Error {}
+        await #expect(throws: Enough.self) { try await store.forEachChange { _, _ in throw Enough() } }
+        let latest = try await store.latestToken()
+        let oldest = try await store.token(named: "start")
+        await #expect(throws: Enough.self) { try await store.diff(from: oldest, to: latest) { _ in throw Enough() } }
+        #expect(try await store.diff(from: latest, to: oldest).count == 5)
     }
 
     @Test func `a page that was purged meanwhile is told`() async throws {
