@@ -8,7 +8,7 @@ struct BlameCommand: AsyncParsableCommand {
         abstract: "Show who wrote each column of a row, and when.",
         discussion: """
             KEY is the row's key: of a compound key the values one after another, in the key's order. A value is a number, X'…' for \
-            bytes, 'text', or text as it stands. Of a row that is gone it shows who deleted it and the last values. What is older \
+            bytes, 'text', or text as it stands; a negative number stands after --. Of a row that is gone it shows who deleted it and the last values. What is older \
             than the history of its table was written before history. It looks backward through the table's changes until it \
             finds where the row was inserted.
 

@@ -177,10 +177,14 @@ struct DifferenceSQLTests {
         let store = try HistoryFile("PRAGMA encoding = '\(encoding)'; CREATE TABLE t(k PRIMARY KEY, v) WITHOUT ROWID;")
         try store.track()
         let before = try store.rows()
-        let reals = [
-            0.1, 1.0 / 3, .leastNonzeroMagnitude, .leastNormalMagnitude, .greatestFiniteMagnitude, -Double.leastNormalMagnitude.nextDown,
-            9_007_199_254_740_992, 1e22, 1e23, 123_456_789_012_345_680, -.infinity, .infinity, .pi * 1e-300, 8.41e21, 2.0e-9,
-        ]
+        var generator = SeededGenerator(seed: 7)
+        let any = (0..<1_000).map { _ in Double(bitPattern: UInt64.random(in: 0 ... .max, using: &generator)) }.filter(\.isFinite)
+        let reals =
+            [
+                0.1, 1.0 / 3, .leastNonzeroMagnitude, .leastNormalMagnitude, .greatestFiniteMagnitude,
+                -Double.leastNormalMagnitude.nextDown,
+                9_007_199_254_740_992, 1e22, 1e23, 123_456_789_012_345_680, -.infinity, .infinity, .pi * 1e-300, 8.41e21, 2.0e-9,
+            ] + any
         let texts = ["'a' || char(0) || 'b'", "'it''s'", "'line' || char(13, 10) || '.quit'", "char(10) || ';'", "'ß𝄞'", "'-- no'", "''"]
         let others = ["9223372036854775807", "-9223372036854775807 - 1", "x''", "x'00ff'", "NULL"]
         let invalid = encoding == "UTF-8" ? ["CAST(x'ff41' AS TEXT)", "CAST(x'e282' AS TEXT)"] : []

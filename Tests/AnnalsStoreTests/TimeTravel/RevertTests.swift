@@ -162,6 +162,20 @@ struct RevertTests {
             ])
     }
 
+    @Test func `columns that were renamed, added or dropped since have the names of now`() async throws {
+        let shop = try await shop()
+        try await shop.write(
+            "UPDATE customer SET city = 'Rome' WHERE id = 1; DELETE FROM invoice WHERE id = 1; INSERT INTO invoice VALUES(3, 2, 1)")
+        try shop.file.shell("ALTER TABLE customer RENAME COLUMN city TO town; ALTER TABLE invoice ADD COLUMN paid INT DEFAULT 0;")
+        try await shop.store.seal()
+        try await shop.write("UPDATE invoice SET paid = 1 WHERE id = 3")
+        try await expectRefusal(shop, 1, .rowsDiffer, "id = 3 of invoice (paid)")
+        try await shop.write("UPDATE invoice SET paid = 0 WHERE id = 3")
+        try await shop.store.revert(transaction: 1)
+        #expect(try await shop.store.read { try String.fetchAll($0, sql: "SELECT town FROM customer") } == ["Lyon", "Cork"])
+        #expect(try await shop.store.read { try String.fetchAll($0, sql: "SELECT id || ' ' || paid FROM invoice") } == ["1 0", "2 0"])
+    }
+
     @Test func `a transaction that history does not hold is told`() async throws {
         let shop = try await shop()
         try await shop.write("UPDATE customer SET city = 'x'")
