@@ -21,8 +21,13 @@ struct RootCommand: AsyncParsableCommand {
             CommandGroup(
                 name: "One store",
                 subcommands: [
-                    TrackCommand.self, UntrackCommand.self, StatusCommand.self, HistoryCommand.self, ShowCommand.self, ReplayCommand.self,
-                    DigestCommand.self, VerifyCommand.self, ConsumersCommand.self, PurgeCommand.self,
+                    TrackCommand.self, UntrackCommand.self, StatusCommand.self, DigestCommand.self, VerifyCommand.self,
+                ]),
+            CommandGroup(
+                name: "Its history",
+                subcommands: [
+                    HistoryCommand.self, ShowCommand.self, WatchCommand.self, DiffCommand.self, BlameCommand.self, RevertCommand.self,
+                    ReplayCommand.self, ConsumersCommand.self, PurgeCommand.self,
                 ]),
             CommandGroup(
                 name: "Other machines",

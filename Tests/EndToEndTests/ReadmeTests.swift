@@ -87,6 +87,26 @@ struct ReadmeTests {
         }
     }
 
+    @Test("has commands of time travel that do what it says")
+    func timeTravel() async throws {
+        let commands = try Readme().code(in: "Time travel", indent: 4).map { $0.split(separator: " ").dropFirst().map(String.init) }
+        #expect(commands.map(\.first) == ["diff", "blame", "revert", "watch"])
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Oslo' WHERE id = 1;")
+            for command in commands.dropLast() {
+                let outcome = try await Program.run(Workshop.annals, command, in: shop.path)
+                #expect(outcome.status == (command[0] == "diff" ? 1 : 0) && outcome.output.contains("1"), "\(command): \(outcome.errors)")
+            }
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer WHERE id = 1;") == "Lyon")
+            let watch = try Program(Workshop.annals, try #require(commands.last) + ["--after", "start"], in: shop.path)
+            _ = try await watch.prints("'Oslo' → 'Lyon'")
+            watch.signal(SIGINT)
+            #expect(try await watch.end(within: .seconds(20)).status == 0)
+        }
+    }
+
     @Test("has an app's four steps, which compile and run")
     func app() async throws {
         let example = try String(

@@ -49,7 +49,7 @@ struct HistoryCommand: AsyncParsableCommand {
         if let table { request = request.tables(table) }
         if let origin { request = request.origins(origin) }
         let print = HistoryPrint(console: console, json: output.json, values: values)
-        let count = try await HistoryPages(store: store, request: request, limit: limit).print(with: print)
+        let count = try await HistoryPages(store: store, request: request, limit: limit).print(with: print).count
         if count == 0, !output.json { console.print("no transactions") }
     }
 }

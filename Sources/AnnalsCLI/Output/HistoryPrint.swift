@@ -25,7 +25,7 @@ struct HistoryPrint: Sendable {
             buffer.text += "\(String(Self.heading(transaction).description.dropLast())),\"changes\":["
             var separator = ""
             try reader.forEachChange(in: transaction, request) { change in
-                buffer.text += separator + self.change(change).description
+                buffer.text += separator + object(change).description
                 separator = ","
                 handIfLarge(&buffer)
             }
@@ -51,7 +51,7 @@ struct HistoryPrint: Sendable {
 
     // MARK: JSON
 
-    private static func heading(_ transaction: HistoryTransaction) -> JSON {
+    static func heading(_ transaction: HistoryTransaction) -> JSON {
         var replica = JSON.null
         var position = JSON.null
         if case .imported(let author, let place) = transaction.origin {
@@ -66,7 +66,7 @@ struct HistoryPrint: Sendable {
         ])
     }
 
-    private func change(_ change: HistoryChange) -> JSON {
+    func object(_ change: HistoryChange) -> JSON {
         let json = JSON.object([
             "table": .text(change.table), "key": RowJSON.row(change.key, change.keyColumns), "kind": .text(change.kind.rawValue),
             "columns": .array(change.columns.map { .text($0.name) }),
@@ -85,7 +85,7 @@ struct HistoryPrint: Sendable {
 
     // MARK: Lines
 
-    private func line(_ transaction: HistoryTransaction) -> String {
+    func line(_ transaction: HistoryTransaction) -> String {
         var parts = [
             console.style(.bold, "#\(transaction.number)"), console.style(.cyan, transaction.token.description),
             Timestamp.text(transaction.milliseconds), transaction.origin.name,
@@ -98,7 +98,7 @@ struct HistoryPrint: Sendable {
         return parts.joined(separator: "  ")
     }
 
-    private func line(_ change: HistoryChange) -> String {
+    func line(_ change: HistoryChange) -> String {
         let (sign, colour): (String, Style.Colour) =
             switch change.kind {
             case .insert: ("+", .green)
@@ -126,5 +126,5 @@ struct HistoryPrint: Sendable {
 
 extension HistoryTransaction {
     /// Since 1970.
-    fileprivate var milliseconds: Int64 { Int64((timestamp.timeIntervalSince1970 * 1000).rounded()) }
+    var milliseconds: Int64 { Int64((timestamp.timeIntervalSince1970 * 1000).rounded()) }
 }

@@ -17,10 +17,11 @@ struct HistoryPages: Sendable {
         var last: HistoryToken?
     }
 
-    /// Returns how many were printed.
-    func print(with print: HistoryPrint) async throws -> Int {
+    /// Returns how many were printed, and the point after the last of them.
+    func print(with print: HistoryPrint) async throws -> (count: Int, last: HistoryToken?) {
         var left = limit ?? .max
         var total = 0
+        var reached: HistoryToken?
         var next = request
         while left > 0, !print.console.isClosed {
             let query = next.limit(min(left, Self.pageTransactions))
@@ -39,8 +40,9 @@ struct HistoryPages: Sendable {
             total += page.count
             left -= page.count
             guard let last = page.last else { break }
+            reached = last
             next = next.continuing(after: last)
         }
-        return total
+        return (total, reached)
     }
 }

@@ -54,16 +54,19 @@ final class RowTable {
         self.quotedName = SQL.quote(definition.name)
         let quoted = definition.columns.map { SQL.quote($0.name) }
         self.columns = quoted
-        let sql = try String.fetchOne(
-            db, sql: "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", arguments: [definition.name])
-        self.abort = sql?.uppercased().contains("CONFLICT") == true ? "OR ABORT " : ""
+        self.abort = try Self.abortClause(db, definition.name)
         self.hiddenRowid = definition.rowidAlias == nil ? definition.rowidName.map(SQL.quote) : nil
         self.keyCondition = definition.primaryKey.enumerated().map { "\(quoted[$1]) = ?\($0 + 1)" }.joined(separator: " AND ")
-        var unique = Set(definition.primaryKey)
-        for index in rules.uniques { unique.formUnion(index.isCoarse ? index.coarseColumns ?? Array(columns.indices) : index.places) }
-        self.uniquePlaces = unique
+        self.uniquePlaces = definition.uniquePlaces(rules)
         self.referencePlaces = Set(references.flatMap(\.places))
         self.firstHistoryID = history.lastID
+    }
+
+    /// `OR ABORT ` for a table whose declaration may say otherwise, else nothing.
+    static func abortClause(_ db: Database, _ table: String) throws -> String {
+        let sql = try String.fetchOne(
+            db, sql: "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", arguments: [table])
+        return sql?.uppercased().contains("CONFLICT") == true ? "OR ABORT " : ""
     }
 
     let firstHistoryID: Int64
@@ -216,5 +219,14 @@ final class RowTable {
         let statement = try deleteStatement.get()
         for (index, value) in key.enumerated() { statement.bind(index + 1, value, in: bytes) }
         try statement.run()
+    }
+}
+
+extension TableDefinition {
+    /// Columns whose change can meet a UNIQUE index or the key.
+    func uniquePlaces(_ rules: FootprintRules) -> Set<Int> {
+        var unique = Set(primaryKey)
+        for index in rules.uniques { unique.formUnion(index.isCoarse ? index.coarseColumns ?? Array(columns.indices) : index.places) }
+        return unique
     }
 }

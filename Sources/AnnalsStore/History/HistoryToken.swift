@@ -8,7 +8,7 @@ package import AnnalsCore
 ///
 ///     let before = try await store.latestToken()
 ///     …
-///     for transaction in try await store.history(HistoryRequest(after: before)) { … }
+///     for try await transaction in store.history(HistoryRequest(after: before)) { … }
 public struct HistoryToken: Hashable, Sendable {
     /// The number of the last transaction before this point; zero at the very beginning.
     package let number: Int64

@@ -48,6 +48,9 @@ struct LayoutTranslation {
         return places.enumerated().map { place, old in old.map { row[$0] } ?? defaults[place] }
     }
 
+    /// Whether the old row has the column that stands at this place now.
+    func holds(_ place: Int) -> Bool { places.map { $0[place] != nil } ?? true }
+
     /// Where a column of the old row stands now; nil when it was dropped.
     func place(_ old: Int) -> Int? {
         guard let places else { return old }

@@ -26,7 +26,8 @@ enum SealedRead {
         throw AnnalsError(.busy, operation: "read", "another program writes all the time", hint: "Try again", isRetryable: true)
     }
 
-    private static func isOpen(_ db: Database) throws -> Bool {
+    /// Whether there is something to seal. Only reads.
+    static func isOpen(_ db: Database) throws -> Bool {
         guard try StoreSchema.exists(db) else { return false }
         return try Drift.isSuspected(db) || !OpenTable.fetchAll(db).isEmpty
     }

@@ -100,11 +100,12 @@ extension Store {
 
     /// A managed step: one write transaction in which strangers' writes can be sealed first.
     func managed<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (Database, ManagedStep) throws -> T) async throws -> T {
-        let (configuration, schema) = (configuration, schema)
+        let (configuration, schema, foreign) = (configuration, schema, foreign)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
                 var result: T?
                 try db.inTransaction(.immediate) {
+                    try foreign.look(db)
                     result = try body(db, ManagedStep(db, configuration, schema))
                     return .commit
                 }
@@ -119,7 +120,7 @@ extension Store {
     func merging<T: Sendable>(
         _ operation: String, commits: Bool = true, _ body: @escaping @Sendable (Database, ManagedStep) throws -> T
     ) async throws -> T {
-        let (configuration, schema) = (configuration, schema)
+        let (configuration, schema, foreign) = (configuration, schema, foreign)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
                 let tracked = try Set(schema.tables(db).entries.map(\.definition.name))
@@ -127,6 +128,7 @@ extension Store {
                 return try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
                     var result: T?
                     try db.inTransaction(.immediate) {
+                        try foreign.look(db)
                         result = try body(db, ManagedStep(db, configuration, schema))
                         return commits ? .commit : .rollback
                     }

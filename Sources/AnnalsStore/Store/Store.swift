@@ -43,6 +43,7 @@ public final class Store: Sendable {
     let database: any DatabaseWriter
     let schema = SchemaCache()
     let patience: Patience
+    let foreign = ForeignCommits()
 
     /// Opens a database that exists. The journal mode stays as it is found.
     ///
@@ -57,6 +58,7 @@ public final class Store: Sendable {
             options.busyMode = patience.busyMode
             options.label = "annals"
             database = try DatabaseFile.open(path, options)
+            try database.writeWithoutTransaction { [foreign] db in try foreign.look(db) }
         } catch {
             throw StoreError.translate(error, operation: "open", path: path)
         }
@@ -101,9 +103,9 @@ public final class Store: Sendable {
     func translated<T>(_ operation: String, _ body: () async throws -> T) async throws -> T {
         do {
             return try await body()
-        } catch let thrown as CallersError {
+        } catch  where CallersError.isIn(error) {
             schema.forget()
-            throw thrown.error
+            throw CallersError.of(error)
         } catch  where FullTextIndexes.isAbout(error) {
             schema.forget()
             let damaged = try? await database.writeWithoutTransaction { db in try FullTextIndexes.damaged(db) }
@@ -119,21 +121,5 @@ public final class Store: Sendable {
     /// - Throws: `AnnalsError` when SQLite refuses; what `body` throws otherwise.
     public func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
         try await translated("read") { try await database.read { db in try CallersError.passing { try body(db) } } }
-    }
-}
-
-/// What a closure of the caller's threw of its own: it goes back to the caller as it is.
-struct CallersError: Error {
-    var error: any Error
-
-    /// Runs a caller's closure. What SQLite refused in it is translated as everywhere.
-    static func passing<T>(_ body: () throws -> T) throws -> T {
-        do {
-            return try body()
-        } catch let error as DatabaseError {
-            throw error
-        } catch {
-            throw CallersError(error: error)
-        }
     }
 }

@@ -26,6 +26,12 @@ enum StoreError {
         }
     }
 
+    /// Whether `translate` has words for it.
+    static func knows(_ error: any Error) -> Bool {
+        error is AnnalsError || error is DatabaseError || error is MergeError || error is PullError || error is WireError
+            || error is StoreDamage || error is CancellationError
+    }
+
     private static func database(_ error: DatabaseError, _ operation: String, _ path: String) -> AnnalsError {
         let name = path.isEmpty ? "the store" : path
         let message = error.message ?? ""

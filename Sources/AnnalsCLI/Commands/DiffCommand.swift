@@ -1,0 +1,64 @@
+import AnnalsCore
+import AnnalsStore
+import ArgumentParser
+
+struct DiffCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "diff",
+        abstract: "Show the rows that differ between two points of history; exit status 1 if any do.",
+        discussion: """
+            A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. It is the net \
+            difference from the first to the second, which may be the older one: a row that came back to where it was is not told. \
+            Rows are compared by their keys, in the tables and columns that there are now.
+
+            --sql prints statements that turn the first state into the second. Any sqlite3 can run them, with -bail; they turn \
+            foreign keys off for their connection and are one transaction.
+
+            Examples:
+              annals diff shop.db 12 latest
+              annals diff shop.db 2024-05-01 2024-06-01 --json
+              annals diff shop.db latest 12 --sql | sqlite3 -bail shop.db
+            """)
+
+    @OptionGroup var argument: StoreArgument
+    @Argument(help: ArgumentHelp("The point from which to compare.", valueName: "token"))
+    var from: String
+    @Argument(help: ArgumentHelp("The point to which to compare.", valueName: "token"))
+    var to: String
+    @Flag(help: "Print SQL that turns the first state into the second.")
+    var sql = false
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if sql, output.json { throw ValidationError("--sql and --json exclude each other.") }
+    }
+
+    func run() async throws {
+        let console = output.console
+        let store = try argument.open()
+        let (from, to) = (try await store.token(named: from), try await store.token(named: to))
+        let count = sql ? try await printSQL(store, from, to, console) : try await printRows(store, from, to, console)
+        if !sql, !output.json { console.print(Self.summary(count, from, to)) }
+        if count.total > 0 { throw CheckFailed() }
+    }
+
+    private func printSQL(_ store: Store, _ from: HistoryToken, _ to: HistoryToken, _ console: Console) async throws -> DifferenceCount {
+        try await store.diffSQL(from: from, to: to) { text in
+            if console.isClosed { throw CheckFailed() }
+            console.sink.write(text)
+        }
+    }
+
+    private func printRows(_ store: Store, _ from: HistoryToken, _ to: HistoryToken, _ console: Console) async throws -> DifferenceCount {
+        let print = HistoryPrint(console: console, json: output.json, values: true)
+        return try await store.diff(from: from, to: to) { change in
+            if console.isClosed { throw CheckFailed() }
+            console.print(print.json ? print.object(change).description : print.line(change))
+        }
+    }
+
+    private static func summary(_ count: DifferenceCount, _ from: HistoryToken, _ to: HistoryToken) -> String {
+        guard count.total > 0 else { return "no row differs between \(from) and \(to)" }
+        return "from \(from) to \(to): \(count.inserted) inserted, \(count.updated) updated, \(count.deleted) deleted"
+    }
+}

@@ -1,0 +1,72 @@
+import AnnalsCore
+import AnnalsStore
+
+/// How the writers of a row are printed.
+enum BlamePrint {
+    static func print(_ blame: Blame, on console: Console) {
+        let row = "\(PrintableText.of(blame.table)) \(RowText.row(blame.key, blame.keyColumns))"
+        switch blame.end {
+        case nil: break
+        case .deleted(let transaction): console.print("\(row) was deleted by \(words(transaction))")
+        case .moved(let key, let transaction):
+            console.print("\(row) became \(RowText.row(key, blame.keyColumns)) by \(words(transaction))")
+        }
+        var table = Table(["column", "value", "written", "by", "transaction"])
+        for column in blame.columns {
+            let cells: [Table.Cell] =
+                switch column.writer {
+                case .transaction(let transaction):
+                    [
+                        .init(Timestamp.text(transaction.milliseconds)), .init(author(transaction)),
+                        .init("#\(transaction.number) \(origin(transaction))"),
+                    ]
+                case .beforeHistory: [.init("before history", colour: .dim), .init(""), .init("")]
+                case .columnDefault: [.init("column's default", colour: .dim), .init(""), .init("")]
+                }
+            table.append([.init(column.name), .init(column.value)] + cells)
+        }
+        console.print(table)
+    }
+
+    private static func words(_ transaction: HistoryTransaction) -> String {
+        let name = author(transaction)
+        let by = name.isEmpty ? "" : " by \(PrintableText.of(name))"
+        return "#\(transaction.number)\(by), \(Timestamp.text(transaction.milliseconds)), \(origin(transaction))"
+    }
+
+    private static func author(_ transaction: HistoryTransaction) -> String {
+        transaction.author ?? transaction.contextName ?? ""
+    }
+
+    private static func origin(_ transaction: HistoryTransaction) -> String {
+        guard case .imported(let replica, let position) = transaction.origin else { return transaction.origin.name }
+        return "imported \(position) from \(replica.description.prefix(8))"
+    }
+
+    static func json(_ blame: Blame) -> JSON {
+        let columns = blame.columns.map { column -> JSON in
+            let writer: (JSON, HistoryTransaction?) =
+                switch column.writer {
+                case .transaction(let transaction): (.text("transaction"), transaction)
+                case .beforeHistory: (.text("beforeHistory"), nil)
+                case .columnDefault: (.text("columnDefault"), nil)
+                }
+            return .object([
+                "column": .text(column.name), "value": .value(column.value), "writer": writer.0,
+                "transaction": writer.1.map(HistoryPrint.heading) ?? .null,
+            ])
+        }
+        var end = JSON.null
+        switch blame.end {
+        case nil: break
+        case .deleted(let transaction): end = .object(["kind": .text("deleted"), "transaction": HistoryPrint.heading(transaction)])
+        case .moved(let key, let transaction):
+            end = .object([
+                "kind": .text("moved"), "key": RowJSON.row(key, blame.keyColumns), "transaction": HistoryPrint.heading(transaction),
+            ])
+        }
+        return .object([
+            "table": .text(blame.table), "key": RowJSON.row(blame.key, blame.keyColumns), "columns": .array(columns), "end": end,
+        ])
+    }
+}

@@ -1,0 +1,182 @@
+import AnnalsCore
+import GRDB
+import Synchronization
+
+/// Commits to a store, by any process; close ones are told as one.
+public struct RemoteChange: Hashable, Sendable {
+    /// Where history stands after them.
+    public let token: HistoryToken
+    public let storeIdentifier: String
+    /// Whether one of them was not made through this `Store`: another process's, or another connection's of this one.
+    public let isExternal: Bool
+}
+
+/// Tells of every commit that changed tracked rows, by this process or another, until the task that iterates is cancelled.
+///
+///     var last = try await store.latestToken()
+///     for try await change in store.remoteChanges {
+///         for try await transaction in store.history(HistoryRequest(after: last)) { … }
+///         last = change.token
+///     }
+///
+/// Commits count from the moment the sequence was made. Those that come close together, or while its consumer is busy, are
+/// told as one, with the token after the last: read history from your own token on and nothing is missed. What other
+/// programs wrote is sealed before it is told. It is for one task; make one for each.
+public struct RemoteChanges: AsyncSequence, Sendable {
+    public typealias Failure = any Error
+
+    let store: Store
+    let source: Result<any CommitSource, any Error>
+    let foreign: Int
+    /// The point from which on commits are told; nil where there was no history yet.
+    let told: HistoryToken?
+    /// There may be commits already.
+    let isDue: Bool
+
+    init(_ store: Store, after: HistoryToken?) {
+        self.store = store
+        foreign = store.foreign.count
+        source = Result { try Self.source(of: store) }
+        told = after ?? (try? store.database.unsafeReentrantRead { db in try HistoryBounds(db).latest })
+        isDue = after != nil
+    }
+
+    private static func source(of store: Store) throws -> any CommitSource {
+        if store.path == ":memory:" { return MemoryCommits(store.database) }
+        return try CommitWatcher(path: store.path)
+    }
+
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(store: store, source: source, told: told, foreign: foreign, isDue: isDue)
+    }
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate let store: Store
+        fileprivate let source: Result<any CommitSource, any Error>
+        fileprivate var told: HistoryToken?
+        fileprivate var foreign: Int
+        /// There is something to look for without waiting.
+        fileprivate var isDue: Bool
+
+        /// - Throws: `AnnalsError`, with code `notTracked` where there is no history.
+        public mutating func next() async throws -> RemoteChange? {
+            do {
+                let source = try source.get()
+                while true {
+                    if !isDue { try await source.next() }
+                    isDue = true
+                    do {
+                        let change = try await look(source)
+                        isDue = false
+                        if let change { return change }
+                    } catch let error as AnnalsError where error.isRetryable {
+                        // Another program held the lock all the time. What was committed is still to be told.
+                        try await ContinuousClock().sleep(for: WatchLimits.pauseWhenBusy)
+                    }
+                }
+            } catch is CancellationError {
+                return nil
+            } catch let error as AnnalsError where error.code == .cancelled {
+                return nil
+            }
+        }
+
+        private mutating func look(_ source: any CommitSource) async throws -> RemoteChange? {
+            let found = try await store.committed(after: told, quietly: source)
+            guard told.map({ $0.number < found.state.token.number }) ?? true else { return nil }
+            defer { (told, foreign) = (found.state.token, found.foreign) }
+            return RemoteChange(
+                token: found.state.token, storeIdentifier: found.state.store, isExternal: found.state.hasExternal || found.foreign > foreign
+            )
+        }
+    }
+}
+
+extension Store {
+    /// Commits by any process from now on; see `RemoteChanges`.
+    public var remoteChanges: RemoteChanges { RemoteChanges(self, after: nil) }
+
+    /// The same, beginning with what was committed after a point.
+    public func remoteChanges(after token: HistoryToken) -> RemoteChanges { RemoteChanges(self, after: token) }
+
+    struct CommittedState: Sendable {
+        var token: HistoryToken
+        var store: String
+        /// Strangers' transactions are among the new ones.
+        var hasExternal: Bool
+    }
+
+    /// Seals what strangers wrote, and says where history stands.
+    fileprivate func committed(
+        after token: HistoryToken?, quietly source: any CommitSource
+    ) async throws -> (state: CommittedState, foreign: Int) {
+        let (configuration, schema, foreign) = (configuration, schema, foreign)
+        return try await translated("watch") {
+            try await database.writeWithoutTransaction { db in
+                try source.quietly {
+                    try foreign.look(db)
+                    if try SealedRead.isOpen(db) {
+                        try db.inTransaction(.immediate) {
+                            _ = try ManagedStep(db, configuration, schema).seal()
+                            return .commit
+                        }
+                    }
+                    let bounds = try HistoryBounds(db)
+                    if let token { try bounds.check(token) }
+                    let hasExternal = try Bool.fetchOne(
+                        db, sql: "SELECT EXISTS (SELECT 1 FROM main.annals_transactions WHERE number > ? AND origin = ?)",
+                        arguments: [token?.number ?? bounds.latest.number, TransactionOrigin.external.rawValue])
+                    let state = CommittedState(
+                        token: bounds.latest, store: bounds.storeID.description, hasExternal: hasExternal ?? false)
+                    return (state, foreign.count)
+                }
+            }
+        }
+    }
+}
+
+/// Named bounds of watching.
+enum WatchLimits {
+    /// Before another look where the lock could not be had.
+    static let pauseWhenBusy = Duration.milliseconds(50)
+}
+
+/// Who tells that something was committed.
+protocol CommitSource: Sendable {
+    /// Returns when something was committed since the last return.
+    func next() async throws
+    /// Runs work of its listener's own, of which it need not tell.
+    func quietly<T>(_ body: () throws -> T) rethrows -> T
+}
+
+extension CommitWatcher: CommitSource {
+    /// Own commits are told of like any other's, and found to be nothing new.
+    func quietly<T>(_ body: () throws -> T) rethrows -> T { try body() }
+}
+
+/// Commits to a database in memory, which only its own connection can write.
+final class MemoryCommits: TransactionObserver, CommitSource {
+    private let signal = Signal()
+    private let isQuiet = Mutex(false)
+
+    init(_ database: any DatabaseWriter) {
+        database.add(transactionObserver: self)
+    }
+
+    func next() async throws { _ = try await signal.wait() }
+
+    /// Inside the connection's own access, so that no other commit falls into it.
+    func quietly<T>(_ body: () throws -> T) rethrows -> T {
+        isQuiet.withLock { $0 = true }
+        defer { isQuiet.withLock { $0 = false } }
+        return try body()
+    }
+
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+    func databaseDidChange(with event: DatabaseEvent) {}
+    func databaseDidRollback(_ db: Database) {}
+
+    func databaseDidCommit(_ db: Database) {
+        if !isQuiet.withLock({ $0 }) { signal.raise() }
+    }
+}

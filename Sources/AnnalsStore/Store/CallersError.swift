@@ -1,0 +1,26 @@
+import AnnalsCore
+
+/// What a closure of the caller's threw of its own: it goes back to the caller as it is.
+struct CallersError: Error {
+    var error: any Error
+
+    /// Runs a caller's closure. What SQLite refused in it is translated as everywhere.
+    static func passing<T>(_ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch  where StoreError.knows(error) {
+            throw error
+        } catch {
+            throw CallersError(error: error)
+        }
+    }
+
+    static func isIn(_ error: any Error) -> Bool {
+        error is CallersError || (error as? AnnalsError)?.underlying is CallersError
+    }
+
+    /// What the caller threw, also where it was taken for an error of our own on its way.
+    static func of(_ error: any Error) -> any Error {
+        ((error as? AnnalsError)?.underlying as? CallersError ?? error as? CallersError)?.error ?? error
+    }
+}

@@ -1,0 +1,90 @@
+import AnnalsCore
+import GRDB
+
+/// What a revert came to.
+public struct RevertOutcome: Hashable, Sendable {
+    /// The new transaction; nil where nothing had to be changed, and of a trial.
+    public var number: Int64?
+    /// The rows that were inserted, updated and deleted.
+    public var rows: DifferenceCount
+    /// Rows whose later work was overwritten, or that could not be reached, because of `force`.
+    public var forced: Int
+}
+
+extension Store {
+    /// Does the inverse of a transaction as a new one of origin local, whose context says what was reverted.
+    ///
+    ///     let outcome = try await store.revert(transaction: 17)
+    ///
+    /// Rows that later work touched in other columns keep that work. On a joined store the new transaction is sent like any
+    /// other. Triggers of the user's that write tracked tables stay silent, since their effects are in the transaction; those
+    /// that keep untracked tables run. The rows of the transaction whose key or unique values it changed are held in memory.
+    ///
+    /// - Parameters:
+    ///   - number: a transaction of any origin.
+    ///   - force: overwrites later work on the same columns and rows. A row that is gone since stays so.
+    ///   - isTrial: everything is tried and nothing is kept.
+    /// - Throws: `AnnalsError`; nothing is changed then. `rowsDiffer` where later work would be lost, naming rows and
+    ///   columns; `constraint` where the rows would break one, whether forced or not; `tokenExpired` or `tokenUnknown` where
+    ///   history does not hold the transaction.
+    @discardableResult
+    public func revert(
+        transaction number: Int64, author: String? = nil, force: Bool = false, isTrial: Bool = false
+    ) async throws -> RevertOutcome {
+        try await merging("revert", commits: !isTrial) { db, step in
+            guard try StoreSchema.exists(db) else { throw Self.notTracked }
+            try step.seal()
+            try HistoryBounds(db).checkHolds(number)
+            let tables = try step.tables()
+            let children = try UntrackedChildren(db, tables: tables)
+            let reverting = try Reverting(db, tables: tables, transaction: number, isForced: force)
+            let (_, made) = try Sealing.managedWrite(db, author: author, contextName: "revert of \(number)", step.environment) { _ in
+                try reverting.run()
+                try children.check(number)
+            }
+            return RevertOutcome(number: isTrial ? nil : made, rows: reverting.count, forced: force ? reverting.forced : 0)
+        }
+    }
+}
+
+extension HistoryBounds {
+    /// - Throws: `AnnalsError` with code `tokenExpired` or `tokenUnknown` when history does not hold the transaction.
+    func checkHolds(_ number: Int64) throws {
+        guard number > oldest.number, number <= latest.number else {
+            throw AnnalsError(
+                number > 0 && number <= oldest.number ? .tokenExpired : .tokenUnknown, operation: "history",
+                "history holds no transaction \(number)", hint: "It reaches from \(oldest) to \(latest)")
+        }
+    }
+}
+
+/// Untracked tables whose rows refer to tracked ones: foreign keys are off while rows are written, and nobody else looks at
+/// these.
+private struct UntrackedChildren {
+    private let db: Database
+    private let tables: [String]
+    private let before: [Int]
+
+    init(_ db: Database, tables: TrackedTables) throws {
+        self.db = db
+        self.tables = try SchemaReader(db).tables().filter { table in
+            table.kind == .table && !StoreSchema.isOwnName(table.name) && tables.table(named: table.name) == nil
+                && table.foreignKeys.contains { tables.table(named: $0.parentTable) != nil }
+        }.map(\.name)
+        before = try self.tables.map { try Self.orphans(db, $0) }
+    }
+
+    private static func orphans(_ db: Database, _ table: String) throws -> Int {
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM pragma_foreign_key_check(?)", arguments: [table]) ?? 0
+    }
+
+    /// - Throws: `AnnalsError` with code `constraint` where more rows are without a parent than before.
+    func check(_ number: Int64) throws {
+        for (table, count) in zip(tables, before) where try Self.orphans(db, table) > count {
+            throw AnnalsError(
+                .constraint, operation: "revert",
+                "transaction \(number) cannot be reverted: rows of \(table) would have no parent",
+                hint: "Nothing was changed; change what is in the way first")
+        }
+    }
+}

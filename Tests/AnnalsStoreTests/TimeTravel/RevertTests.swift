@@ -1,0 +1,230 @@
+import AnnalsCore
+import Foundation
+import GRDB
+import SeededRandom
+import Testing
+
+@testable import AnnalsStore
+
+@Suite("Reverting a transaction")
+struct RevertTests {
+    private struct Shop {
+        let file: TemporaryFile
+        let store: Store
+
+        init(_ schema: String) async throws {
+            file = try TemporaryFile()
+            try file.shell(schema)
+            store = try Store(path: file.path)
+            try await store.track(.all)
+        }
+
+        func write(_ sql: String) async throws { try await store.write(author: "Ann") { try $0.execute(sql: sql) } }
+        func rows() async throws -> RowDump { try await store.read { try RowDump($0) } }
+    }
+
+    private func shop() async throws -> Shop {
+        try await Shop(
+            """
+            CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT CHECK(name <> 'no'), email TEXT UNIQUE, city TEXT);
+            CREATE TABLE invoice(id INTEGER PRIMARY KEY, customer INT REFERENCES customer(id) ON DELETE CASCADE, total);
+            INSERT INTO customer VALUES(1, 'Vera', 'v@', 'Lyon'), (2, 'Luis', 'l@', 'Cork');
+            INSERT INTO invoice VALUES(1, 1, 5), (2, 1, 6);
+            """)
+    }
+
+    private func expectRefusal(
+        _ shop: Shop, _ number: Int64, _ code: AnnalsError.Code, _ words: String, force: Bool = false,
+        location: SourceLocation = #_sourceLocation
+    ) async throws {
+        let before = try await shop.rows()
+        let error = await #expect(throws: AnnalsError.self, sourceLocation: location) {
+            try await shop.store.revert(transaction: number, force: force)
+        }
+        #expect(error?.code == code, "\(String(describing: error))", sourceLocation: location)
+        #expect(error?.message.contains(words) == true, "\(String(describing: error))", sourceLocation: location)
+        #expect(try await shop.rows() == before, sourceLocation: location)
+    }
+
+    @Test func `is a new transaction that says what it reverts, and reverted again gives the rows back`() async throws {
+        let shop = try await shop()
+        let before = try await shop.rows()
+        try await shop.write(
+            "DELETE FROM customer WHERE id = 1; UPDATE customer SET city = 'Rome'; INSERT INTO customer(name) VALUES('New')")
+        let after = try await shop.rows()
+        let outcome = try await shop.store.revert(transaction: 1)
+        #expect(outcome.number == 2 && outcome.rows.inserted == 3 && outcome.rows.updated == 1 && outcome.rows.deleted == 1)
+        #expect(try await shop.rows() == before)
+        let made = try await shop.store.read { try HistoryReader($0).transaction(2) }
+        #expect(made?.contextName == "revert of 1" && made?.origin == .local)
+        try await shop.store.revert(transaction: 2)
+        #expect(try await shop.rows() == after)
+        #expect(try await shop.store.verify().isEmpty)
+        // As it is already so, nothing is done.
+        #expect(try await shop.store.revert(transaction: 3).number == 4)
+        #expect(try await shop.store.revert(transaction: 1) == RevertOutcome(number: nil, rows: .init(), forced: 0))
+    }
+
+    @Test func `later work in other columns stays, and in the same ones is in the way`() async throws {
+        let shop = try await shop()
+        try await shop.write("UPDATE customer SET city = 'Rome'")
+        try await shop.write("UPDATE customer SET name = 'Eva' WHERE id = 1")
+        #expect(try await shop.store.revert(transaction: 1, isTrial: true).rows.updated == 2)
+        try await shop.write("UPDATE customer SET city = 'Bonn' WHERE id = 2")
+        try await expectRefusal(shop, 1, .rowsDiffer, "id = 2 of customer (city)")
+        #expect(try await shop.store.revert(transaction: 1, force: true).forced == 1)
+        #expect(try await shop.store.read { try String.fetchAll($0, sql: "SELECT name || city FROM customer") } == ["EvaLyon", "LuisCork"])
+    }
+
+    @Test func `rows that are gone, or came again, are in the way`() async throws {
+        let shop = try await shop()
+        try await shop.write(
+            "UPDATE customer SET city = 'Rome' WHERE id = 2; DELETE FROM invoice WHERE id = 2; INSERT INTO customer(id) VALUES(3)")
+        try await shop.write(
+            "DELETE FROM customer WHERE id = 2; INSERT INTO invoice VALUES(2, NULL, 7); UPDATE customer SET city = 'x' WHERE id = 3")
+        try await expectRefusal(
+            shop, 1, .rowsDiffer, "id = 3 of customer (city); id = 2 of customer is gone; id = 2 of invoice was inserted again")
+        #expect(try await shop.store.revert(transaction: 1, force: true).forced == 3)
+        #expect(
+            try await shop.store.read { try String.fetchAll($0, sql: "SELECT customer || ' ' || total FROM invoice") } == ["1 5", "1 6"])
+        #expect(try await shop.store.read { try Int.fetchAll($0, sql: "SELECT id FROM customer") } == [1])
+    }
+
+    @Test func `a constraint that would break is told, and force does not break it`() async throws {
+        let shop = try await shop()
+        try await shop.write("UPDATE customer SET email = 'w@' WHERE id = 1")
+        try await shop.write("UPDATE customer SET email = 'v@' WHERE id = 2")
+        try await expectRefusal(
+            shop, 1, .constraint, "id = 1 of customer cannot be as before: UNIQUE constraint failed: customer.email", force: true)
+        try await shop.write("INSERT INTO customer(id) VALUES(5)")
+        try await shop.write("INSERT INTO invoice VALUES(9, 5, 1)")
+        try await expectRefusal(
+            shop, 3, .constraint, "id = 9 of invoice cannot be as before: its FOREIGN KEY to customer would have no parent")
+        try await shop.write("DELETE FROM invoice WHERE id = 1")
+        try await shop.write("DELETE FROM customer WHERE id = 1")
+        try await expectRefusal(shop, 5, .constraint, "would have no parent", force: true)
+        try await shop.store.revert(transaction: 6)
+        try await shop.store.revert(transaction: 5)
+        try shop.file.shell("PRAGMA ignore_check_constraints = 1; UPDATE customer SET name = 'no' WHERE id = 2;")
+        try await shop.store.seal()
+        try await shop.write("UPDATE customer SET name = 'yes' WHERE id = 2")
+        let latest = try await shop.store.latestToken().number
+        try await expectRefusal(shop, latest, .constraint, "CHECK constraint failed")
+    }
+
+    @Test func `rows of an untracked table that would lose their parent are in the way`() async throws {
+        let shop = try await Shop(
+            "CREATE TABLE item(id INTEGER PRIMARY KEY); CREATE TABLE note(item INT REFERENCES item(id)); INSERT INTO note VALUES(77);")
+        try await shop.write("INSERT INTO item VALUES(1)")
+        try await shop.write("INSERT INTO note VALUES(1)")
+        try await expectRefusal(shop, 1, .constraint, "rows of note would have no parent")
+        try shop.file.shell("DELETE FROM note WHERE item = 1;")
+        #expect(try await shop.store.revert(transaction: 1).rows.deleted == 1)
+    }
+
+    @Test func `keys and unique values that were swapped are swapped back`() async throws {
+        let shop = try await shop()
+        let before = try await shop.rows()
+        try await shop.write(
+            """
+            UPDATE customer SET email = 'x' WHERE id = 1; UPDATE customer SET email = 'v@' WHERE id = 2;
+            UPDATE customer SET email = 'l@' WHERE id = 1; PRAGMA defer_foreign_keys = 1;
+            UPDATE customer SET id = 9 WHERE id = 1; UPDATE customer SET id = 1 WHERE id = 2; UPDATE customer SET id = 2 WHERE id = 9;
+            DELETE FROM invoice WHERE id = 1; UPDATE invoice SET id = 1 WHERE id = 2;
+            """)
+        let after = try await shop.rows()
+        try await shop.store.revert(transaction: 1)
+        #expect(try await shop.rows() == before)
+        try await shop.store.revert(transaction: 2)
+        #expect(try await shop.rows() == after)
+    }
+
+    @Test func `triggers that write tracked tables stay silent, those that keep an index run`() async throws {
+        let shop = try await Shop(
+            """
+            CREATE TABLE item(id INTEGER PRIMARY KEY, name); CREATE TABLE log(id INTEGER PRIMARY KEY, what);
+            CREATE VIRTUAL TABLE words USING fts5(name);
+            CREATE TRIGGER logs AFTER INSERT ON item BEGIN INSERT INTO log(what) VALUES(NEW.name); END;
+            CREATE TRIGGER unlogs AFTER DELETE ON item BEGIN INSERT INTO log(what) VALUES('gone'); END;
+            CREATE TRIGGER adds AFTER INSERT ON item BEGIN INSERT INTO words(rowid, name) VALUES(NEW.id, NEW.name); END;
+            CREATE TRIGGER removes AFTER DELETE ON item BEGIN DELETE FROM words WHERE rowid = OLD.id; END;
+            """)
+        try await shop.write("INSERT INTO item VALUES(1, 'lamp')")
+        try await shop.store.revert(transaction: 1)
+        #expect(
+            try await shop.store.read { try Int.fetchAll($0, sql: "SELECT count(*) FROM log UNION ALL SELECT count(*) FROM words") } == [
+                0, 0,
+            ])
+        try await shop.store.revert(transaction: 2)
+        #expect(
+            try await shop.store.read { try Int.fetchAll($0, sql: "SELECT count(*) FROM log UNION ALL SELECT count(*) FROM words") } == [
+                1, 1,
+            ])
+    }
+
+    @Test func `columns that were renamed, added or dropped since have the names of now`() async throws {
+        let shop = try await shop()
+        try await shop.write(
+            "UPDATE customer SET city = 'Rome' WHERE id = 1; DELETE FROM invoice WHERE id = 1; INSERT INTO invoice VALUES(3, 2, 1)")
+        try shop.file.shell("ALTER TABLE customer RENAME COLUMN city TO town; ALTER TABLE invoice ADD COLUMN paid INT DEFAULT 0;")
+        try await shop.store.seal()
+        try await shop.write("UPDATE invoice SET paid = 1 WHERE id = 3")
+        try await expectRefusal(shop, 1, .rowsDiffer, "id = 3 of invoice (paid)")
+        try await shop.write("UPDATE invoice SET paid = 0 WHERE id = 3")
+        try await shop.store.revert(transaction: 1)
+        #expect(try await shop.store.read { try String.fetchAll($0, sql: "SELECT town FROM customer") } == ["Lyon", "Cork"])
+        #expect(try await shop.store.read { try String.fetchAll($0, sql: "SELECT id || ' ' || paid FROM invoice") } == ["1 0", "2 0"])
+    }
+
+    @Test func `a transaction that history does not hold is told`() async throws {
+        let shop = try await shop()
+        try await shop.write("UPDATE customer SET city = 'x'")
+        try await expectRefusal(shop, 7, .tokenUnknown, "history holds no transaction 7")
+        try await expectRefusal(shop, 0, .tokenUnknown, "history holds no transaction 0")
+        try await shop.write("UPDATE customer SET city = 'y'")
+        try shop.file.shell("UPDATE annals_tables SET gap = 1;")
+        try await expectRefusal(shop, 1, .tokenExpired, "history holds no transaction 1")
+    }
+
+    @Test func `a row whose key holds NULL is in the way, and left alone by force`() async throws {
+        let shop = try await Shop("CREATE TABLE loose(a, b, PRIMARY KEY(a, b)); INSERT INTO loose VALUES(1, 1);")
+        try await shop.write("INSERT INTO loose VALUES(NULL, 2); DELETE FROM loose WHERE a = 1")
+        try await expectRefusal(shop, 1, .rowsDiffer, "a row of loose whose key holds NULL")
+        try await shop.store.revert(transaction: 1, force: true)
+        #expect(try await shop.store.read { try Int.fetchAll($0, sql: "SELECT b FROM loose ORDER BY b") } == [1, 2])
+    }
+
+    @Test(
+        "Random transactions: the newest reverted gives the rows before it, and reverted again those after",
+        arguments: Seeds.given ?? Array(1...10))
+    func random(seed: UInt64) async throws {
+        var random = RandomStore(seed: seed)
+        let shop = try await Shop(random.schema)
+        var reverted = 0
+        for _ in 0..<25 {
+            let before = try await shop.rows()
+            let latest = try await shop.store.latestToken().number
+            for statement in random.statements() {
+                try shop.file.shell("PRAGMA foreign_keys = ON;\n" + statement + ";", stopsAtError: false)
+            }
+            let number = try await shop.store.latestToken().number
+            guard number > latest else { continue }
+            let after = try await shop.rows()
+            do {
+                try await shop.store.revert(transaction: number)
+            } catch let error as AnnalsError where error.code == .rowsDiffer && error.message.contains("of loose whose key holds NULL") {
+                #expect(try await shop.rows() == after, "seed \(seed)")
+                continue
+            }
+            let back = try await shop.rows()
+            #expect(back == before, "seed \(seed), \(number): \(back.difference(from: before))")
+            guard try await shop.store.latestToken().number > number else { continue }
+            try await shop.store.revert(transaction: number + 1)
+            let again = try await shop.rows()
+            #expect(again == after, "seed \(seed), \(number): \(again.difference(from: after))")
+            reverted += 1
+        }
+        #expect(reverted > 3, "seed \(seed)")
+        #expect(try await shop.store.verify().filter { $0.code != .foreignKey } == [], "seed \(seed)")
+    }
+}

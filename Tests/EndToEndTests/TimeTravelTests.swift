@@ -1,0 +1,142 @@
+import Foundation
+import Testing
+
+@Suite("diff, blame, revert and watch", .timeLimit(.minutes(5)))
+struct TimeTravelTests {
+    private func withShop(_ body: (Workshop) async throws -> Void) async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await body(shop)
+        }
+    }
+
+    /// Other programs' writes, each sealed as one transaction.
+    private func write(_ shop: Workshop, _ sql: String...) async throws {
+        for sql in sql {
+            try await shop.shell("shop.db", sql)
+            try await shop.succeed("status", "shop.db")
+        }
+    }
+
+    @Test func `diff prints rows for people, as JSON, and as SQL that the shell runs`() async throws {
+        try await withShop { shop in
+            try await write(
+                shop, "UPDATE customer SET city = 'Rome', email = 'luis@' WHERE id = 1; INSERT INTO customer (name) VALUES ('Ann');",
+                "UPDATE customer SET city = 'Lyon' WHERE id = 1; DELETE FROM invoice WHERE id = 2;")
+            let people = try await shop.annals("diff", "shop.db", "start", "latest")
+            #expect(people.status == 1 && people.errors == "")
+            #expect(
+                people.lines.dropLast() == [
+                    "~ customer id = 1: email 'vera@example.org' → 'luis@'", "+ customer id = 3: id 3, name 'Ann', email NULL, city NULL",
+                    "- invoice id = 2: id 2, customer_id 2, total 20.0",
+                ])
+            #expect(people.lines.last?.hasSuffix(": 1 inserted, 1 updated, 1 deleted") == true)
+            let json = try await shop.annals("diff", "shop.db", "2", "0", "--json")
+            #expect(json.status == 1)
+            let objects = try json.objects()
+            #expect(objects.map { $0["kind"] as? String } == ["update", "delete", "insert"])
+            for object in objects { #expect(Set(object.keys) == ["table", "key", "kind", "columns", "old", "new"]) }
+            #expect(objects[0]["old"] as? [String: String] == ["email": "luis@"] && objects[0]["columns"] as? [String] == ["email"])
+            #expect(objects[1]["new"] is NSNull && objects[2]["old"] is NSNull)
+
+            try await shop.succeed("replay", "shop.db", "--to", "start", "--output", "old.db")
+            let sql = try await shop.annals("diff", "shop.db", "start", "latest", "--sql")
+            #expect(sql.status == 1)
+            try await shop.shell("old.db", sql.output)
+            for table in ["customer", "invoice"] {
+                let rows = try await [shop.shell("old.db", "SELECT * FROM \(table);"), shop.shell("shop.db", "SELECT * FROM \(table);")]
+                #expect(rows[0] == rows[1])
+            }
+            let same = try await shop.succeed("diff", "shop.db", "1", "1")
+            #expect(same.output.hasPrefix("no row differs"))
+            #expect(try await shop.succeed("diff", "shop.db", "2", "2", "--json").output == "")
+            #expect(try await shop.succeed("diff", "shop.db", "2", "2", "--sql").output == "")
+            try await shop.fail(64, "exclude each other", "diff", "shop.db", "1", "2", "--sql", "--json")
+            try await shop.fail(64, "nonsense is no token", "diff", "shop.db", "1", "nonsense")
+            try await shop.fail(65, "is ahead of this store", "diff", "shop.db", "1", "99")
+        }
+    }
+
+    @Test func `blame tells who wrote each column`() async throws {
+        try await withShop { shop in
+            try await write(shop, "UPDATE customer SET city = 'Rome' WHERE id = 1;", "DELETE FROM invoice WHERE id = 2;")
+            let lines = try await shop.succeed("blame", "shop.db", "customer", "1").lines
+            #expect(lines.count == 6 && lines[0].hasPrefix("column  value"))
+            #expect(lines[2].contains("before history") && lines[5].contains("Rome") && lines[5].hasSuffix("#1 external"))
+            let gone = try await shop.succeed("blame", "shop.db", "invoice", "2", "--json").object()
+            let end = try #require(gone["end"] as? [String: Any])
+            #expect(end["kind"] as? String == "deleted" && (end["transaction"] as? [String: Any])?["number"] as? Int == 2)
+            let columns = try #require(gone["columns"] as? [[String: Any]])
+            #expect(columns.map { $0["column"] as? String } == ["id", "customer_id", "total"])
+            for column in columns { #expect(column["writer"] as? String == "beforeHistory" && column["transaction"] is NSNull) }
+            #expect(try await shop.succeed("blame", "shop.db", "invoice", "2").lines[0].contains("was deleted by #2"))
+            try await shop.fail(64, "no row of customer has this key", "blame", "shop.db", "customer", "9")
+            try await shop.fail(64, "the key of customer is id", "blame", "shop.db", "customer", "1", "2")
+            try await shop.fail(65, "the table nothing is not tracked", "blame", "shop.db", "nothing", "1")
+        }
+    }
+
+    @Test func `revert is a new transaction, and refuses to lose later work`() async throws {
+        try await withShop { shop in
+            try await write(shop, "UPDATE customer SET city = 'Rome';")
+            let trial = try await shop.succeed("revert", "shop.db", "1", "--dry-run")
+            #expect(trial.output == "transaction 1 can be reverted: 0 inserted, 2 updated, 0 deleted\n")
+            try await write(shop, "UPDATE customer SET city = 'Bonn' WHERE id = 2;")
+            try await shop.fail(65, "rows were changed after it: id = 2 of customer (city). Nothing was changed", "revert", "shop.db", "1")
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer;") == "Rome\nBonn")
+            let forced = try await shop.succeed("revert", "shop.db", "1", "--force", "--json").object()
+            #expect(forced["number"] as? Int == 3 && forced["updated"] as? Int == 2 && forced["forced"] as? Int == 1)
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer;") == "Lyon\nCork")
+            let history = try await shop.succeed("history", "shop.db", "--after", "2", "--json").objects()
+            #expect(history.map { $0["context"] as? String } == ["revert of 1"] && history[0]["origin"] as? String == "local")
+            #expect(try await shop.succeed("revert", "shop.db", "1").output.contains("nothing to revert"))
+            try await shop.fail(65, "history holds no transaction 9", "revert", "shop.db", "9")
+            try await shop.succeed("verify", "shop.db")
+        }
+    }
+
+    @Test func `a revert reaches the other replicas`() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await shop.shell("laptop.db", "UPDATE customer SET city = 'Rome', name = 'V' WHERE id = 1;")
+            try await shop.succeed("sync", "laptop.db", "shop.db")
+            try await shop.shell("laptop.db", "UPDATE customer SET name = 'W' WHERE id = 1;")
+            let imported = try await shop.succeed("history", "shop.db", "--origin", "imported", "--json").objects()
+            let number = try #require(imported.last?["number"] as? Int)
+            try await shop.succeed("revert", "shop.db", "\(number)")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.succeed("sync", "shop.db")
+            try await shop.expectEqual("shop.db", "laptop.db")
+            #expect(try await shop.shell("laptop.db", "SELECT city FROM customer WHERE id = 1;") == "Lyon")
+            for store in ["shop.db", "laptop.db"] { try await shop.succeed("verify", store) }
+            let blame = try await shop.succeed("blame", "laptop.db", "customer", "1", "--json").object()
+            let city = try #require((blame["columns"] as? [[String: Any]])?.last?["transaction"] as? [String: Any])
+            #expect(city["origin"] as? String == "imported" && city["context"] as? String == "revert of \(number)")
+        }
+    }
+
+    @Test("watch prints each transaction once as it commits, until Ctrl-C", arguments: ["wal", "delete"])
+    func watch(mode: String) async throws {
+        try await withShop { shop in
+            try await shop.shell("shop.db", "PRAGMA journal_mode = \(mode);")
+            try await write(shop, "UPDATE customer SET city = 'Rome' WHERE id = 1;")
+            let watch = try Program(Workshop.annals, ["watch", "shop.db", "--json", "--values", "--after", "start"], in: shop.path)
+            let fromNow = try Program(Workshop.annals, ["watch", "shop.db", "--after", "1"], in: shop.path)
+            _ = try await watch.prints("\n")
+            try await shop.shell("shop.db", ".timeout 20000\nUPDATE customer SET city = 'Bonn' WHERE id = 1;")
+            _ = try await watch.prints("\"Bonn\"")
+            try await shop.shell("shop.db", ".timeout 20000\nUPDATE customer SET city = 'Oslo' WHERE id = 1;")
+            _ = try await watch.prints("\"Oslo\"")
+            _ = try await fromNow.prints("#3")
+            for program in [watch, fromNow] {
+                program.signal(SIGINT)
+                let end = try await program.end(within: .seconds(20))
+                #expect(end.status == 0 && end.errors == "")
+            }
+            let lines = watch.output.split(separator: "\n")
+            #expect(lines.count == 3 && lines.enumerated().allSatisfy { $1.hasPrefix("{\"number\":\($0 + 1),") })
+            #expect(fromNow.output.split(separator: "\n").filter { $0.hasPrefix("#") }.map { $0.prefix(2) } == ["#2", "#3"])
+        }
+    }
+}
