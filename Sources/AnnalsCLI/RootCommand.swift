@@ -10,7 +10,7 @@ struct RootCommand: AsyncParsableCommand {
 
             Exit status: 0 done, 1 a check failed, 64 usage, 65 the data is not what it must be, 66 no such file or space, \
             69 relay unreachable, 70 a defect of annals, 73 cannot create or write the output, 75 try again, \
-            77 not permitted, 78 configuration, 130 and 143 stopped by a signal before the work was done. A relay or a \
+            77 not permitted, 78 configuration, 130 and 143 stopped by a signal before the work was done. A relay, a watch or a \
             watching sync that is told to stop has done its work: 0.
 
             `annals --generate-completion-script` prints completions for your shell.

@@ -89,7 +89,9 @@ struct TimeTravelTests {
             #expect(forced["number"] as? Int == 3 && forced["updated"] as? Int == 2 && forced["forced"] as? Int == 1)
             #expect(try await shop.shell("shop.db", "SELECT city FROM customer;") == "Lyon\nCork")
             let history = try await shop.succeed("history", "shop.db", "--after", "2", "--json").objects()
-            #expect(history.map { $0["context"] as? String } == ["revert of 1"] && history[0]["origin"] as? String == "local")
+            #expect(
+                history.count == 1 && (history[0]["context"] as? String)?.hasPrefix("revert of 1-") == true
+                    && history[0]["origin"] as? String == "local")
             #expect(try await shop.succeed("revert", "shop.db", "1").output.contains("nothing to revert"))
             try await shop.fail(65, "history holds no transaction 9", "revert", "shop.db", "9")
             try await shop.succeed("verify", "shop.db")
@@ -112,7 +114,7 @@ struct TimeTravelTests {
             for store in ["shop.db", "laptop.db"] { try await shop.succeed("verify", store) }
             let blame = try await shop.succeed("blame", "laptop.db", "customer", "1", "--json").object()
             let city = try #require((blame["columns"] as? [[String: Any]])?.last?["transaction"] as? [String: Any])
-            #expect(city["origin"] as? String == "imported" && city["context"] as? String == "revert of \(number)")
+            #expect(city["origin"] as? String == "imported" && (city["context"] as? String)?.hasPrefix("revert of \(number)-") == true)
         }
     }
 

@@ -37,7 +37,8 @@ final class Reverting {
     /// How many rows had later work that was overwritten or left.
     var forced: Int { obstacles.count }
 
-    /// Without force nothing is written from the first obstacle on, and the rest is only looked at.
+    /// Without force nothing is put in place once something is in the way: what is left is only looked at, with the rows
+    /// taken out that were to go, and then all is undone.
     ///
     /// - Throws: `AnnalsError` with code `rowsDiffer` naming what is in the way, `constraint` naming the row and what
     ///   forbids it. The caller rolls back then.
@@ -76,14 +77,13 @@ final class Reverting {
         guard let old = change.old else {
             guard let row = try table.row(table.key(of: new)) else { return }
             if row != new { obstacles.note(table, row, columns: differing(row, new)) }
-            guard mayWrite else { return }
             try table.delete(row)
             session.checks.noteGone(table, row)
             count.note(NetChange(old: row, new: nil))
             return
         }
         guard isMoved(table, old, new) else { return }
-        guard let (row, target) = try target(table, old, new), row != target, mayWrite else { return }
+        guard let (row, target) = try target(table, old, new), row != target else { return }
         displaced.append(Displaced(table: table, row: row, target: target, rowid: try table.remove(table.key(of: row))))
     }
 

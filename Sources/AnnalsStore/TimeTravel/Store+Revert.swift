@@ -12,7 +12,7 @@ public struct RevertOutcome: Hashable, Sendable {
 }
 
 extension Store {
-    /// Does the inverse of a transaction as a new one of origin local, whose context says what was reverted.
+    /// Does the inverse of a transaction as a new one of origin local, whose context has the token of what was reverted.
     ///
     ///     let outcome = try await store.revert(transaction: 17)
     ///
@@ -34,11 +34,11 @@ extension Store {
         try await merging("revert", commits: !isTrial) { db, step in
             guard try StoreSchema.exists(db) else { throw Self.notTracked }
             try step.seal()
-            try HistoryBounds(db).checkHolds(number)
+            let token = try HistoryBounds(db).tokenOfHeld(number)
             let tables = try step.tables()
             let children = try UntrackedChildren(db, tables: tables)
             let reverting = try Reverting(db, tables: tables, transaction: number, isForced: force)
-            let (_, made) = try Sealing.managedWrite(db, author: author, contextName: "revert of \(number)", step.environment) { _ in
+            let (_, made) = try Sealing.managedWrite(db, author: author, contextName: "revert of \(token)", step.environment) { _ in
                 try reverting.run()
                 try children.check(number)
             }
@@ -48,13 +48,16 @@ extension Store {
 }
 
 extension HistoryBounds {
+    /// The token after a transaction; unlike its number it means something on other replicas too.
+    ///
     /// - Throws: `AnnalsError` with code `tokenExpired` or `tokenUnknown` when history does not hold the transaction.
-    func checkHolds(_ number: Int64) throws {
+    func tokenOfHeld(_ number: Int64) throws -> HistoryToken {
         guard number > oldest.number, number <= latest.number else {
             throw AnnalsError(
                 number > 0 && number <= oldest.number ? .tokenExpired : .tokenUnknown, operation: "history",
                 "history holds no transaction \(number)", hint: "It reaches from \(oldest) to \(latest)")
         }
+        return HistoryToken(number: number, store: storeID)
     }
 }
 

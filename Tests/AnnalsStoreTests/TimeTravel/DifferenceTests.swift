@@ -58,6 +58,15 @@ struct DifferenceTests {
         #expect(try store.differenceSQL(2, 2) == "")
     }
 
+    @Test func `a row that was changed and then deleted is deleted, and one that came and went is not told`() throws {
+        let store = try HistoryFile("CREATE TABLE t(id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES(1, 'x');")
+        try store.track()
+        try store.managed("UPDATE t SET a = 'y'; INSERT INTO t VALUES(2, 'z')")
+        try store.managed("DELETE FROM t")
+        #expect(try store.differences(0, 2).map(brief) == ["delete t(1) id 1→∅ a 'x'→∅"])
+        #expect(try store.differences(2, 0).map(brief) == ["insert t(1) id ∅→1 a ∅→'x'"])
+    }
+
     @Test func `keys that were swapped within a transaction differ by their rows`() throws {
         let store = try HistoryFile("CREATE TABLE t(id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES(1, 'one'), (2, 'two');")
         try store.track()

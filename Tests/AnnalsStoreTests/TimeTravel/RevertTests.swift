@@ -56,7 +56,7 @@ struct RevertTests {
         #expect(outcome.number == 2 && outcome.rows.inserted == 3 && outcome.rows.updated == 1 && outcome.rows.deleted == 1)
         #expect(try await shop.rows() == before)
         let made = try await shop.store.read { try HistoryReader($0).transaction(2) }
-        #expect(made?.contextName == "revert of 1" && made?.origin == .local)
+        #expect(made?.contextName?.hasPrefix("revert of 1-") == true && made?.origin == .local)
         try await shop.store.revert(transaction: 2)
         #expect(try await shop.rows() == after)
         #expect(try await shop.store.verify().isEmpty)
@@ -88,6 +88,16 @@ struct RevertTests {
         #expect(
             try await shop.store.read { try String.fetchAll($0, sql: "SELECT customer || ' ' || total FROM invoice") } == ["1 5", "1 6"])
         #expect(try await shop.store.read { try Int.fetchAll($0, sql: "SELECT id FROM customer") } == [1])
+    }
+
+    @Test func `only what is in the way is named, not what would make room for it`() async throws {
+        let shop = try await shop()
+        try await shop.write(
+            "DELETE FROM invoice; DELETE FROM customer WHERE id = 2; UPDATE customer SET id = 2; UPDATE customer SET city = 'x'")
+        try await shop.write("UPDATE customer SET city = 'y'")
+        try await expectRefusal(shop, 1, .rowsDiffer, "after it: id = 2 of customer (city)")
+        let error = await #expect(throws: AnnalsError.self) { try await shop.store.revert(transaction: 1) }
+        #expect(error?.message.contains("inserted again") == false)
     }
 
     @Test func `a constraint that would break is told, and force does not break it`() async throws {
