@@ -9,6 +9,7 @@ final class SchemaCache: Sendable {
     private struct Known {
         var version: Int64
         var tables: TrackedTables
+        var layouts: LayoutNames
     }
 
     private let known = Mutex<Known?>(nil)
@@ -16,19 +17,31 @@ final class SchemaCache: Sendable {
     private let agreed = Mutex<Int64?>(nil)
 
     func tables(_ db: Database) throws -> TrackedTables {
-        let version = try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") ?? 0
-        if let known = known.withLock({ $0 }), known.version == version { return known.tables }
-        let tables = try TrackedTables.load(db)
-        known.withLock { $0 = Known(version: version, tables: tables) }
-        return tables
+        try current(db).tables
+    }
+
+    func layouts(_ db: Database) throws -> LayoutNames {
+        try current(db).layouts
+    }
+
+    private func current(_ db: Database) throws -> Known {
+        let version = try Self.version(db)
+        if let known = known.withLock({ $0 }), known.version == version { return known }
+        let new = Known(version: version, tables: try TrackedTables.load(db), layouts: try LayoutNames(db))
+        known.withLock { $0 = new }
+        return new
     }
 
     /// Throws when the tables are declared otherwise than the space's; see `SpaceSchema`.
     func checkAgreement(_ db: Database) throws {
-        let version = try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") ?? 0
+        let version = try Self.version(db)
         guard agreed.withLock({ $0 }) != version else { return }
         try SpaceSchema.check(db, tables(db))
         agreed.withLock { $0 = version }
+    }
+
+    private static func version(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version")) ?? 0
     }
 
     /// After a transaction was rolled back: its version number will be given again, perhaps to another schema.
