@@ -99,6 +99,35 @@ import Testing
         #expect(try await world.stores[0].verify().isEmpty)
     }
 
+    @Test(arguments: [false, true])
+    func `a replica whose accepted work is gone keeps its identity and what waits`(othersWentOn: Bool) async throws {
+        let world = try await world()
+        try await world.addClone("r2")
+        let file = try await world.copyFile(of: 2)
+        try backup(world, "backup")
+        try await note(world, 1, "d")
+        try await world.sync(1)
+        try await note(world, 0, "c")
+        try await world.sync(0, .pushOnly)
+        try await note(world, 0, "e")
+        try await world.restore(file, as: 2)
+        let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
+        if othersWentOn {
+            for id in ["x", "y", "z"] {
+                try await note(world, 2, id)
+                try await world.sync(2, over: relay)
+            }
+        }
+        let identity = try await world.stores[0].replicaState()?.replica
+        for direction in [SyncDirection.pushOnly, .both, .pushOnly] {
+            let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, direction, over: relay) }
+            #expect(error?.code == .relayWentBack)
+        }
+        #expect(try await world.stores[0].replicaState()?.replica == identity)
+        #expect(try await world.stores[0].status().outbox == 1)
+        #expect(try await world.stores[0].verify().isEmpty)
+    }
+
     @Test func `rows in doubt are not compared with another log than theirs`() async throws {
         let world = try await world()
         try await world.addClone("r2")

@@ -128,6 +128,8 @@ struct ReplicaExchange {
         case .wait, .partsMissing: return try unsettled()
         case .accepted where sent.parts > 1 && answer.positions.isEmpty: return try unsettled()
         case .wentBack: throw Self.wentBack
+        // Counters that follow on what the relay took, and it does not know that any more: it was restored from an older backup.
+        case .gap where try Outbox.lastAhead(db) != nil: throw Self.wentBack
         case .identityConflict, .gap: return try takeNewIdentity()
         case .accepted, .stale: break
         }

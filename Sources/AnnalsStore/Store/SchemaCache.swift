@@ -15,6 +15,7 @@ final class SchemaCache: Sendable {
     private let known = Mutex<Known?>(nil)
     /// The version at which the tables were found to be declared as the space's.
     private let agreed = Mutex<Int64?>(nil)
+    private let beginning = Mutex<Int64?>(nil)
 
     func tables(_ db: Database) throws -> TrackedTables {
         try current(db).tables
@@ -44,7 +45,21 @@ final class SchemaCache: Sendable {
         try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version")) ?? 0
     }
 
-    /// After a transaction was rolled back: its version number will be given again, perhaps to another schema.
+    /// Notes the version with which a transaction begins.
+    func begin(_ db: Database) throws {
+        let version = try Self.version(db)
+        beginning.withLock { $0 = version }
+    }
+
+    /// After a transaction was rolled back: the number of a version that it made will be given again, perhaps to another
+    /// schema. What was there when it began is there again.
+    func forgetRolledBack() {
+        let version = beginning.withLock { $0 }
+        known.withLock { if $0?.version != version { $0 = nil } }
+        agreed.withLock { if $0 != version { $0 = nil } }
+    }
+
+    /// After Annals' own tables were brought in line with the schema.
     func forget() {
         known.withLock { $0 = nil }
         agreed.withLock { $0 = nil }

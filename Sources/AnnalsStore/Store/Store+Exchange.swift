@@ -126,6 +126,7 @@ extension Store {
             try await database.writeWithoutTransaction { db in
                 var result: T?
                 try db.inTransaction(.immediate) {
+                    try schema.begin(db)
                     result = try body(db, ManagedStep(db, configuration, schema))
                     return .commit
                 }
@@ -148,9 +149,11 @@ extension Store {
                 return try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
                     var result: T?
                     try db.inTransaction(.immediate) {
+                        try schema.begin(db)
                         result = try body(db, ManagedStep(db, configuration, schema))
                         return commits ? .commit : .rollback
                     }
+                    if !commits { schema.forgetRolledBack() }
                     guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }
                     return result
                 }
