@@ -45,6 +45,7 @@ extension SyncAgent {
             defer { try? copy.close() }
             guard let snapshot = try await copy.replicaState(), snapshot.position <= doubt.position else { throw Self.tooOld }
             try await pull(copy, through: doubt.position)
+            guard try await isSameLog(copy, state) else { throw AnnalsError.relayWentBack(operation: "sync") }
             if let last = doubt.ahead.last {
                 let own = Set(doubt.ahead)
                 try await copy.passOver(doubt.position.through(last).filter { !own.contains($0) })
@@ -52,6 +53,13 @@ extension SyncAgent {
             }
             return try await store.reconcile(doubt, with: copy)
         }
+    }
+
+    /// Whether the log leads to where the store is: a relay that was restored from an older backup may have got another one.
+    private nonisolated func isSameLog(_ copy: Store, _ state: ReplicaState) async throws -> Bool {
+        guard let there = try await copy.replicaState(), there.position == state.position else { return true }
+        guard let digest = there.logDigest, let known = state.logDigest else { return true }
+        return digest == known
     }
 
     private nonisolated func pull(_ copy: Store, through last: Position) async throws {

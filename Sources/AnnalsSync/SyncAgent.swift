@@ -82,8 +82,8 @@ public actor SyncAgent {
     public func sync(_ direction: SyncDirection = .both) async throws -> Summary {
         var summary = Summary()
         var exchange = Exchange(direction: direction.exchange)
-        guard try await store.creationStage() == nil else { throw Self.unfinished }
         var status = try await store.prepareOutbox()
+        guard !status.isSpaceUnfinished else { throw Self.unfinished }
         if status.areRowsInDoubt { status = try await reconcile(status, &summary) }
         summary.space = status.space.description
         summary.conflicts = status.conflicts
@@ -101,6 +101,8 @@ public actor SyncAgent {
                 let page = try await request { [transport, status] in
                     try await transport.pull(after: status.pulled, seen: status.seen, byteLimit: SyncLimits.pageBytes, wait: nil)
                 }
+                // What the relay had before it was asked it has no longer: it was restored from an older backup.
+                guard page.head >= status.accepted else { throw AnnalsError.relayWentBack(operation: "sync") }
                 status = try await take(page, &summary)
                 step = exchange.next(after: .pulled(isBehind: status.isBehind, outbox: status.outbox))
             case .wait(let milliseconds):

@@ -78,6 +78,23 @@ public final class MemoryRelay: RelayTransport {
         return try await describe()
     }
 
+    // MARK: Backups
+
+    /// All data of the relay at one moment.
+    package struct Backup: Sendable {
+        fileprivate var state: State
+    }
+
+    /// - Throws: `TransportError` when there is no space yet.
+    package func backup() throws(TransportError) -> Backup {
+        Backup(state: try withLog { $0 })
+    }
+
+    /// What was backed up takes the place of everything there is.
+    package func restore(_ backup: Backup) {
+        state.withLock { $0 = backup.state }
+    }
+
     // MARK: The log
 
     public func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {

@@ -83,6 +83,65 @@ import Testing
         #expect(try await world.rows(0, "SELECT count(*) FROM note WHERE id IN ('x', 'y', 'z')") == [[0.databaseValue]])
     }
 
+    @Test func `an own entry ahead that the log does not reach any more is noticed`() async throws {
+        let world = try await world()
+        try backup(world, "backup")
+        try await note(world, 1, "d")
+        try await world.sync(1)
+        try await note(world, 0, "c")
+        try await world.sync(0, .pushOnly)
+        let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
+        for direction in [SyncDirection.both, .pullOnly] {
+            let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, direction, over: relay) }
+            #expect(error?.code == .relayWentBack)
+        }
+        #expect(try await world.rows(0, "SELECT count(*) FROM note WHERE id = 'c'") == [[1.databaseValue]])
+        #expect(try await world.stores[0].verify().isEmpty)
+    }
+
+    @Test(arguments: [false, true])
+    func `a replica whose accepted work is gone keeps its identity and what waits`(othersWentOn: Bool) async throws {
+        let world = try await world()
+        try await world.addClone("r2")
+        let file = try await world.copyFile(of: 2)
+        try backup(world, "backup")
+        try await note(world, 1, "d")
+        try await world.sync(1)
+        try await note(world, 0, "c")
+        try await world.sync(0, .pushOnly)
+        try await note(world, 0, "e")
+        try await world.restore(file, as: 2)
+        let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
+        if othersWentOn {
+            for id in ["x", "y", "z"] {
+                try await note(world, 2, id)
+                try await world.sync(2, over: relay)
+            }
+        }
+        let identity = try await world.stores[0].replicaState()?.replica
+        for direction in [SyncDirection.pushOnly, .both, .pushOnly] {
+            let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, direction, over: relay) }
+            #expect(error?.code == .relayWentBack)
+        }
+        #expect(try await world.stores[0].replicaState()?.replica == identity)
+        #expect(try await world.stores[0].status().outbox == 1)
+        #expect(try await world.stores[0].verify().isEmpty)
+    }
+
+    @Test func `rows in doubt are not compared with another log than theirs`() async throws {
+        let world = try await world()
+        try await world.addClone("r2")
+        let file = try await world.copyFile(of: 2)
+        let relay = try await restored(world, file)
+        let triggers = try await world.rows(0, "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'note'")
+        let names = triggers.compactMap { String.fromDatabaseValue($0[0]) }
+        try world.outside(0, names.map { "DROP TRIGGER \"\($0)\";" }.joined() + "UPDATE note SET text = 'unseen' WHERE id = 'a'")
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
+        #expect(error?.code == .relayWentBack)
+        #expect(try await world.stores[0].rowsInDoubt() != nil)
+        #expect(try await world.rows(0, "SELECT count(*) FROM annals_outbox") == [[0.databaseValue]])
+    }
+
     @Test func `who follows the relay again leaves and joins with its rows`() async throws {
         let world = try await world()
         try await world.addClone("r2")

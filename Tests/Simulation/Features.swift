@@ -60,6 +60,13 @@ public struct Features: Sendable, Hashable {
     /// Some replicas live in files, which are opened anew after a crash.
     public var files = true
 
+    // MARK: Rare events
+
+    /// Other programs that rebuild a table or drop its triggers, and write what nobody sees.
+    public var unseenWrites = true
+    /// A relay that is put back from an older backup.
+    public var relayRestores = true
+
     // MARK: Not supported yet
 
     /// REPLACE into a table that refers to itself, directly or through others, with SET NULL or SET DEFAULT: SQLite (3.40 at
@@ -71,8 +78,6 @@ public struct Features: Sendable, Hashable {
     public var nullKeys = false
     /// Replicas whose file is restored from a backup.
     public var restoredFiles = false
-    /// Relays restored from a backup.
-    public var relayRestores = false
 
     public init() {}
 }

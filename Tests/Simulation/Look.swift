@@ -31,6 +31,8 @@ struct Look {
     /// Positions of parts that wait for the last of their transaction, which others made.
     var kept: [Int64] = []
     var outbox: [Waiting] = []
+    /// The store knows that its rows must be compared with the log.
+    var isInDoubt = false
     /// Something in the outbox leaves children without parents, and is to be settled before it is sent.
     var unsettled = false
     /// History since the look before.
@@ -47,11 +49,12 @@ struct Look {
 
     init(_ db: Database, _ schema: Schema, tables: [Int: String], after number: Int64) throws {
         rows = try Self.rows(db, schema)
-        let facts = "SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica')"
+        let facts = "SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica', 'rows_in_doubt')"
         for row in try Row.fetchAll(db.cachedStatement(sql: facts)) {
             switch row["name"] as String {
             case "position": position = row["value"]
             case "outboxed": outboxed = row["value"]
+            case "rows_in_doubt": isInDoubt = true
             default: replica = ReplicaID(row["value"] as String) ?? replica
             }
         }

@@ -68,7 +68,11 @@ struct LossChecks {
             guard earlier.table == change.table else { return false }
             switch earlier.kind {
             case .insert(let inserted): return table.key(of: inserted) == table.key(of: row)
-            case .update(_, let cells): return cells.contains { table.key.contains($0.column) && $0.new == row[$0.column] }
+            case .update(_, let cells):
+                return cells.contains { cell in
+                    let collation = table.columns[cell.column].collation
+                    return table.key.contains(cell.column) && collation.folded(cell.new) == collation.folded(row[cell.column])
+                }
             case .delete: return false
             }
         }

@@ -60,6 +60,9 @@ struct Step: Sendable {
         case write(statements: [String], isTolerant: Bool)
         /// Another program writes, which knows nothing of Annals. `checksParents`: with foreign keys on.
         case strangerWrites(statements: [String], isTolerant: Bool, checksParents: Bool)
+        /// Another program brings a table into another form, or drops its triggers, and writes on before anybody looks: what
+        /// it writes into that table nobody sees. With foreign keys off, as that is done.
+        case strangerRebuilds(Rebuild, statements: [String], isTolerant: Bool)
         case sync(Direction)
         /// Asks for the status, which seals what strangers wrote.
         case look
@@ -76,6 +79,16 @@ struct Step: Sendable {
         case setPolicy(PolicySetting, isOverride: Bool)
         /// Somebody settles the nth open conflict, counted round and round.
         case resolve(Int, taking: JournalEntry.Side)
+        /// The relay's data are backed up.
+        case backUpRelay
+        /// The relay gets back what was backed up.
+        case restoreRelay
+    }
+
+    struct Rebuild: Sendable {
+        var table: String
+        /// Only the triggers go; otherwise the table is made anew, and its rows are copied.
+        var dropsOnlyTriggers: Bool
     }
 
     enum Direction: Sendable { case both, pushOnly, pullOnly }

@@ -25,13 +25,14 @@ struct PlanMaker {
         let schema = SchemaMaker.make(seed: seed, features: features)
         var workload = Workload(schema: schema, features: features, dice: Dice(seed: seed, 3))
         let rows = (0..<dice.number(0...14)).map { _ in workload.row() }
-        let count = dice.number(2...5)
+        let count = dice.weighted([(40, 2), (30, 3), (20, 4), (10, 5)])
         let replicas = (0..<count).map { _ in replica() }
         let network = network()
         hasPolicies = features.policies && dice.chance(35)
-        let steps = (0..<dice.number(16...44)).map { number in step(number, replicas: count, &workload) }
+        let steps = (0..<dice.number(12...32)).map { number in step(number, replicas: count, &workload) }
         var plan = Plan(seed: seed, schema: schema, rows: rows, replicas: replicas, network: network, steps: steps)
         if features.parts { divide(&plan) }
+        RareEvents.add(to: &plan, features)
         return plan
     }
 
@@ -50,8 +51,7 @@ struct PlanMaker {
         let crashes = plan.steps.enumerated().compactMap { number, step in
             dice.chance(20) ? crash(during: step, Self.firstAddedStep + number, delay: plan.network.delay, &dice) : nil
         }
-        // Sorting keeps what happens at the same time in its order.
-        plan.steps = (plan.steps + crashes).enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
+        plan.insert(crashes)
     }
 
     /// A process dies while parts are on their way, or between them; nil for steps that send nothing.
@@ -63,7 +63,7 @@ struct PlanMaker {
         return Step(number: number, at: at, replica: step.replica, action: .crash(point, downFor: Int64(dice.number(0...1_500))))
     }
 
-    /// Steps that were not drawn with the others have numbers beyond theirs.
+    /// Steps that were not drawn with the others have numbers beyond theirs; `RareEvents` has higher ones.
     private static let firstAddedStep = 500
 
     private mutating func replica() -> ReplicaPlan {

@@ -45,6 +45,9 @@ extension Step.Action {
         case .write(let statements, let isTolerant): "writes\(isTolerant ? "" : ", all or nothing"): \(statements.joined(separator: "; "))"
         case .strangerWrites(let statements, let isTolerant, let checksParents):
             "stranger writes\(checksParents ? "" : " with foreign keys off")\(isTolerant ? "" : ", all or nothing"): \(statements.joined(separator: "; "))"
+        case .strangerRebuilds(let rebuild, let statements, let isTolerant):
+            "stranger \(rebuild.dropsOnlyTriggers ? "drops the triggers of" : "rebuilds") \(rebuild.table) and writes"
+                + "\(isTolerant ? "" : ", all or nothing"): \(statements.joined(separator: "; "))"
         case .sync(let direction): "syncs, \(direction)"
         case .look: "is looked at"
         case .remember: "is remembered"
@@ -54,6 +57,8 @@ extension Step.Action {
         case .setPolicy(let setting, let isOverride): "sets\(isOverride ? " for itself" : "") \(setting.text)"
         case .resolve(let number, let side): "resolves conflict \(number), \(side)"
         case .newcomer: "sees a newcomer"
+        case .backUpRelay: "is at work while the relay is backed up"
+        case .restoreRelay: "is at work while the relay is put back to its backup"
         case .turnClock(let time): "its clock jumps by \(time) ms"
         }
     }

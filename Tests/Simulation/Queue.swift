@@ -25,6 +25,13 @@ struct Queue<Event> {
         return (first.time, first.event)
     }
 
+    /// Replaces everything that is arranged by something else at the same time, or by nothing.
+    mutating func replaceAll(_ replace: (Event) -> Event?) {
+        heap = heap.compactMap { entry in replace(entry.event).map { (entry.time, entry.number, $0) } }
+        // What is sorted is a heap.
+        heap.sort { ($0.time, $0.number) < ($1.time, $1.number) }
+    }
+
     private mutating func sink() {
         var parent = 0
         while true {

@@ -50,6 +50,7 @@ struct Rebase {
 extension World {
     /// What became of the outbox between two looks; nil when nothing was pulled.
     func rebase(_ replica: Replica, _ before: Look, _ now: Look) throws(Violation) -> Rebase? {
+        let oracle = log(of: replica)
         let passed = (before.position..<max(before.position, now.position)).map { oracle.entry(at: $0 + 1) }
         // What the relay said is this file's own was in its rows before.
         let pulled = passed.filter { $0.isWhole && !replica.accepted.contains($0.position) }
@@ -83,6 +84,7 @@ extension World {
     /// What was in force before, and over it what the page brings.
     private func policies(_ replica: Replica, _ before: Look, pulled: [Oracle.Entry]) -> PolicyBook {
         var book = PolicyBook()
+        let oracle = log(of: replica)
         for position in 0..<before.position { book.set(oracle.entry(at: position + 1).policies) }
         for position in before.ahead { book.set(oracle.entry(at: position).policies) }
         for waiting in before.outbox { book.set(waiting.decoded.policies) }

@@ -39,6 +39,12 @@ final class Replica {
     var overrides: [PolicySetting] = []
     /// Requests from and to it are lost until then.
     var cutUntil: Int64 = 0
+    /// Another program rebuilt a table since the rows were last compared with the log: there may be rows that nobody saw written.
+    var mayHoldUnseen = false
+    /// What the log was when the relay was put back to an older backup, where this replica has more of it than the backup.
+    var lostLog: Oracle?
+    /// The last exchange ended with word that the relay went back.
+    var wasTold = false
     /// Tokens with the rows of their moment.
     var memories: [(token: HistoryToken, rows: Rows)] = []
 
@@ -49,6 +55,8 @@ final class Replica {
         var requests = 0
         /// Answers to requests before this one go to nobody.
         var isWaiting = false
+        /// The relay may say that it went back.
+        var mayBeTold = false
         /// What was pushed last is the last part of its transaction, or all of it: the answer says where it stands.
         var isLastPart = false
     }
@@ -105,13 +113,18 @@ final class Replica {
     }
 
     /// Runs what another program does. What SQLite refuses of it is undone.
-    func asStranger(_ statements: [String], isTolerant: Bool, checksParents: Bool) throws {
+    ///
+    /// - Parameter first: what it does before, in the same transaction.
+    func asStranger(
+        _ statements: [String], isTolerant: Bool, checksParents: Bool, first: (Database) throws -> Void = { _ in }
+    ) throws {
         try power.withStranger {
             try outside.writeWithoutTransaction { db in
                 // Inside a transaction the pragma does nothing.
                 if !checksParents { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
                 let outcome = Result {
                     try db.inTransaction {
+                        try first(db)
                         try Self.run(statements, isTolerant, db)
                         return .commit
                     }
@@ -137,8 +150,10 @@ final class Replica {
         }
     }
 
+    /// Looks at the database between two steps, when nobody writes: without a transaction, and without the pragma that GRDB
+    /// keeps readers from writing with, after which SQLite compiles every statement of the connection anew.
     func read<T>(_ body: (Database) throws -> T) throws -> T {
-        try outside.read(body)
+        try outside.unsafeRead(body)
     }
 }
 

@@ -16,7 +16,7 @@ struct SchemaMaker {
     }
 
     private mutating func run() {
-        for number in 1...dice.number(2...4) { schema.tables.append(table(number)) }
+        for number in 1...dice.weighted([(45, 2), (38, 3), (17, 4)]) { schema.tables.append(table(number)) }
         if features.cycles, dice.chance(20) { closeCycle() }
         for place in schema.tables.indices {
             if features.checks, dice.chance(40) { addCheck(place) }

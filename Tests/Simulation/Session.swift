@@ -2,6 +2,7 @@ import AnnalsCore
 import AnnalsStore
 import AnnalsSync
 import AnnalsWire
+import Logging
 
 /// One exchange of a replica with the relay, by the real agent, which stands still whenever it needs the world: at
 /// each request and at each pause. So exactly one task runs at a time, and a seed means one order of everything.
@@ -16,11 +17,15 @@ final class Session: Sendable {
     enum Request: Sendable {
         case push([UInt8], LogMark)
         case pull(after: Position, LogMark, byteLimit: Int)
+        case describe
+        case downloadSnapshot(to: String)
     }
 
     enum Reply: Sendable {
         case answer(PushAnswer)
         case page(Page)
+        case description(SpaceDescription)
+        case snapshot(Position)
         case failed(TransportError)
         case goOn
         case dead
@@ -35,7 +40,8 @@ final class Session: Sendable {
             pause: { duration in
                 if case .dead = await line.stop(.pause(duration)) { throw TransportError.cancelled.annalsError }
             }, random: random)
-        let agent = SyncAgent(store: store, transport: line, environment: environment)
+        let silence = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
+        let agent = SyncAgent(store: store, transport: line, environment: environment, logger: silence)
         Task { [stops] in
             do {
                 stops.put(.finished(.success(try await agent.sync(direction))))
@@ -79,7 +85,7 @@ private struct Line: RelayTransport {
         switch await stop(.request(.push(batch, seen))) {
         case .answer(let answer): return answer
         case .failed(let error): throw error
-        case .page, .goOn, .dead: throw .cancelled
+        default: throw .cancelled
         }
     }
 
@@ -87,21 +93,33 @@ private struct Line: RelayTransport {
         switch await stop(.request(.pull(after: position, seen, byteLimit: byteLimit))) {
         case .page(let page): return page
         case .failed(let error): throw error
-        case .answer, .goOn, .dead: throw .cancelled
+        default: throw .cancelled
+        }
+    }
+
+    // What follows is for comparing the rows with the log.
+
+    func describe() async throws(TransportError) -> SpaceDescription {
+        switch await stop(.request(.describe)) {
+        case .description(let description): return description
+        case .failed(let error): throw error
+        default: throw .cancelled
+        }
+    }
+
+    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        switch await stop(.request(.downloadSnapshot(to: path))) {
+        case .snapshot(let position): return position
+        case .failed(let error): throw error
+        default: throw .cancelled
         }
     }
 
     // An exchange needs none of these.
-
-    func describe() async throws(TransportError) -> SpaceDescription { throw .cancelled }
 
     func create() async throws(TransportError) -> SpaceDescription { throw .cancelled }
 
     func uploadSnapshot(
         at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) { throw .cancelled }
-
-    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        throw .cancelled
-    }
 }

@@ -99,7 +99,7 @@ extension Step.Action {
     /// Whether a statement that SQLite refuses keeps none of the others from being done.
     var goesOn: Bool {
         switch self {
-        case .write(_, let isTolerant), .strangerWrites(_, let isTolerant, _): isTolerant
+        case .write(_, let isTolerant), .strangerWrites(_, let isTolerant, _), .strangerRebuilds(_, _, let isTolerant): isTolerant
         default: false
         }
     }
@@ -108,7 +108,7 @@ extension Step.Action {
     var statements: [String]? {
         get {
             switch self {
-            case .write(let statements, _), .strangerWrites(let statements, _, _): statements
+            case .write(let statements, _), .strangerWrites(let statements, _, _), .strangerRebuilds(_, let statements, _): statements
             default: nil
             }
         }
@@ -118,6 +118,8 @@ extension Step.Action {
             case .write(_, let isTolerant): self = .write(statements: newValue, isTolerant: isTolerant)
             case .strangerWrites(_, let isTolerant, let checksParents):
                 self = .strangerWrites(statements: newValue, isTolerant: isTolerant, checksParents: checksParents)
+            case .strangerRebuilds(let rebuild, _, let isTolerant):
+                self = .strangerRebuilds(rebuild, statements: newValue, isTolerant: isTolerant)
             default: return
             }
         }

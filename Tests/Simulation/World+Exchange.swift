@@ -13,6 +13,7 @@ extension World {
         let dice = Identities(Dice(seed: plan.seed, 7, UInt64(step)))
         let session = Session(store: store, direction: direction.product) { Double(dice.next() >> 11) / Double(1 << 53) }
         replica.exchange = Replica.Exchange(session: session, step: step)
+        replica.exchange?.mayBeTold = holdsOtherLog(replica)
         try await proceed(number, after: .seal)
     }
 
@@ -35,11 +36,12 @@ extension World {
             let event = Event.reply(replica: number, step: exchange.step, request: exchange.requests + 1, .goOn)
             queue.add(event, at: time.now + max(1, duration.milliseconds))
         case .finished(let result):
-            try finish(replica, result)
+            try finish(replica, exchange, result)
         }
     }
 
-    private func finish(_ replica: Replica, _ result: Result<SyncAgent.Summary, AnnalsError>) throws {
+    private func finish(_ replica: Replica, _ exchange: Replica.Exchange, _ result: Result<SyncAgent.Summary, AnnalsError>) throws {
+        try checkWentBack(replica, exchange, result)
         switch result {
         case .success(let summary):
             trace.note(
@@ -48,7 +50,11 @@ extension World {
         case .failure(let error):
             trace.note("+\(time.now) \(replica.name) did not sync: \(error.code)")
             if replica.power.isDead { return }
-            guard network.losesAnything || replica.cutUntil > 0, [.relayUnreachable, .relayOverloaded].contains(error.code) else {
+            // Told already, or the rows came into doubt while the exchange was under way.
+            if error.code == .relayWentBack || (error.code == .busy && replica.mayHoldUnseen) { return }
+            guard network.losesAnything || replica.cutUntil > 0 || restoredHead != nil,
+                [.relayUnreachable, .relayOverloaded].contains(error.code)
+            else {
                 throw Violation("sync", "\(replica.name) cannot sync: \(error)")
             }
         }
@@ -100,6 +106,8 @@ extension World {
             case .pull(let position, let seen, let asked):
                 let limit = min(asked, plan.sizes?.pageBytes ?? asked)
                 return .page(try await relay.pull(after: position, seen: seen, byteLimit: limit, wait: nil))
+            case .describe: return .description(try await relay.describe())
+            case .downloadSnapshot(let path): return .snapshot(try await relay.downloadSnapshot(to: path) { _ in })
             }
         } catch {
             return .failed(error)
@@ -174,6 +182,8 @@ extension Session.Request {
             guard let header = try? BatchHeader.parse(batch) else { return "pushes something unreadable" }
             let part = header.part.isWhole ? "" : ", part \(header.part.number + 1) of \(header.part.count),"
             return "pushes \(header.firstCounter)…\(header.lastCounter)\(part) from \(header.certificates[0].base)"
+        case .describe: return "asks about the space"
+        case .downloadSnapshot: return "asks for the snapshot"
         case .pull(let position, _, _): return "pulls after \(position)"
         }
     }
@@ -188,7 +198,7 @@ extension Session.Request {
 extension Session.Reply {
     var isAnswer: Bool {
         switch self {
-        case .answer, .page: true
+        case .answer, .page, .description, .snapshot: true
         case .failed, .goOn, .dead: false
         }
     }
@@ -196,6 +206,8 @@ extension Session.Reply {
     var text: String {
         switch self {
         case .answer(let answer): "\(answer.outcome), positions \(answer.positions)"
+        case .description(let description): "a space up to \(description.head)"
+        case .snapshot(let position): "a snapshot at \(position)"
         case .page(let page): "a page up to \(page.lastPosition)"
         case .failed(let error): "\(error)"
         case .goOn: "goes on"

@@ -26,11 +26,13 @@ extension World {
         replica.look = now
         try learn(replica, before, now, cause)
         try checkRows(replica, before, now, cause)
+        if replica.mayHoldUnseen { try checkDoubt(replica, before, now, cause) }
         if now.replica != before.replica, !replica.isCopied {
             throw Violation("rule 39", "\(replica.name) took a new identity, and its file was never copied")
         }
         try checkView(replica, now)
-        try checkRebase(replica, before, now)
+        // Nothing is pulled before the rows were compared.
+        if !before.isInDoubt { try checkRebase(replica, before, now) }
     }
 
     // MARK: Which transactions there are now
@@ -42,6 +44,10 @@ extension World {
             case .local:
                 own += 1
                 try ledger.add(intent(replica, recorded, before.rows, now.rows))
+            case .external where replica.mayHoldUnseen:
+                // What is in it nobody outside can tell: not what others wrote unseen, nor what was found later.
+                try ledger.add(intent(replica, recorded, now.rows, now.rows))
+                replica.rowsBeforeStrangers = nil
             case .external:
                 guard let rows = replica.rowsBeforeStrangers else {
                     throw Violation("law 1", "\(replica.name) sealed strangers' writes, and nobody wrote")
@@ -72,7 +78,7 @@ extension World {
 
     /// Strangers' writes that cancelled out leave no transaction when they are sealed; others must.
     private func learnSealing(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
-        guard cause != .strangers, let rows = replica.rowsBeforeStrangers else { return }
+        guard cause != .strangers, !replica.mayHoldUnseen, let rows = replica.rowsBeforeStrangers else { return }
         let unsealed = rows.differences(to: before.rows)
         if unsealed.isEmpty {
             // Whether it was sealed or not: there is nothing but what changed since.
@@ -102,8 +108,10 @@ extension World {
 
     /// Law 3: the rows are the log up to the position, own entries beyond it, and the outbox on top.
     private func checkView(_ replica: Replica, _ now: Look) throws {
+        let oracle = log(of: replica)
         guard now.position <= oracle.head else { throw Violation("law 3", "\(replica.name) is at \(now.position), beyond the log") }
-        try checkParts(replica, now)
+        try checkParts(replica, now, oracle)
+        if replica.mayHoldUnseen { return }
         var rows = oracle.rows(at: now.position)
         do {
             for position in now.ahead {
@@ -122,7 +130,7 @@ extension World {
     }
 
     /// Law 6: nobody is between the parts of a transaction. Those that came are kept, right behind the position.
-    private func checkParts(_ replica: Replica, _ now: Look) throws {
+    private func checkParts(_ replica: Replica, _ now: Look, _ oracle: Oracle) throws {
         if oracle.isInside(now.position) { throw Violation("law 6", "\(replica.name) is at \(now.position), inside a transaction") }
         for position in now.ahead where position <= oracle.head {
             let span = oracle.entry(at: position).span
@@ -149,7 +157,7 @@ extension World {
     }
 
     /// Whether strangers left children without parents, who do what their keys declare before anything is sent.
-    private func isBroken(_ rows: Rows) -> Bool {
+    func isBroken(_ rows: Rows) -> Bool {
         do throws(Violation) {
             try Constraints(schema: plan.schema).checkReferences(rows)
             return false
@@ -158,7 +166,8 @@ extension World {
         }
     }
 
-    private func hasUnsealed(_ replica: Replica, _ now: Look) -> Bool {
+    /// Whether strangers wrote what is in no transaction yet.
+    func hasUnsealed(_ replica: Replica, _ now: Look) -> Bool {
         replica.rowsBeforeStrangers.map { $0 != now.rows } ?? false
     }
 

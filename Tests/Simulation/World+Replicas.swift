@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsStore
 import AnnalsSync
+import Foundation
 import GRDB
 
 /// How replicas come into the world.
@@ -33,16 +34,20 @@ extension World {
         try await add(0, database, clock, identities)
     }
 
-    /// The second replica is cloned from the relay. The others begin as copies of that clone with identities of their
-    /// own, which comes to the same as a clone of each and takes a fraction of the time.
+    /// In one world of three the second replica is cloned from the relay. The others begin as copies of that clone, or of the
+    /// first replica, with identities of their own, which comes to the same as a clone of each and takes a fraction of the time.
     func addReplicas() async throws {
-        let template = folder.file("clone.db")
+        let path = folder.file("clone.db")
+        let hasClone = plan.seed % 3 == 0
+        var template: DatabaseQueue?
         for number in plan.replicas.indices.dropFirst() {
             let (clock, identities) = (clock(number), identities(number))
-            if number == 1 { _ = try await joining(number, clock, identities).clone(to: template) }
+            if hasClone, number == 1 { _ = try await joining(number, clock, identities).clone(to: path) }
+            let file = try template ?? (hasClone ? DatabaseQueue(path: path) : replicas[0].outside)
+            template = file
             let database = try Replica.open(plan.replicas[number].isInFile ? folder.file("r\(number).db") : nil, clock)
-            try Self.load(template, into: database)
-            if number > 1 { try Self.rename(database, "r\(number)", identities) }
+            try Self.load(file, into: database)
+            if number > 1 || !hasClone { try Self.rename(database, "r\(number)", identities) }
             try await add(number, database, clock, identities)
         }
     }
@@ -54,7 +59,7 @@ extension World {
         let path = folder.file("r\(number)-clone.db")
         _ = try await joining(number, clock, identities).clone(to: path)
         let database = try Replica.open(nil, clock)
-        try Self.load(path, into: database)
+        try Self.load(DatabaseQueue(path: path), into: database)
         try await add(number, database, clock, identities)
         try observe(replicas[number], after: .nothing)
     }
@@ -75,6 +80,8 @@ extension World {
         copy.accepted = source.accepted
         (source.isCopied, copy.isCopied) = (true, true)
         copy.overrides = source.overrides
+        copy.mayHoldUnseen = source.mayHoldUnseen
+        copy.lostLog = source.lostLog
         ledger.noteCopy(name, of: source.name, through: source.seenNumber)
         replicas.append(copy)
     }
@@ -118,17 +125,23 @@ extension World {
         }
     }
 
-    private static func load(_ path: String, into database: DatabaseQueue) throws {
-        let file = try DatabaseQueue(path: path)
+    /// SQLite counts the copying as a change of the schema. It is taken back here, so that only a copied file (`addCopy`) has
+    /// its triggers looked at for that.
+    private static func load(_ file: DatabaseQueue, into database: DatabaseQueue) throws {
         try file.backup(to: database)
-        try file.close()
+        try database.writeWithoutTransaction { db in
+            let version = try Int64.fetchOne(db, sql: "PRAGMA schema_version") ?? 0
+            try db.execute(sql: "UPDATE annals_meta SET value = ? WHERE name = 'schema_version'", arguments: [version])
+        }
     }
 
     private static func rename(_ database: DatabaseQueue, _ name: String, _ identities: Identities) throws {
         let replica = ReplicaID(high: identities.next(), low: identities.next())
         let store = StoreID(high: identities.next(), low: identities.next())
         try database.write { db in
-            for (fact, value) in [("replica", replica.description), ("store_id", store.description), ("replica_name", name)] {
+            let names = [("replica", replica.description), ("store_id", store.description), ("replica_name", name)]
+            let nothingSent: [(String, any DatabaseValueConvertible)] = [("last_counter", 0), ("last_digest", Data(Digest.zero.bytes))]
+            for (fact, value) in names + nothingSent {
                 try db.execute(sql: "UPDATE annals_meta SET value = ? WHERE name = ?", arguments: [value, fact])
             }
         }

@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsStore
 import AnnalsSync
+import AnnalsTesting
 import GRDB
 
 /// What a plan's steps do.
@@ -14,6 +15,12 @@ extension World {
             try await write(store, replica, statements, isTolerant)
         case .strangerWrites(let statements, let isTolerant, let checksParents):
             try strangerWrites(replica, statements, isTolerant, checksParents)
+        case .strangerRebuilds(let rebuild, let statements, let isTolerant):
+            try strangerRebuilds(replica, rebuild, statements, isTolerant)
+        case .backUpRelay:
+            backup = try (relay.backup(), oracle)
+        case .restoreRelay:
+            restoreRelay()
         case .sync(let direction):
             try await beginExchange(step.replica, step.number, direction)
         case .look:
@@ -95,7 +102,7 @@ extension World {
         var token: HistoryToken?
         try await attempt(replica) { token = try await store.latestToken() }
         try observe(replica, after: .seal)
-        if let token { replica.memories.append((token, replica.look.rows)) }
+        if let token, !replica.mayHoldUnseen { replica.memories.append((token, replica.look.rows)) }
     }
 
     /// Only the end of its process may keep a store from answering.

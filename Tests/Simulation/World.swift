@@ -33,6 +33,10 @@ final class World {
     var ledger = Ledger()
     var queue = Queue<Event>()
     var trace: Trace
+    /// The relay's data of an earlier moment, with the log of then.
+    var backup: (relay: MemoryRelay.Backup, log: Oracle)?
+    /// Where the log ended when the relay was put back; nil while it was not.
+    var restoredHead: Int64?
     /// As the plan says, until everything heals.
     var network: NetworkPlan
 
@@ -111,6 +115,7 @@ final class World {
         let page = try await relay.pull(after: Position(oracle.head), seen: LogMark(lineage: lineage), byteLimit: .max, wait: nil)
         let known = oracle.head
         try oracle.absorb(page.frames)
+        noteReturned()
         for position in known..<oracle.head where position > 0 { try ledger.check(oracle.entry(at: position + 1)) }
     }
 

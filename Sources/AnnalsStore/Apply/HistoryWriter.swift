@@ -34,7 +34,7 @@ final class HistoryWriter {
         self.key = key
         maskCount = StoreSchema.maskCount(columnCount)
         let masks = (0..<maskCount).map { "m\($0)" }
-        lastID = try Int64.fetchOne(db, sql: "SELECT max(id) FROM main.\(table)") ?? 0
+        lastID = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM main.\(table)")) ?? 0
         now = try Double.fetchOne(db, sql: "SELECT julianday('now')") ?? 0
         insertStatement = try statement(.insert, new)
         updateStatement = try statement(.update, old + new + masks)

@@ -54,15 +54,23 @@ public enum Tracking {
             return try report(on: definition, .alreadyTracked(id: table.id), db)
         case .accepted(let definition):
             let newest = try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions")
-            let complaint = complaintAboutWriting(to: definition, db)
-            let table = try TrackedTable.create(db, for: definition, gap: newest)
-            try CaptureTriggers(table: definition, id: table.id).install(db)
-            if complaint == nil, let complaint = complaintAboutWriting(to: definition, db) {
+            var table = try start(definition, gap: newest, db)
+            if let complaint = complaintAboutWriting(to: definition, db) {
                 try removeLists([table], db)
-                return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(complaint)))
+                // Where it could not be written before, tracking is not what keeps it from being written.
+                guard complaintAboutWriting(to: definition, db) != nil else {
+                    return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(complaint)))
+                }
+                table = try start(definition, gap: newest, db)
             }
             return try report(on: definition, .tracked(id: table.id), db)
         }
+    }
+
+    private static func start(_ definition: TableDefinition, gap: Int64?, _ db: Database) throws -> TrackedTable {
+        let table = try TrackedTable.create(db, for: definition, gap: gap)
+        try CaptureTriggers(table: definition, id: table.id).install(db)
+        return table
     }
 
     /// What SQLite says when it compiles writes to the table, triggers included; nil when all is well.

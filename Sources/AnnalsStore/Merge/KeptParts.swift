@@ -19,7 +19,7 @@ enum KeptParts {
 
     /// The newest position that is here; nil when none is.
     static func last(_ db: Database) throws -> Position? {
-        try Int64.fetchOne(db, sql: "SELECT max(position) FROM annals_parts").map { Position($0) }
+        try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(position) FROM annals_parts")).map { Position($0) }
     }
 
     static func keep(_ db: Database, _ frame: LogFrame) throws {

@@ -119,37 +119,41 @@ enum Outbox {
     }
 
     static func delete(_ db: Database, through sequence: Int64) throws {
-        try db.execute(sql: "DELETE FROM annals_outbox_parts WHERE sequence <= ?", arguments: [sequence])
-        try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence <= ?", arguments: [sequence])
+        try db.cachedStatement(sql: "DELETE FROM annals_outbox_parts WHERE sequence <= ?").execute(arguments: [sequence])
+        try db.cachedStatement(sql: "DELETE FROM annals_outbox WHERE sequence <= ?").execute(arguments: [sequence])
     }
 
     static func delete(_ db: Database, sequence: Int64) throws {
         try deleteParts(db, sequence: sequence)
-        try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence = ?", arguments: [sequence])
+        try db.cachedStatement(sql: "DELETE FROM annals_outbox WHERE sequence = ?").execute(arguments: [sequence])
     }
 
     /// Where the accepted entries stand that the position has not passed yet.
     static func ahead(_ db: Database) throws -> Set<Position> {
-        Set(try Int64.fetchAll(db, sql: "SELECT position FROM annals_ahead").map { Position($0) })
+        Set(try Int64.fetchAll(db.cachedStatement(sql: "SELECT position FROM annals_ahead")).map { Position($0) })
+    }
+
+    /// The last of them; nil when there is none.
+    static func lastAhead(_ db: Database) throws -> Position? {
+        try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(position) FROM annals_ahead")).map { Position($0) }
     }
 
     /// - Parameter digest: the entry's own; nil where it is not known.
     static func noteAhead(_ db: Database, _ position: Position, _ digest: Digest?) throws {
-        try db.execute(
-            sql: "INSERT INTO annals_ahead (position, digest) VALUES (?, ?)",
-            arguments: [position.rawValue, digest.map { Data($0.bytes) }])
+        try db.cachedStatement(sql: "INSERT INTO annals_ahead (position, digest) VALUES (?, ?)")
+            .execute(arguments: [position.rawValue, digest.map { Data($0.bytes) }])
     }
 
     /// The position passes an own entry; nil when there is none.
     @discardableResult
     static func pass(_ db: Database, _ position: Position) throws -> (position: Position, digest: Digest?)? {
-        let sql = "DELETE FROM annals_ahead WHERE position = ? RETURNING digest"
-        guard let row = try GRDB.Row.fetchOne(db, sql: sql, arguments: [position.rawValue]) else { return nil }
+        let statement = try db.cachedStatement(sql: "DELETE FROM annals_ahead WHERE position = ? RETURNING digest")
+        guard let row = try GRDB.Row.fetchOne(statement, arguments: [position.rawValue]) else { return nil }
         return (position, (row["digest"] as Data?).flatMap { Digest(bytes: [UInt8]($0)) })
     }
 
     static func count(_ db: Database) throws -> Int {
-        try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_outbox") ?? 0
+        try Int.fetchOne(db.cachedStatement(sql: "SELECT count(*) FROM annals_outbox")) ?? 0
     }
 
     static func row(_ db: Database, sequence: Int64) throws -> Row? {
@@ -157,7 +161,7 @@ enum Outbox {
     }
 
     static func firstRow(_ db: Database) throws -> Row? {
-        try GRDB.Row.fetchOne(db, sql: "\(select) ORDER BY sequence LIMIT 1").map(decode)
+        try GRDB.Row.fetchOne(db.cachedStatement(sql: "\(select) ORDER BY sequence LIMIT 1")).map(decode)
     }
 
     /// A row without its body and what that is made of.
@@ -169,15 +173,15 @@ enum Outbox {
     }
 
     static func heads(_ db: Database, through last: Int64, limit: Int) throws -> [Head] {
-        try GRDB.Row.fetchAll(
-            db, sql: "SELECT sequence, changes, journal, parts FROM annals_outbox WHERE sequence <= ? ORDER BY sequence LIMIT ?",
-            arguments: [last, limit]
-        ).map { Head(sequence: $0["sequence"], changes: $0["changes"], journal: $0["journal"], parts: $0["parts"]) }
+        let sql = "SELECT sequence, changes, journal, parts FROM annals_outbox WHERE sequence <= ? ORDER BY sequence LIMIT ?"
+        return try GRDB.Row.fetchAll(db.cachedStatement(sql: sql), arguments: [last, limit])
+            .map { Head(sequence: $0["sequence"], changes: $0["changes"], journal: $0["journal"], parts: $0["parts"]) }
     }
 
     /// All rows from that one on, in local order, without their bodies.
     static func rows(_ db: Database, from first: Int64 = 0) throws -> [Row] {
-        let cursor = try GRDB.Row.fetchCursor(db, sql: "\(select) WHERE sequence >= ? ORDER BY sequence", arguments: [first])
+        let cursor = try GRDB.Row.fetchCursor(
+            db.cachedStatement(sql: "\(select) WHERE sequence >= ? ORDER BY sequence"), arguments: [first])
         var rows: [Row] = []
         while let row = try cursor.next() { rows.append(try decode(row)) }
         return rows
@@ -195,7 +199,8 @@ enum Outbox {
 
     /// Visits sequence, number of parts and footprint of rows in local order until `visit` says stop.
     static func forEachFootprint(_ db: Database, _ visit: (_ sequence: Int64, _ parts: Int, Footprint) throws -> Bool) throws {
-        let cursor = try GRDB.Row.fetchCursor(db, sql: "SELECT sequence, parts, footprint FROM annals_outbox ORDER BY sequence")
+        let sql = "SELECT sequence, parts, footprint FROM annals_outbox ORDER BY sequence"
+        let cursor = try GRDB.Row.fetchCursor(db.cachedStatement(sql: sql))
         while let row = try cursor.next() {
             let bytes: Data = row["footprint"]
             if try !visit(row["sequence"], row["parts"], Footprint.decode([UInt8](bytes))) { return }

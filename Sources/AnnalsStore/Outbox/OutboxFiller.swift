@@ -19,8 +19,7 @@ struct OutboxFiller {
         let done = try meta.integer(.outboxed) ?? 0
         let own: [TransactionOrigin] = [.local, .external, .migration]
         let cursor = try GRDB.Row.fetchCursor(
-            db,
-            sql: "\(Self.select) WHERE number > ? ORDER BY number", arguments: [done])
+            db.cachedStatement(sql: "\(Self.select) WHERE number > ? ORDER BY number"), arguments: [done])
         var last = done
         var count = 0
         var changes: NetChanges?

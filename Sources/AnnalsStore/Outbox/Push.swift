@@ -17,13 +17,13 @@ struct Push {
     var digests: [Digest]
 
     static func isUnderWay(_ db: Database) throws -> Bool {
-        try Bool.fetchOne(db, sql: "SELECT EXISTS(SELECT 1 FROM annals_push)") ?? false
+        try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS(SELECT 1 FROM annals_push)")) ?? false
     }
 
     static func load(_ db: Database) throws -> Push? {
         let sql = "SELECT first_counter, transactions, last_sequence, digests FROM annals_push ORDER BY first_counter"
         var push: Push?
-        for row in try GRDB.Row.fetchAll(db, sql: sql) {
+        for row in try GRDB.Row.fetchAll(db.cachedStatement(sql: sql)) {
             let digests: Data = row["digests"]
             let bytes = [UInt8](digests)
             let parsed = stride(from: 0, to: bytes.count, by: Digest.byteCount).compactMap {

@@ -35,10 +35,11 @@ enum UnsettledReferences {
 
     /// The oldest transaction in the outbox that is to be settled.
     static func first(_ db: Database) throws -> Int64? {
-        try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox WHERE id IN (SELECT id FROM annals_unsettled)")
+        let sql = "SELECT min(sequence) FROM annals_outbox WHERE id IN (SELECT id FROM annals_unsettled)"
+        return try Int64.fetchOne(db.cachedStatement(sql: sql))
     }
 
     static func settled(_ db: Database, _ id: TransactionID) throws {
-        try db.execute(sql: "DELETE FROM annals_unsettled WHERE id = ?", arguments: [Data(id.bytes)])
+        try db.cachedStatement(sql: "DELETE FROM annals_unsettled WHERE id = ?").execute(arguments: [Data(id.bytes)])
     }
 }

@@ -13,11 +13,15 @@ public struct ExchangeStatus: Sendable {
     /// The log is here up to this position: beyond `position` lie parts of a transaction whose last part is still to come.
     public var pulled: Position
     public var head: Position
+    /// The relay has said that its log holds this replica's work up to here, which may be beyond `position`.
+    public var accepted: Position
     /// Local transactions that the space has not ordered yet, those under way included.
     public var outbox: Int
     public var isPushUnderWay: Bool
     /// The rows must be compared with the log before anything is exchanged; see `RowsInDoubt`.
     public var areRowsInDoubt: Bool
+    /// The join that makes the space is not done: see `Store.CreationStage`.
+    public var isSpaceUnfinished: Bool
     /// Conflicts settled just now among this store's own writes: references that a program broke with checks off.
     public var conflicts = 0
 
@@ -85,18 +89,18 @@ struct ReplicaExchange {
     func status() throws -> ExchangeStatus {
         ExchangeStatus(
             replica: state.replica, space: state.space, seen: state.seen, pulled: try KeptParts.last(db) ?? state.position,
-            head: state.head, outbox: try Outbox.count(db),
+            head: state.head, accepted: max(state.position, try Outbox.lastAhead(db) ?? .zero), outbox: try Outbox.count(db),
             isPushUnderWay: try Push.isUnderWay(db),
-            areRowsInDoubt: try RowsInDoubt.isNoted(db))
+            areRowsInDoubt: try RowsInDoubt.isNoted(db), isSpaceUnfinished: try Meta(db).text(.joinStage) != nil)
     }
 
-    func freeze(_ limits: OutboxLimits) throws -> FrozenPush? {
+    func freeze(_ step: ManagedStep) throws -> FrozenPush? {
         if let push = try Push.load(db) { return try frozen(push, part: 0) }
         try RowsInDoubt.check(db)
-        var limits = limits
+        var limits = step.outboxLimits
         // While a space is made only its first entry is sent, since its first rows may be copied anew.
         if try Meta(db).text(.joinStage) != nil { limits.pushTransactions = 1 }
-        var new = try Push.freeze(db, state, layouts: LayoutNames(db), limits: limits).map { try frozen($0, part: 0) }
+        var new = try Push.freeze(db, state, layouts: step.layouts(), limits: limits).map { try frozen($0, part: 0) }
         new?.isNew = true
         return new
     }
@@ -124,6 +128,8 @@ struct ReplicaExchange {
         case .wait, .partsMissing: return try unsettled()
         case .accepted where sent.parts > 1 && answer.positions.isEmpty: return try unsettled()
         case .wentBack: throw Self.wentBack
+        // Counters that follow on what the relay took, and it does not know that any more: it was restored from an older backup.
+        case .gap where try Outbox.lastAhead(db) != nil: throw Self.wentBack
         case .identityConflict, .gap: return try takeNewIdentity()
         case .accepted, .stale: break
         }

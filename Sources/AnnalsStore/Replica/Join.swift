@@ -71,12 +71,14 @@ enum ReplicaTables {
         try db.tableExists("annals_outbox")
     }
 
+    /// Call it where everything is sealed, in the same SQLite transaction: the schema that it changes counts as looked at.
     static func createIfMissing(_ db: Database) throws {
         guard try !exist(db) else { return }
         let schemas = [
             Outbox.schema, KeptParts.schema, HighestKeys.schema, ConflictJournal.schema, PolicyTable.schema, UnsettledReferences.schema,
         ]
         try db.execute(sql: schemas.joined())
+        try Drift.noteSchemaVersion(db)
     }
 
     /// Copies what is the same on every replica at a position: highest keys, the conflict journal, the space's policies.

@@ -29,13 +29,10 @@ struct TrackedTables: Sendable {
     private(set) var hasUncheckedCircles = false
 
     static func load(_ db: Database) throws -> TrackedTables {
-        let reader = SchemaReader(db)
-        var definitions: [(Int64, TableDefinition)] = []
-        for table in try TrackedTable.fetchTracked(db) {
-            guard let definition = try reader.table(table.name) else { continue }
-            definitions.append((table.id, definition))
-        }
-        return TrackedTables(definitions)
+        let tracked = try TrackedTable.fetchTracked(db)
+        let ids = Dictionary(tracked.map { ($0.name.foldedIdentifier, $0.id) }, uniquingKeysWith: { $1 })
+        let definitions = try SchemaReader(db).tables(named: tracked.map(\.name))
+        return TrackedTables(definitions.compactMap { table in ids[table.name.foldedIdentifier].map { ($0, table) } })
     }
 
     init(_ definitions: [(id: Int64, definition: TableDefinition)]) {
@@ -92,7 +89,7 @@ struct TrackedTables: Sendable {
 }
 
 /// What the table references in stored bodies mean, also those of columns lists that are no longer in use.
-struct LayoutNames {
+struct LayoutNames: Sendable {
     private let layouts: [Int: TableLayout]
 
     init(_ db: Database) throws {

@@ -21,9 +21,16 @@ public struct SchemaReader {
 
     /// The table or view of that name, in any case; nil when there is none.
     public func table(_ name: String) throws -> TableDefinition? {
+        try tables(named: [name]).first
+    }
+
+    /// The tables and views of those names, in any case and in that order, as far as there are any.
+    func tables(named names: [String]) throws -> [TableDefinition] {
         let kinds = try kinds()
-        guard let spelled = kinds.keys.first(where: { $0.isSameIdentifier(as: name) }), let kind = kinds[spelled] else { return nil }
-        return try definition(of: spelled, as: kind)
+        return try names.compactMap { name in
+            guard let spelled = kinds.keys.first(where: { $0.isSameIdentifier(as: name) }), let kind = kinds[spelled] else { return nil }
+            return try definition(of: spelled, as: kind)
+        }
     }
 
     /// Every table `tableNames` lists.
@@ -50,7 +57,7 @@ public struct SchemaReader {
 
     private func kinds() throws -> [String: Kind] {
         var kinds: [String: Kind] = [:]
-        for row in try Row.fetchAll(db, sql: "PRAGMA main.table_list") where row["schema"] == "main" {
+        for row in try Row.fetchAll(db.cachedStatement(sql: "PRAGMA main.table_list")) where row["schema"] == "main" {
             let kind = TableDefinition.Kind(rawValue: row["type"]) ?? .table
             kinds[row["name"]] = Kind(kind: kind, isWithoutRowid: row["wr"], isStrict: row["strict"])
         }
@@ -74,7 +81,8 @@ public struct SchemaReader {
 
     /// nil for what has no statement of its own, such as the index of a UNIQUE constraint.
     private func sql(ofType type: String, _ name: String) throws -> String? {
-        try String.fetchOne(db, sql: "SELECT sql FROM main.sqlite_master WHERE type = ? AND name = ?", arguments: [type, name])
+        let statement = try db.cachedStatement(sql: "SELECT sql FROM main.sqlite_master WHERE type = ? AND name = ?")
+        return try String.fetchOne(statement, arguments: [type, name])
     }
 
     private func definition(of name: String, as kind: Kind) throws -> TableDefinition {
@@ -84,13 +92,13 @@ public struct SchemaReader {
             foreignKeys: [], shape: "")
         // A view or a virtual table may name what this connection does not have; their columns are never needed.
         guard kind.kind == .table || kind.kind == .shadow else { return table }
-        let sql = try sql(ofType: "table", name) ?? ""
+        let text = SQLText(try sql(ofType: "table", name) ?? "")
         let nameOfColumn = try readColumns(into: &table)
-        readExpressions(into: &table, sql: sql)
+        readExpressions(into: &table, text)
         try readIndexes(into: &table, nameOfColumn: nameOfColumn)
         try readForeignKeys(into: &table)
-        table.checks = SQLText(sql).checkExpressions
-        table.shape = table.makeShape(sql: sql)
+        table.checks = text.checkExpressions
+        table.shape = table.makeShape(text)
         return table
     }
 
@@ -121,9 +129,8 @@ public struct SchemaReader {
         return names
     }
 
-    private func readExpressions(into table: inout TableDefinition, sql: String) {
+    private func readExpressions(into table: inout TableDefinition, _ text: SQLText) {
         guard !table.generatedColumns.isEmpty else { return }
-        let text = SQLText(sql)
         let stored = table.generatedColumns.filter { $0.kind == .stored }.map(\.name)
         for index in table.generatedColumns.indices {
             table.generatedColumns[index].expression = text.generationExpression(of: table.generatedColumns[index].name, inlining: stored)
@@ -171,8 +178,8 @@ public struct SchemaReader {
     }
 
     private func readForeignKeys(into table: inout TableDefinition) throws {
-        let rows = try Row.fetchAll(
-            db, sql: "SELECT * FROM pragma_foreign_key_list(?, 'main') ORDER BY id, seq", arguments: [table.name])
+        let statement = try db.cachedStatement(sql: "SELECT * FROM pragma_foreign_key_list(?, 'main') ORDER BY id, seq")
+        let rows = try Row.fetchAll(statement, arguments: [table.name])
         let byKey = Dictionary(grouping: rows) { row -> Int in row["id"] }
         // SQLite lists the last declared key first.
         for id in byKey.keys.sorted(by: >) {
@@ -197,23 +204,20 @@ public struct SchemaReader {
 
     private func parent(named name: String, of child: TableDefinition) throws -> (name: String, key: [String])? {
         if name.isSameIdentifier(as: child.name) { return (child.name, child.primaryKey.map { child.columns[$0].name }) }
-        let spelled = try String.fetchOne(
-            db, sql: "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE", arguments: [name])
-        guard let spelled else { return nil }
-        let key = try String.fetchAll(
-            db, sql: "SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk", arguments: [spelled])
-        return (spelled, key)
+        let named = try db.cachedStatement(
+            sql: "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE")
+        guard let spelled = try String.fetchOne(named, arguments: [name]) else { return nil }
+        let key = try db.cachedStatement(sql: "SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk")
+        return (spelled, try String.fetchAll(key, arguments: [spelled]))
     }
 }
 
 extension TableDefinition {
-    /// Everything declared as one digest. CHECK constraints and generated expressions are only in the SQL text.
-    fileprivate func makeShape(sql: String) -> String {
-        var parts = ["\(isWithoutRowid)", "\(isStrict)", SQLText(sql).normalizedBody]
-        parts += columns.map { "\($0)" } + generatedColumns.map { "\($0)" } + foreignKeys.map { "\($0)" }
-        parts += uniqueIndexes.map { index in
-            "\(index.columns) \(index.isPartial) \(index.sql.map { SQLText($0).normalizedBody } ?? "")"
-        }
+    /// Everything declared as one digest: what is between the parentheses of CREATE TABLE, what follows them, and the unique
+    /// indexes that have statements of their own.
+    fileprivate func makeShape(_ text: SQLText) -> String {
+        var parts = ["\(isWithoutRowid)", "\(isStrict)", text.normalizedBody]
+        parts += uniqueIndexes.compactMap { $0.sql.map { SQLText($0).normalizedBody } }
         return Digest.sha256(Array(parts.joined(separator: "\u{1F}").utf8)[...]).description
     }
 }

@@ -56,7 +56,8 @@ public enum StoreSchema {
 
     /// Whether the store has history at all.
     public static func exists(_ db: Database) throws -> Bool {
-        try Bool.fetchOne(db, sql: "SELECT EXISTS(SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'annals_meta')") ?? false
+        let sql = "SELECT EXISTS(SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'annals_meta')"
+        return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
     }
 
     /// Throws `AnnalsError` of code newerFormat when a newer Annals made this store's tables.
@@ -68,15 +69,18 @@ public enum StoreSchema {
     }
 
     public static func text(_ name: Meta, _ db: Database) throws -> String? {
-        try String.fetchOne(db, sql: "SELECT value FROM main.annals_meta WHERE name = ?", arguments: [name.rawValue])
+        try String.fetchOne(db.cachedStatement(sql: value), arguments: [name.rawValue])
     }
 
     public static func integer(_ name: Meta, _ db: Database) throws -> Int64? {
-        try Int64.fetchOne(db, sql: "SELECT value FROM main.annals_meta WHERE name = ?", arguments: [name.rawValue])
+        try Int64.fetchOne(db.cachedStatement(sql: value), arguments: [name.rawValue])
     }
 
+    private static let value = "SELECT value FROM main.annals_meta WHERE name = ?"
+
     public static func set(_ name: Meta, to value: (any DatabaseValueConvertible)?, _ db: Database) throws {
-        try db.execute(sql: "INSERT OR REPLACE INTO main.annals_meta(name, value) VALUES(?, ?)", arguments: [name.rawValue, value])
+        try db.cachedStatement(sql: "INSERT OR REPLACE INTO main.annals_meta(name, value) VALUES(?, ?)")
+            .execute(arguments: [name.rawValue, value])
     }
 
     /// Creates what is missing of the tables every store has.

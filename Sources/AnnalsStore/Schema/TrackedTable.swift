@@ -55,8 +55,8 @@ public struct TrackedTable: Hashable, Sendable {
     /// Every column list the store knows, by id. None when the store has no history.
     public static func fetchAll(_ db: Database) throws -> [TrackedTable] {
         guard try StoreSchema.exists(db) else { return [] }
-        let rows = try Row.fetchAll(db, sql: "SELECT id, name, columns, key, state, shape, gap FROM main.annals_tables ORDER BY id")
-        return try rows.map(TrackedTable.init(row:))
+        let sql = "SELECT id, name, columns, key, state, shape, gap FROM main.annals_tables ORDER BY id"
+        return try Row.fetchAll(db.cachedStatement(sql: sql)).map(TrackedTable.init(row:))
     }
 
     /// The column lists with which tables are tracked now, by id.

@@ -27,12 +27,20 @@ struct ManagedStep {
     /// Makes what other programs committed since the last step into a transaction; nil when there was nothing.
     @discardableResult
     func seal() throws -> Int64? {
-        try Sealing.seal(db, environment)
+        let (number, drift) = try Sealing.sealReportingDrift(db, environment)
+        // A table may have another name in Annals' own tables now, at the same version of the schema.
+        if !drift.findings.isEmpty { schema.forget() }
+        return number
     }
 
     /// The tracked tables as they are declared now.
     func tables() throws -> TrackedTables {
         try schema.tables(db)
+    }
+
+    /// What the table references in stored bodies mean.
+    func layouts() throws -> LayoutNames {
+        try schema.layouts(db)
     }
 
     /// Throws `AnnalsError` when the tracked tables are declared otherwise than the space's.

@@ -9,29 +9,57 @@ final class SchemaCache: Sendable {
     private struct Known {
         var version: Int64
         var tables: TrackedTables
+        var layouts: LayoutNames
     }
 
     private let known = Mutex<Known?>(nil)
     /// The version at which the tables were found to be declared as the space's.
     private let agreed = Mutex<Int64?>(nil)
+    private let beginning = Mutex<Int64?>(nil)
 
     func tables(_ db: Database) throws -> TrackedTables {
-        let version = try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") ?? 0
-        if let known = known.withLock({ $0 }), known.version == version { return known.tables }
-        let tables = try TrackedTables.load(db)
-        known.withLock { $0 = Known(version: version, tables: tables) }
-        return tables
+        try current(db).tables
+    }
+
+    func layouts(_ db: Database) throws -> LayoutNames {
+        try current(db).layouts
+    }
+
+    private func current(_ db: Database) throws -> Known {
+        let version = try Self.version(db)
+        if let known = known.withLock({ $0 }), known.version == version { return known }
+        let new = Known(version: version, tables: try TrackedTables.load(db), layouts: try LayoutNames(db))
+        known.withLock { $0 = new }
+        return new
     }
 
     /// Throws when the tables are declared otherwise than the space's; see `SpaceSchema`.
     func checkAgreement(_ db: Database) throws {
-        let version = try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") ?? 0
+        let version = try Self.version(db)
         guard agreed.withLock({ $0 }) != version else { return }
         try SpaceSchema.check(db, tables(db))
         agreed.withLock { $0 = version }
     }
 
-    /// After a transaction was rolled back: its version number will be given again, perhaps to another schema.
+    private static func version(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version")) ?? 0
+    }
+
+    /// Notes the version with which a transaction begins.
+    func begin(_ db: Database) throws {
+        let version = try Self.version(db)
+        beginning.withLock { $0 = version }
+    }
+
+    /// After a transaction was rolled back: the number of a version that it made will be given again, perhaps to another
+    /// schema. What was there when it began is there again.
+    func forgetRolledBack() {
+        let version = beginning.withLock { $0 }
+        known.withLock { if $0?.version != version { $0 = nil } }
+        agreed.withLock { if $0 != version { $0 = nil } }
+    }
+
+    /// After Annals' own tables were brought in line with the schema.
     func forget() {
         known.withLock { $0 = nil }
         agreed.withLock { $0 = nil }

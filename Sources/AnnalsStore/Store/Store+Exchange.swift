@@ -22,7 +22,8 @@ extension Store {
             try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
             let status = try exchange.status()
             // Rows in doubt are settled when they are known to be what the log and the outbox come to.
-            return (status, try !status.areRowsInDoubt && UnsettledReferences.first(db) != nil)
+            let isReady = !status.areRowsInDoubt && !status.isSpaceUnfinished
+            return (status, try isReady && UnsettledReferences.first(db) != nil)
         }
         return isUnsettled ? try await settleReferences() : status
     }
@@ -52,14 +53,14 @@ extension Store {
     private static func pull(_ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies) throws -> Pull {
         Pull(
             db: db, session: MergeSession(db, registry: try step.tables()), state: state, process: step.environment.processName,
-            identities: step.identities, layouts: try LayoutNames(db), limits: step.outboxLimits, policies: policies,
+            identities: step.identities, layouts: try step.layouts(), limits: step.outboxLimits, policies: policies,
             clock: try step.clock(), now: try step.tick())
     }
 
     /// The push under way, or a new one from the oldest outbox transactions, at its first part; nil when there is nothing
     /// to push.
     public func freezePush() async throws -> FrozenPush? {
-        try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).freeze(step.outboxLimits) }
+        try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).freeze(step) }
     }
 
     /// Another part of a push; nil when that push was settled meanwhile.
@@ -80,22 +81,42 @@ extension Store {
     /// last is not among them are kept until it comes.
     public func apply(_ page: Page) async throws -> TakenPage {
         let policies = configuration.mergePolicies
-        return try await merging("sync") { db, step in
-            var exchange = try ReplicaExchange(db, step.identities)
-            guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
-            guard try !Push.isUnderWay(db) else { throw PullError.pushUnderWay }
-            try step.seal()
-            try step.checkAgreement()
-            try RowsInDoubt.check(db)
-            try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
-            var pull = try Self.pull(db, step, exchange.state, policies)
-            let summary = try pull.apply(page)
-            try StoreClock.save(pull.clock, db)
-            exchange.state = pull.state
-            return TakenPage(
-                status: try exchange.status(), transactions: summary.transactions, changes: summary.changes, bytes: summary.bytes,
-                conflicts: summary.conflicts, lost: summary.lost)
+        if page.frames.isEmpty {
+            // Where there is nothing to apply the connection stays as it is: setting it up has SQLite compile all statements anew.
+            let taken = try await managed("sync") { db, step -> TakenPage? in
+                let exchange = try Self.exchange(db, step, taking: page)
+                return try UnsettledReferences.first(db) == nil ? Self.take(page, exchange, step, policies) : nil
+            }
+            if let taken { return taken }
         }
+        return try await merging("sync") { db, step in
+            try Self.take(page, Self.exchange(db, step, taking: page), step, policies)
+        }
+    }
+
+    /// What must be done and hold before a page is taken in.
+    private static func exchange(_ db: Database, _ step: ManagedStep, taking page: Page) throws -> ReplicaExchange {
+        let exchange = try ReplicaExchange(db, step.identities)
+        guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
+        guard try !Push.isUnderWay(db) else { throw PullError.pushUnderWay }
+        try step.seal()
+        try step.checkAgreement()
+        try RowsInDoubt.check(db)
+        try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
+        return exchange
+    }
+
+    private static func take(
+        _ page: Page, _ exchange: ReplicaExchange, _ step: ManagedStep, _ policies: MergePolicies
+    ) throws -> TakenPage {
+        var exchange = exchange
+        var pull = try pull(exchange.db, step, exchange.state, policies)
+        let summary = try pull.apply(page)
+        try StoreClock.save(pull.clock, exchange.db)
+        exchange.state = pull.state
+        return TakenPage(
+            status: try exchange.status(), transactions: summary.transactions, changes: summary.changes, bytes: summary.bytes,
+            conflicts: summary.conflicts, lost: summary.lost)
     }
 
     /// A managed step: one write transaction in which strangers' writes can be sealed first.
@@ -106,6 +127,7 @@ extension Store {
                 var result: T?
                 try db.inTransaction(.immediate) {
                     try foreign.look(db)
+                    try schema.begin(db)
                     result = try body(db, ManagedStep(db, configuration, schema))
                     return .commit
                 }
@@ -129,9 +151,11 @@ extension Store {
                     var result: T?
                     try db.inTransaction(.immediate) {
                         try foreign.look(db)
+                        try schema.begin(db)
                         result = try body(db, ManagedStep(db, configuration, schema))
                         return commits ? .commit : .rollback
                     }
+                    if !commits { schema.forgetRolledBack() }
                     guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }
                     return result
                 }

@@ -107,11 +107,11 @@ public final class Store: Sendable {
             schema.forget()
             throw CallersError.of(error)
         } catch  where FullTextIndexes.isAbout(error) {
-            schema.forget()
+            schema.forgetRolledBack()
             let damaged = try? await database.writeWithoutTransaction { db in try FullTextIndexes.damaged(db) }
             throw StoreError.damagedIndex(damaged ?? [], error, operation: operation)
         } catch {
-            schema.forget()
+            schema.forgetRolledBack()
             throw StoreError.translate(error, operation: operation, path: path)
         }
     }
