@@ -9,15 +9,16 @@ struct Purging: Sendable {
     /// Between one round and the next.
     let seconds: Int
     let logger: Logger
+    var pause: @Sendable (_ seconds: Int) async throws -> Void = { try await ContinuousClock().sleep(for: .seconds($0)) }
 
     private static let firstSeconds = 60
 
     /// Until the task is cancelled.
     func run() async throws {
-        try await ContinuousClock().sleep(for: .seconds(min(seconds, Self.firstSeconds)))
+        try await pause(min(seconds, Self.firstSeconds))
         while true {
             await round()
-            try await ContinuousClock().sleep(for: .seconds(seconds))
+            try await pause(seconds)
         }
     }
 

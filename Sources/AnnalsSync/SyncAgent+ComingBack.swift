@@ -14,7 +14,7 @@ extension SyncAgent {
         for _ in 0..<SyncLimits.triesToReconcile {
             guard let expired = try await store.expiredReplica() else { break }
             guard let back = try await comeBack(expired) else { continue }
-            summary.cameBack = back.status.position
+            summary.cameBack = back.snapshot
             summary.conflicts += back.conflicts
             return back.status
         }

@@ -25,13 +25,12 @@ extension SyncAgent {
     /// - Returns: its position; nil when the rows are not what the log has at one position just now, or the relay has it.
     /// - Throws: `AnnalsError`.
     public nonisolated func makeSnapshot() async throws -> Position? {
-        guard let joining = try await joining() else { return nil }
+        guard let joining = try await joining(), let position = try await store.replicaState()?.position else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
-        guard let time = description.time else { return nil }
+        guard let time = description.time, position > description.snapshot?.position ?? .zero else { return nil }
         return try await joining.withTemporaryFolder(beside: store.path) { folder -> Position? in
             let (plain, packed) = (folder + "/snapshot.db", folder + "/snapshot.zst")
             guard let made = try await store.makeSnapshot(at: plain, relayTime: time) else { return nil }
-            if let newest = description.snapshot, newest.position >= made.position { return nil }
             let file = try SnapshotPacking.pack(plain, packed)
             do {
                 try await transport.uploadSnapshot(at: packed, position: made.position, digest: file.digest) { _ in }

@@ -5,6 +5,7 @@ import AnnalsTesting
 import AnnalsWire
 import GRDB
 import RelayLog
+import Synchronization
 import Testing
 
 /// A replica that was away for longer than the log is kept, with work of its own.
@@ -337,5 +338,58 @@ import Testing
         await #expect { _ = try await world.joining("r").replay(to: Position(7), output: world.folder.file("at-7.db")) } throws: {
             ($0 as? AnnalsError)?.code == .cannotCreate
         }
+    }
+
+    @Test func `a clone whose log is purged between the snapshot and the pull begins with the newer one`() async throws {
+        let world = try await world()
+        try world.outside(0, "UPDATE team SET budget = 7 WHERE id = 2")
+        try await world.sync(0)
+        let relay = PurgingRelay(world.relay) { try await purge(world) }
+        let path = world.folder.file("late.db")
+        let joining = Joining(
+            transport: relay, address: "http://127.0.0.1:1", space: world.space, name: "late", configuration: world.configuration("late"),
+            environment: world.environment)
+        #expect(try await joining.clone(to: path).position == Position(2))
+        world.add(try Store(path: path, configuration: world.configuration("late")))
+        try world.outside(2, "INSERT INTO team VALUES(4, 'late', 0)")
+        try await expectEqual(world)
+    }
+}
+
+/// A relay whose log is purged right after somebody took a snapshot, once.
+private final class PurgingRelay: RelayTransport {
+    private let relay: LocalRelay
+    private let purge: @Sendable () async throws -> Void
+    private let isDone = Mutex(false)
+
+    init(_ relay: LocalRelay, _ purge: @escaping @Sendable () async throws -> Void) {
+        self.relay = relay
+        self.purge = purge
+    }
+
+    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        let position = try await relay.downloadSnapshot(to: path, progress: progress)
+        let isFirst = isDone.withLock { isDone in
+            defer { isDone = true }
+            return !isDone
+        }
+        if isFirst { do { try await purge() } catch { throw .notARelay("\(error)") } }
+        return position
+    }
+
+    func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
+
+    func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
+
+    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer { try await relay.push(batch, seen: seen) }
+
+    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
+    }
+
+    func uploadSnapshot(
+        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        try await relay.uploadSnapshot(at: path, position: position, digest: digest, progress: progress)
     }
 }

@@ -27,6 +27,8 @@ public struct SnapshotStamp: Sendable {
 /// What coming back did.
 public struct CameBack: Sendable {
     public var status: ExchangeStatus
+    /// The snapshot's position; where own entries follow it, the replica's lies behind them.
+    public var snapshot: Position
     /// Rows that are otherwise now than they were without the outbox.
     public var rows: Int
     public var conflicts: Int
@@ -78,8 +80,8 @@ extension Store {
                 try StoreClock.save(pull.clock, db)
                 try Meta(db).set(.isCopy, nil)
                 return CameBack(
-                    status: try ReplicaExchange(db, step.identities).status(), rows: returned.rows, conflicts: returned.conflicts,
-                    rebased: returned.rebased)
+                    status: try ReplicaExchange(db, step.identities).status(), snapshot: mark.position, rows: returned.rows,
+                    conflicts: returned.conflicts, rebased: returned.rebased)
             }
         }
     }
