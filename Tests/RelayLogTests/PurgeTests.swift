@@ -255,6 +255,31 @@ enum FormatThree {
         #expect(try await runs() == 0)
     }
 
+    @Test func `law 9: what a purge frees is used again`() async throws {
+        var one = TestReplica(1)
+        func pages() async throws -> Int {
+            try await log.database.pool.read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
+        }
+        func fill() async throws {
+            for _ in 0..<20 {
+                let head = try await log.describe(.shop).head
+                let batch = one.batch(lineage, base: head, .writing(1), payload: [UInt8](repeating: 7, count: 50_000))
+                #expect(try await log.push(batch).outcome == .accepted)
+                one.accept(batch)
+            }
+            let head = try await log.describe(.shop).head
+            try await snapshot(head.rawValue)
+            acknowledge(one, head.rawValue)
+        }
+        try await fill()
+        let size = try await pages()
+        for _ in 0..<3 {
+            #expect(try await purge() == log.describe(.shop).head.rawValue)
+            try await fill()
+            #expect(try await pages() <= size + 10)
+        }
+    }
+
     @Test func `of many snapshots the newest, the oldest and some between are kept, and each position has one`() async throws {
         var one = TestReplica(1)
         _ = try await fill(40, by: &one)
