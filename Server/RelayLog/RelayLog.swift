@@ -130,10 +130,19 @@ package final class RelayLog: Sendable {
             answer.page = try? await pull(from: space, after: base, byteLimit: inlineBytes)
         }
         if let replica = seen?.replica, verdict.outcome == .accepted, verdict.accepted > 0 {
+            if !jobs.knows(space) { try? await noteNewestSnapshot(of: space) }
             answer.isSnapshotDue = jobs.gives(
                 to: replica, in: space, head: committed.head, logBytes: committed.logBytes, now: clock.monotonic())
         }
         return answer
+    }
+
+    /// What a relay that started anew does not know yet, for those who only push.
+    private func noteNewestSnapshot(of name: SpaceName) async throws {
+        let newest = try await reading { db in
+            try LogStorage.space(name, in: db).flatMap { try LogStorage.snapshot(of: $0.id, in: db) }
+        }
+        if let newest { jobs.note(.init(newest), of: name) }
     }
 
     // MARK: Pull

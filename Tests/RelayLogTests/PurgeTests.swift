@@ -332,6 +332,22 @@ enum FormatThree {
         await log.close()
     }
 
+    @Test func `a relay that starts anew asks also whoever only pushes`() async throws {
+        try await snapshot(0)
+        await log.close()
+        var limits = RelayLogLimits()
+        limits.snapshotLogPositions = 2
+        let log = try RelayLog(directory: directory.path, limits: limits, clock: clock.clock, logger: .silent)
+        var one = TestReplica(1)
+        for number in 0..<2 {
+            let batch = one.batch(lineage, base: Position(Int64(number)), .writing(1))
+            let seen = LogMark(lineage: lineage, replica: one.id)
+            #expect(try await log.push(batch.bytes, header: try batch.header(), to: .shop, seen: seen).isSnapshotDue == (number == 1))
+            one.accept(batch)
+        }
+        await log.close()
+    }
+
     @Test func `a directory of the format before is taken over`() async throws {
         var one = TestReplica(1)
         let batches = try await fill(3, by: &one)
