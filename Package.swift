@@ -136,7 +136,8 @@ let package = Package(
         .testTarget(
             name: "AnnalsSyncTests",
             dependencies: [
-                "AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "SeededRandom", grdb, logging,
+                "AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "RelayLog", "SeededRandom", grdb,
+                logging,
             ],
             swiftSettings: settings),
         .testTarget(

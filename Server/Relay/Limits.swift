@@ -28,6 +28,19 @@ public struct RelayLimits: Sendable, Hashable {
     /// Connections that may wait to be accepted.
     public var backlog = 1024
 
+    /// How often the logs are purged, in seconds; for the first time after a minute at most.
+    public var purgeSeconds = 3600
+    /// A snapshot is due when the log since the newest has so many MiB, and as many bytes as that snapshot.
+    public var snapshotLogMebibytes: Int {
+        get { Int(log.snapshotLogBytes >> 20) }
+        set { log.snapshotLogBytes = Int64(newValue) << 20 }
+    }
+    /// Or so many positions.
+    public var snapshotLogPositions: Int {
+        get { Int(log.snapshotLogPositions) }
+        set { log.snapshotLogPositions = Int64(newValue) }
+    }
+
     /// Those of the log itself.
     package var log = RelayLogLimits()
 

@@ -16,8 +16,10 @@ struct LogRoutes: Sendable {
         try request.requireContentType(Endpoints.MediaType.batch)
         return try await bodies.withBody(of: request, limit: limits.batch.batchBytes) { batch in
             let header = try BatchHeader.parse(batch, limits: limits.batch)
-            let answer = try await log.push(batch, header: header, to: space, as: request.replicaName, seen: request.seen())
-            return Self.binary(answer.encode(), type: Endpoints.MediaType.answer)
+            let answer = try await log.push(batch, header: header, to: space, as: request.replicaName, seen: request.mark())
+            var headers = Self.headers(Endpoints.MediaType.answer)
+            if answer.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }
+            return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: answer.encode())))
         }
     }
 
@@ -29,10 +31,14 @@ struct LogRoutes: Sendable {
         }
         let limit = try request.number(Endpoints.Query.limit).map { Int(min($0, Int64(limits.pageBytes))) } ?? WireLimits.pageTargetBytes
         let wait = try request.number(Endpoints.Query.wait).map { min($0, Int64(limits.waitSeconds)) } ?? 0
-        let (seen, replica) = (try request.seen(), try request.replica())
+        let replica = try request.replica()
+        // Who may not write cannot bring a snapshot either.
+        let seen = try context.access.allows(.write, in: space) ? request.mark() : request.seen()
         let page = try await log.pull(from: space, after: after, byteLimit: limit, seen: seen, wait: .seconds(wait))
         if let replica { log.note(replica, named: request.replicaName, at: after, in: space) }
-        return Response(status: .ok, headers: Self.headers(Endpoints.MediaType.page), body: Self.body(of: page))
+        var headers = Self.headers(Endpoints.MediaType.page)
+        if page.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }
+        return Response(status: .ok, headers: headers, body: Self.body(of: page))
     }
 
     /// Sends the batches piece by piece as the reader takes them, instead of a copy of all.
@@ -49,10 +55,6 @@ struct LogRoutes: Sendable {
             }
             try await writer.finish(nil)
         }
-    }
-
-    private static func binary(_ bytes: [UInt8], type: String) -> Response {
-        Response(status: .ok, headers: headers(type), body: .init(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
     private static func headers(_ type: String) -> HTTPFields {

@@ -111,6 +111,10 @@ extension ProblemResponse {
             self.init(.badDigest, hint: "Send the snapshot again")
         case .snapshotTooLarge(let limit):
             self.init(.tooLarge, detail: "Snapshots may have \(limit) bytes")
+        case .snapshotPartElsewhere(let offset):
+            self.init(
+                .rangeNotSatisfiable, detail: "\(offset) bytes of this snapshot are here", hint: "Go on from there",
+                headers: [.offset: String(offset)])
         case .transactionTooLarge(let limit):
             self.init(.tooLarge, detail: "A transaction may have \(limit) bytes", hint: "Ask the relay's operator for more")
         case .diskFull:

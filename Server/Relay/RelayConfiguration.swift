@@ -1,5 +1,6 @@
 internal import AnnalsCore
 internal import AnnalsWire
+public import RelayLog
 
 /// Everything a relay needs to be told.
 ///
@@ -15,6 +16,8 @@ public struct RelayConfiguration: Sendable {
     /// Listens on other than loopback without encryption, for a proxy in front that has it.
     public var allowPlaintext: Bool
     public var limits: RelayLimits
+    /// What of the spaces' logs goes by itself; nil: nothing does.
+    public var purge: PurgeRules? = PurgeRules()
 
     public init(
         address: ListenAddress = ListenAddress(host: "127.0.0.1", port: 8640), dataDirectory: String, noAuthorization: Bool = false,
@@ -59,7 +62,8 @@ extension RelayLimits {
             ("body bytes in flight", bodyBytesInFlight), ("page bytes", pageBytes), ("wait seconds", waitSeconds),
             ("heartbeat seconds", heartbeatSeconds), ("connections", connections), ("idle seconds", idleSeconds),
             ("header bytes", headerBytes), ("shutdown seconds", shutdownSeconds), ("snapshot chunk bytes", snapshotChunkBytes),
-            ("backlog", backlog),
+            ("backlog", backlog), ("purge seconds", purgeSeconds), ("snapshot log mebibytes", snapshotLogMebibytes),
+            ("snapshot log positions", snapshotLogPositions),
         ]
     }
 }

@@ -59,6 +59,9 @@ extension HTTPField.Name {
     static let replicaName = HTTPField.Name(Endpoints.Header.name)!
     static let digest = HTTPField.Name(Endpoints.Header.digest)!
     static let position = HTTPField.Name(Endpoints.Header.position)!
+    static let partDigest = HTTPField.Name(Endpoints.Header.partDigest)!
+    static let offset = HTTPField.Name(Endpoints.Header.offset)!
+    static let snapshot = HTTPField.Name(Endpoints.Header.snapshot)!
     static let requestID = HTTPField.Name("X-Request-ID")!
     static let lastEventID = HTTPField.Name("Last-Event-ID")!
     static let accelBuffering = HTTPField.Name("X-Accel-Buffering")!
@@ -77,6 +80,13 @@ extension Request {
         guard let mark = LogMark(lineage: lineage, headerValue: text) else {
             throw ProblemResponse.badRequest("The header \(HTTPField.Name.seen.canonicalName) is not a position and a digest")
         }
+        return mark
+    }
+
+    /// The same with who it is.
+    func mark() throws -> LogMark? {
+        var mark = try seen()
+        mark?.replica = try replica()
         return mark
     }
 

@@ -84,6 +84,11 @@ public struct RelayServer: Service {
                 try await gracefulShutdown()
                 try await ContinuousClock().sleep(for: .seconds(seconds))
             }
+            if let rules = configuration.purge {
+                group.addTask { [seconds = configuration.limits.purgeSeconds, logger] in
+                    try await Purging(log: log, rules: rules, seconds: seconds, logger: logger).run()
+                }
+            }
             defer { group.cancelAll() }
             try await group.next()
         }

@@ -11,9 +11,10 @@ enum Routes {
         let limits = configuration.limits
         let authorizer = Authorizer(tokens: log.tokens, isOpen: configuration.noAuthorization)
         let spaces = SpaceRoutes(log: log)
-        let entries = LogRoutes(log: log, limits: limits, bodies: BodyReader(budget: limits.bodyBytesInFlight))
+        let bodies = BodyReader(budget: limits.bodyBytesInFlight)
+        let entries = LogRoutes(log: log, limits: limits, bodies: bodies)
         let events = EventRoutes(log: log, limits: limits, authorizer: authorizer)
-        let snapshots = SnapshotRoutes(log: log, limits: limits)
+        let snapshots = SnapshotRoutes(log: log, limits: limits, bodies: bodies)
 
         let space = "\(Endpoints.spaces)/:space"
         let routes: [(String, [(HTTPRequest.Method, Handler)])] = [

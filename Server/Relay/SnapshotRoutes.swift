@@ -9,6 +9,7 @@ internal import RelayLog
 struct SnapshotRoutes: Sendable {
     let log: RelayLog
     let limits: RelayLimits
+    let bodies: BodyReader
 
     /// PUT /v1/spaces/{space}/snapshot?position=N: 201 once it is whole, verified and durable.
     func upload(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
@@ -20,6 +21,13 @@ struct SnapshotRoutes: Sendable {
         guard let digest = request.headers[.digest].flatMap({ Hexadecimal.decode($0) }).flatMap({ Digest(bytes: $0) }) else {
             throw ProblemResponse.badRequest(
                 "\(Endpoints.Header.digest) is not a SHA-256", hint: "Send the body's digest in hexadecimal")
+        }
+        if let text = request.headers[.contentRange] {
+            guard let range = PartRange(text), range.total <= limits.log.snapshotBytes else {
+                throw ProblemResponse.badRequest(
+                    "Content-Range is not a part of a snapshot", hint: "Send bytes FIRST-LAST/ALL, or bytes */ALL")
+            }
+            return try await takePart(request, space, position, digest, range)
         }
         _ = try request.announcedLength(limit: limits.log.snapshotBytes)
         let upload = try await log.snapshots.begin(space, position: position, lineage: try request.lineage())
@@ -35,13 +43,45 @@ struct SnapshotRoutes: Sendable {
             try await log.describe(space), status: .created, headers: [.location: Endpoints.snapshot(space)])
     }
 
-    /// GET /v1/spaces/{space}/snapshot: the newest, whole or the part that Range asks for.
+    /// A part of a snapshot: 202 with the number of bytes that are here, 201 with the last; 416 where it does not follow upon
+    /// what is here. A part of nothing asks how much is here.
+    private func takePart(
+        _ request: Request, _ space: SpaceName, _ position: Position, _ digest: Digest, _ range: PartRange
+    ) async throws -> Response {
+        let uploads = log.snapshots
+        let limit = WireLimits.maximumSnapshotPartBytes
+        let isDone = try await bodies.withBody(of: request, limit: limit) { bytes in
+            let upload = try await uploads.uploadInParts(space, position: position, digest: digest, lineage: try request.lineage())
+            guard let first = range.first else { return false }
+            guard bytes.count == range.count else {
+                throw ProblemResponse.badRequest("The part has \(bytes.count) bytes, and not those of its range")
+            }
+            let partDigest = request.headers[.partDigest].flatMap { Hexadecimal.decode($0) }.flatMap { Digest(bytes: $0) }
+            do {
+                let isDone = try await upload.add(bytes, at: first, partDigest: partDigest, of: range.total, digest: digest)
+                if isDone { uploads.endParts(space, position: position, digest: digest) }
+                return isDone
+            } catch {
+                if await upload.hasEnded { uploads.endParts(space, position: position, digest: digest) }
+                throw error
+            }
+        }
+        if isDone {
+            return JSONBody.response(try await log.describe(space), status: .created, headers: [.location: Endpoints.snapshot(space)])
+        }
+        let upload = try await uploads.uploadInParts(space, position: position, digest: digest)
+        return JSONBody.response(["status": "incomplete"], status: .accepted, headers: [.offset: String(await upload.offset)])
+    }
+
+    /// GET /v1/spaces/{space}/snapshot: the newest, or with position=N the newest that holds no later one; whole or the part
+    /// that Range asks for.
     ///
     /// Its digest is its ETag: a transfer that goes on after a break names it in If-Range and never joins parts of two.
     func download(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .read)
         try await log.require(space, seen: request.seen())
-        let file = try await log.snapshots.open(space)
+        let position = try request.number(Endpoints.Query.position).map { Position($0) }
+        let file = try await log.snapshots.open(space, atOrBefore: position)
         let record = file.record
         let tag = "\"\(record.digest)\""
         var headers: HTTPFields = [
@@ -74,5 +114,28 @@ struct SnapshotRoutes: Sendable {
             }
             try await writer.finish(nil)
         }
+    }
+}
+
+/// What a part of an upload is of: `bytes FIRST-LAST/ALL`, or `bytes */ALL` for a question.
+struct PartRange: Hashable {
+    /// nil when nothing is sent.
+    var first: Int64?
+    var count: Int
+    var total: Int64
+
+    init?(_ text: String) {
+        guard text.hasPrefix("bytes ") else { return nil }
+        let halves = text.dropFirst("bytes ".count).split(separator: "/", omittingEmptySubsequences: false)
+        guard halves.count == 2, let total = Int64(halves[1]), total > 0 else { return nil }
+        self.total = total
+        count = 0
+        if halves[0] == "*" { return }
+        let ends = halves[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let first = Int64(ends[0]), let last = Int64(ends[1]), first >= 0, first <= last, last < total else {
+            return nil
+        }
+        self.first = first
+        count = Int(last - first) + 1
     }
 }

@@ -60,6 +60,11 @@ package struct Certifier: Sendable {
     /// Bases before this position are stale, and stay so: a transaction refused for it may be rewritten already.
     var floor: Position { index.floor }
 
+    /// Makes older bases stale: the log no longer goes back so far.
+    package mutating func raiseFloor(to position: Position) {
+        index.raiseFloor(to: position)
+    }
+
     /// What is known of a replica's last accepted transaction; nil when it has not been asked from the log yet.
     package func last(of replica: ReplicaID) -> LastAccepted? {
         replicas[replica]
@@ -83,9 +88,13 @@ package struct Certifier: Sendable {
             if batch.lineage != lineage || certificate.base > head {
                 outcome = .wentBack
             } else if counter <= last.counter {
-                // A counter whose entry was purged cannot be compared; only a copy of the store would still send it.
-                if let known = try accepted(counter), known.digest == certificate.digest {
-                    verdict.known.append(known.position)
+                if let known = try accepted(counter) {
+                    if known.digest == certificate.digest {
+                        verdict.known.append(known.position)
+                        continue
+                    }
+                } else if batch.ends(in: last) {
+                    verdict.known.append(last.position(of: counter))
                     continue
                 }
                 outcome = .identityConflict
@@ -102,7 +111,7 @@ package struct Certifier: Sendable {
             if verdict.accepted == 0 { verdict.firstPosition = head }
             verdict.accepted += 1
             index.record(certificate.footprint, replica: batch.replica, position: head)
-            last = LastAccepted(counter: counter, digest: certificate.digest)
+            last = LastAccepted(counter: counter, digest: certificate.digest, position: head)
         }
         replicas[batch.replica] = last
         count(verdict, of: batch, now: now)
@@ -124,11 +133,12 @@ package struct Certifier: Sendable {
         if batch.lineage != lineage || certificate.base > head {
             verdict.outcome = .wentBack
         } else if counter <= last.counter {
-            if let known = try accepted(counter), known.digest == certificate.digest {
-                verdict.known = [known.position]
-            } else {
-                verdict.outcome = .identityConflict
+            if let known = try accepted(counter) {
+                if known.digest == certificate.digest { verdict.known = [known.position] }
+            } else if batch.ends(in: last) {
+                verdict.known = [last.position(of: counter)]
             }
+            if verdict.known.isEmpty { verdict.outcome = .identityConflict }
         } else if batch.part.number == 0, counter != last.counter.next || batch.previousDigest != last.digest {
             verdict.outcome = .gap
         } else if batch.part.number > 0, pending.map({ $0.holds(batch) || $0.isFollowed(by: batch) }) != true {
@@ -142,7 +152,7 @@ package struct Certifier: Sendable {
             head = head.advanced(by: batch.part.count)
             // Nobody's base lies between the parts, so the last position stands for all.
             index.record(certificate.footprint, replica: batch.replica, position: head)
-            replicas[batch.replica] = LastAccepted(counter: counter, digest: certificate.digest)
+            replicas[batch.replica] = LastAccepted(counter: counter, digest: certificate.digest, position: head)
         }
         if verdict.outcome != .accepted { verdict.stoppedBase = certificate.base }
         count(verdict, of: batch, now: now)
@@ -178,5 +188,26 @@ package struct Certifier: Sendable {
             let refused = batch.certificates[verdict.known.count + verdict.accepted]
             turns.noteStale(batch.replica, isUrgent: refused.footprint.everything, now: now)
         }
+    }
+}
+
+extension BatchHeader {
+    /// Whether this is, or belongs to, what the replica pushed last, as far as that can be said without the log.
+    ///
+    /// A digest covers the one before it, so the last accepted one speaks for those before it in the same batch. Parts of a
+    /// transaction come one by one: those before the last are taken for known until the last one's digest decides.
+    fileprivate func ends(in last: LastAccepted) -> Bool {
+        if !part.isWhole, !part.isLast { return firstCounter.rawValue + Int64(part.count - part.number) - 1 == last.counter.rawValue }
+        let place = last.counter.rawValue - firstCounter.rawValue
+        guard place >= 0, place < Int64(certificates.count) else { return false }
+        return certificates[Int(place)].digest == last.digest
+    }
+}
+
+extension LastAccepted {
+    /// Where a transaction before it stands that the log no longer holds: there, or earlier. Positions ascend, and all of
+    /// these are purged, so no replica needs to know it better.
+    fileprivate func position(of counter: Counter) -> Position {
+        position.advanced(by: Int(counter.rawValue - self.counter.rawValue))
     }
 }

@@ -36,6 +36,20 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var snapshotBytes: Int64 = 64 << 30
     /// Snapshot uploads under way at once.
     package var snapshotUploads = 16
+    /// Snapshots kept per space: the newest, the oldest that the log still follows, and some between.
+    package var snapshotsKept = 8
+    /// A snapshot is due when the log since the newest one has so many bytes, and as many as that snapshot.
+    package var snapshotLogBytes: Int64 = 8 << 20
+    /// Or when it has so many positions.
+    package var snapshotLogPositions: Int64 = 100_000
+    /// How long the replica that was asked for a snapshot has for it before another one is asked.
+    package var snapshotLeaseMilliseconds: Int64 = 10 * 60_000
+    /// Bytes of log that one commit of a purge drops; pushes come in between.
+    package var purgeSliceBytes: Int64 = 16 << 20
+    /// Runs that one commit of a purge drops.
+    package var purgeSliceRuns = 500
+    /// How long an upload in parts waits for its next part before another one may take its place.
+    package var parkedUploadMilliseconds: Int64 = 10 * 60_000
     /// How often a snapshot's file is looked for anew when a newer one took its place between the look and the opening.
     package var snapshotOpenings = 5
     /// How long after its deadline a wait may end.

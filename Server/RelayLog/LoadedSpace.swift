@@ -12,6 +12,8 @@ struct LoadedSpace: Sendable {
     var pending: [ReplicaID: PendingParts] = [:]
     /// The log's running digest at its head.
     var logDigest: Digest
+    /// Bytes of all batches since the space's beginning.
+    var logBytes: Int64
     /// When it was used last, as a number that counts the uses of all.
     var lastUse = 0
 
@@ -55,7 +57,8 @@ struct LoadedSpace: Sendable {
         }
         let pending = try PartStorage.load(of: space.id, in: db)
         let logDigest = try RunningDigests.newest(of: space.id, in: db)
-        return LoadedSpace(id: space.id, certifier: certifier, pending: pending, logDigest: logDigest, savedFloor: space.floor)
+        return LoadedSpace(
+            id: space.id, certifier: certifier, pending: pending, logDigest: logDigest, logBytes: space.logBytes, savedFloor: space.floor)
     }
 }
 

@@ -67,6 +67,8 @@ enum LogStorage {
         var horizon: Position
         /// Bases before this position cannot be certified any more.
         var floor: Position
+        /// Bytes of all batches since the space's beginning, purged ones included.
+        var logBytes: Int64
     }
 
     struct Replica: Sendable, Hashable {
@@ -89,12 +91,12 @@ enum LogStorage {
     // MARK: Spaces
 
     static func space(_ name: SpaceName, in db: Database) throws -> Space? {
-        let statement = try db.cachedStatement(sql: "SELECT id, lineage, head, horizon, floor FROM annals_spaces WHERE name = ?")
+        let statement = try db.cachedStatement(sql: "SELECT id, lineage, head, horizon, floor, log_bytes FROM annals_spaces WHERE name = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name.description]) else { return nil }
         guard let lineage = Lineage(bytes: row["lineage"] as Data) else { throw RelayLogError.storage("a space's lineage is damaged") }
         return Space(
             id: row["id"], lineage: lineage, head: Position(row["head"]), horizon: Position(row["horizon"]),
-            floor: Position(row["floor"]))
+            floor: Position(row["floor"]), logBytes: row["log_bytes"])
     }
 
     static func createSpace(_ name: SpaceName, lineage: Lineage, at now: Int64, in db: Database) throws {
@@ -108,40 +110,46 @@ enum LogStorage {
             .compactMap { SpaceName($0) }
     }
 
-    static func setHead(_ head: Position, floor: Position, of space: Int64, in db: Database) throws {
-        try db.cachedStatement(sql: "UPDATE annals_spaces SET head = ?, floor = max(floor, ?) WHERE id = ?")
-            .execute(arguments: [head.rawValue, floor.rawValue, space])
+    static func setHead(_ head: Position, floor: Position, logBytes: Int64, of space: Int64, in db: Database) throws {
+        try db.cachedStatement(sql: "UPDATE annals_spaces SET head = ?, floor = max(floor, ?), log_bytes = ? WHERE id = ?")
+            .execute(arguments: [head.rawValue, floor.rawValue, logBytes, space])
     }
 
     // MARK: Replicas
 
     static func replica(_ replica: ReplicaID, of space: Int64, in db: Database) throws -> Replica? {
-        let statement = try db.cachedStatement(sql: "SELECT id, counter, digest FROM annals_replicas WHERE space = ? AND replica = ?")
+        let statement = try db.cachedStatement(
+            sql: "SELECT id, counter, digest, last_position FROM annals_replicas WHERE space = ? AND replica = ?")
         guard let row = try Row.fetchOne(statement, arguments: [space, Data(replica.bytes)]) else { return nil }
         guard let digest = Digest(bytes: [UInt8](row["digest"] as Data)) else {
             throw RelayLogError.storage("a replica's digest is damaged")
         }
-        return Replica(id: row["id"], last: LastAccepted(counter: Counter(row["counter"]), digest: digest))
+        return Replica(
+            id: row["id"], last: LastAccepted(counter: Counter(row["counter"]), digest: digest, position: Position(row["last_position"])))
     }
 
     /// Notes what the replica has pushed last, making its row where it is new, and returns the row's number.
     static func setLast(_ last: LastAccepted, of replica: ReplicaID, in space: Int64, at now: Int64, db: Database) throws -> Int64 {
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO annals_replicas(space, replica, counter, digest, seen) VALUES (?, ?, ?, ?, ?)
+                INSERT INTO annals_replicas(space, replica, counter, digest, last_position, seen) VALUES (?, ?, ?, ?, ?, ?)
                 ON CONFLICT (space, replica) DO UPDATE SET counter = excluded.counter, digest = excluded.digest,
-                    seen = max(seen, excluded.seen)
+                    last_position = excluded.last_position, seen = max(seen, excluded.seen)
                 RETURNING id
                 """)
-        let arguments: StatementArguments = [space, Data(replica.bytes), last.counter.rawValue, Data(last.digest.bytes), now]
+        let arguments: StatementArguments = [
+            space, Data(replica.bytes), last.counter.rawValue, Data(last.digest.bytes), last.position.rawValue, now,
+        ]
         guard let id = try Int64.fetchOne(statement, arguments: arguments) else { throw RelayLogError.storage("no replica's row") }
         return id
     }
 
     /// The same where the row's number is known.
     static func setLast(_ last: LastAccepted, ofReplica id: Int64, at now: Int64, db: Database) throws {
-        try db.cachedStatement(sql: "UPDATE annals_replicas SET counter = ?, digest = ?, seen = max(seen, ?) WHERE id = ?")
-            .execute(arguments: [last.counter.rawValue, Data(last.digest.bytes), now, id])
+        try db.cachedStatement(
+            sql: "UPDATE annals_replicas SET counter = ?, digest = ?, last_position = ?, seen = max(seen, ?) WHERE id = ?"
+        )
+        .execute(arguments: [last.counter.rawValue, Data(last.digest.bytes), last.position.rawValue, now, id])
     }
 
     /// Notes that a replica was there; its position only rises.
@@ -159,12 +167,12 @@ enum LogStorage {
     }
 
     static func replicas(of space: Int64, in db: Database) throws -> [ReplicaRecord] {
-        let sql = "SELECT replica, name, counter, position, seen FROM annals_replicas WHERE space = ? ORDER BY replica"
+        let sql = "SELECT replica, name, counter, position, seen, retired FROM annals_replicas WHERE space = ? ORDER BY replica"
         return try Row.fetchAll(db, sql: sql, arguments: [space]).compactMap { row in
             guard let replica = ReplicaID(bytes: row["replica"] as Data) else { return nil }
             return ReplicaRecord(
                 replica: replica, name: row["name"], counter: Counter(row["counter"]), position: Position(row["position"]),
-                lastSeen: row["seen"])
+                lastSeen: row["seen"], retired: row["retired"])
         }
     }
 
@@ -274,32 +282,5 @@ enum LogStorage {
         Run(
             firstPosition: Position(row["position"]), count: row["count"], firstIndex: row["first_index"], received: row["received"],
             batch: try batch(ofRun: row["id"], .read, db).read())
-    }
-
-    // MARK: Snapshots
-
-    static func snapshot(of space: Int64, in db: Database) throws -> SnapshotRecord? {
-        let sql = "SELECT position, bytes, digest, file FROM annals_snapshots WHERE space = ?"
-        guard let row = try Row.fetchOne(db, sql: sql, arguments: [space]) else { return nil }
-        guard let digest = Digest(bytes: [UInt8](row["digest"] as Data)) else {
-            throw RelayLogError.storage("a snapshot's digest is damaged")
-        }
-        return SnapshotRecord(position: Position(row["position"]), byteCount: row["bytes"], digest: digest, file: row["file"])
-    }
-
-    static func setSnapshot(_ snapshot: SnapshotRecord, of space: Int64, at now: Int64, in db: Database) throws {
-        try db.execute(
-            sql: """
-                INSERT INTO annals_snapshots(space, position, bytes, digest, file, created) VALUES (?, ?, ?, ?, ?, ?)
-                ON CONFLICT (space) DO UPDATE SET position = excluded.position, bytes = excluded.bytes,
-                    digest = excluded.digest, file = excluded.file, created = excluded.created
-                """,
-            arguments: [
-                space, snapshot.position.rawValue, snapshot.byteCount, Data(snapshot.digest.bytes), snapshot.file, now,
-            ])
-    }
-
-    static func snapshotFiles(in db: Database) throws -> [String] {
-        try String.fetchAll(db, sql: "SELECT file FROM annals_snapshots")
     }
 }

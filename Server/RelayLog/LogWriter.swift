@@ -22,6 +22,8 @@ final class LogWriter: Sendable {
         var lineage: Lineage
         var head: Position
         var receivedAt: Int64
+        /// Bytes of the whole log.
+        var logBytes: Int64
     }
 
     private struct Pending {
@@ -161,7 +163,7 @@ final class LogWriter: Sendable {
     ) throws -> [Result<Committed, RelayLogError>] {
         var outcomes: [Result<Committed, RelayLogError>] = []
         try db.inTransaction(.immediate) {
-            var changed: [SpaceName: (id: Int64, head: Position, floor: Position)] = [:]
+            var changed: [SpaceName: (id: Int64, head: Position, floor: Position, bytes: Int64)] = [:]
             for push in pushes {
                 guard var space = try spaces.take(push.space, loadedFrom: db, limits: limits, logger: logger) else {
                     outcomes.append(.failure(.spaceNotFound))
@@ -176,12 +178,14 @@ final class LogWriter: Sendable {
                 // A floor that rose is saved with the commit that carries the first answer given because of it.
                 if committed.verdict.accepted > 0 || space.certifier.floor > space.savedFloor {
                     space.savedFloor = space.certifier.floor
-                    changed[push.space] = (space.id, committed.head, space.certifier.floor)
+                    changed[push.space] = (space.id, committed.head, space.certifier.floor, space.logBytes)
                 }
                 spaces.putBack(space, as: push.space, limit: limits.residentSpaces)
                 outcomes.append(.success(committed))
             }
-            for space in changed.values { try LogStorage.setHead(space.head, floor: space.floor, of: space.id, in: db) }
+            for space in changed.values {
+                try LogStorage.setHead(space.head, floor: space.floor, logBytes: space.bytes, of: space.id, in: db)
+            }
             return .commit
         }
         return outcomes
@@ -207,7 +211,9 @@ final class LogWriter: Sendable {
             }
             try keepPart(push, verdict, in: &space, at: receivedAt, db)
         }
-        return Committed(verdict: verdict, lineage: space.certifier.lineage, head: space.certifier.head, receivedAt: receivedAt)
+        return Committed(
+            verdict: verdict, lineage: space.certifier.lineage, head: space.certifier.head, receivedAt: receivedAt, logBytes: space.logBytes
+        )
     }
 
     private func append(
@@ -220,6 +226,7 @@ final class LogWriter: Sendable {
         let counter = push.header.counter(of: verdict.known.count)
         let digests = push.header.certificates[run.firstIndex...].prefix(run.count).map(\.digest)
         space.logDigest = digests.reduce(space.logDigest) { $0.following($1) }
+        space.logBytes += Int64(push.batch.count)
         try LogStorage.append(run, counter: counter, replica: row, digest: space.logDigest, to: space.id, db: db)
     }
 
@@ -265,7 +272,9 @@ final class LogWriter: Sendable {
             }
             try PartStorage.append(push.header, push.batch, to: space.id, at: receivedAt, db: db)
         }
-        guard verdict.accepted > 0, let digests = space.pending[replica]?.digests else { return }
+        guard verdict.accepted > 0, let parts = space.pending[replica] else { return }
+        let digests = parts.digests
+        space.logBytes += parts.byteCount
         let row = try noteLast(of: replica, in: &space, at: receivedAt, db)
         for (part, digest) in digests.enumerated() {
             space.logDigest = space.logDigest.following(digest)
@@ -275,6 +284,11 @@ final class LogWriter: Sendable {
         }
         try PartStorage.drop(of: replica, in: space.id, db: db)
         space.pending[replica] = nil
+    }
+
+    /// The log of a space no longer goes back beyond this position: older bases are stale.
+    func raiseFloor(of name: SpaceName, to position: Position) {
+        spaces.withLock { $0.raiseFloor(of: name, to: position) }
     }
 
     private func drop(of replica: ReplicaID, in space: inout LoadedSpace, _ db: Database) throws {
@@ -334,6 +348,10 @@ private struct LoadedSpaces: Sendable {
         if spaces.count > limit, let oldest = spaces.min(by: { $0.value.lastUse < $1.value.lastUse })?.key {
             spaces[oldest] = nil
         }
+    }
+
+    mutating func raiseFloor(of name: SpaceName, to position: Position) {
+        spaces[name]?.certifier.raiseFloor(to: position)
     }
 
     mutating func forget(_ name: SpaceName) {

@@ -11,21 +11,44 @@ package struct ReplicaRecord: Sendable, Hashable {
     package var position: Position
     /// Milliseconds since 1970.
     package var lastSeen: Int64
+    /// When the operator retired it, in milliseconds since 1970; zero when never. It counts again once it is seen again.
+    package var retired: Int64 = 0
+
+    package var isRetired: Bool { retired > 0 && retired >= lastSeen }
+
+    package init(replica: ReplicaID, name: String, counter: Counter, position: Position, lastSeen: Int64, retired: Int64 = 0) {
+        self.replica = replica
+        self.name = name
+        self.counter = counter
+        self.position = position
+        self.lastSeen = lastSeen
+        self.retired = retired
+    }
 }
 
-/// A space's newest snapshot as recorded.
+/// A snapshot as recorded.
 package struct SnapshotRecord: Sendable, Hashable {
     package var position: Position
     package var byteCount: Int64
     package var digest: Digest
     /// The file's name within the snapshots' directory.
     var file: String
+    /// Bytes of the log up to the position, from the space's beginning on; set when it is recorded.
+    var logBytes: Int64 = 0
 }
 
-/// The counter and digest of the last transaction accepted from a replica.
+/// The last transaction accepted from a replica. It is known for ever, also when the log no longer goes back so far: by it a
+/// push whose answer got lost is recognised however late it comes again (law 7).
 package struct LastAccepted: Sendable, Hashable {
     package var counter: Counter
     package var digest: Digest
+    package var position: Position
+
+    package init(counter: Counter, digest: Digest, position: Position = .zero) {
+        self.counter = counter
+        self.digest = digest
+        self.position = position
+    }
 
     package static let none = LastAccepted(counter: .zero, digest: .zero)
 }

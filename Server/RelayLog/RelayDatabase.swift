@@ -14,7 +14,7 @@ package final class RelayDatabase: Sendable {
     let pool: DatabasePool
     let directory: String
 
-    static let formatVersion = 3
+    static let formatVersion = 4
 
     /// Opens the file in `directory`, creating both where they are missing.
     ///
@@ -74,6 +74,7 @@ package final class RelayDatabase: Sendable {
                 try db.execute(sql: RunningDigests.schema)
                 try RunningDigests.fill(db)
             }
+            if version < 4 { try db.execute(sql: PurgeStorage.schema) }
             if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
             return .commit
         }

@@ -17,12 +17,13 @@ internal import Synchronization
 package final class RelayLog: Sendable {
     package let tokens: TokenStore
     package let snapshots: SnapshotStore
-    private let database: RelayDatabase
+    private let jobs: SnapshotJobs
+    let database: RelayDatabase
     private let lock: DirectoryLock
     private let watch: HeadWatch
-    private let writer: LogWriter
-    private let limits: RelayLogLimits
-    private let clock: RelayClock
+    let writer: LogWriter
+    let limits: RelayLogLimits
+    let clock: RelayClock
     private let logger: Logger
     private let sightings: Mutex<Sightings>
 
@@ -37,7 +38,8 @@ package final class RelayLog: Sendable {
         watch = HeadWatch(limits: limits)
         writer = LogWriter(database: database, watch: watch, limits: limits, clock: clock, logger: logger)
         tokens = TokenStore(database: database, limits: limits, clock: clock)
-        snapshots = try SnapshotStore(database: database, limits: limits, clock: clock, logger: logger)
+        jobs = SnapshotJobs(limits: limits)
+        snapshots = try SnapshotStore(database: database, jobs: jobs, limits: limits, clock: clock, logger: logger)
         sightings = Mutex(Sightings(now: clock.monotonic()))
         self.limits = limits
         self.clock = clock
@@ -72,10 +74,12 @@ package final class RelayLog: Sendable {
 
     /// Throws `.spaceNotFound`.
     package func describe(_ name: SpaceName) async throws -> SpaceDescription {
-        try await reading { db in
+        var description = try await reading { db in
             guard let description = try LogStorage.describe(name, in: db) else { throw RelayLogError.spaceNotFound }
             return description
         }
+        description.time = clock.wall()
+        return description
     }
 
     /// All spaces by name.
@@ -125,7 +129,20 @@ package final class RelayLog: Sendable {
             // A base before the horizon has no page; the author learns that when it asks for one.
             answer.page = try? await pull(from: space, after: base, byteLimit: inlineBytes)
         }
+        if let replica = seen?.replica, verdict.outcome == .accepted, verdict.accepted > 0 {
+            if !jobs.knows(space) { try? await noteNewestSnapshot(of: space) }
+            answer.isSnapshotDue = jobs.gives(
+                to: replica, in: space, head: committed.head, logBytes: committed.logBytes, now: clock.monotonic())
+        }
         return answer
+    }
+
+    /// What a relay that started anew does not know yet, for those who only push.
+    private func noteNewestSnapshot(of name: SpaceName) async throws {
+        let newest = try await reading { db in
+            try LogStorage.space(name, in: db).flatMap { try LogStorage.snapshot(of: $0.id, in: db) }
+        }
+        if let newest { jobs.note(.init(newest), of: name) }
     }
 
     // MARK: Pull
@@ -152,16 +169,23 @@ package final class RelayLog: Sendable {
     }
 
     private func page(of name: SpaceName, after: Position, byteLimit: Int, seen: LogMark?) async throws -> Page {
-        try await reading { db in
+        var (page, logBytes, newest) = try await reading { db in
             let space = try Self.find(name, seen: seen, in: db)
             guard after <= space.head else { throw RelayLogError.wentBack(head: space.head) }
             guard after >= space.horizon else { throw RelayLogError.expired(horizon: space.horizon) }
             let runs = try LogStorage.runs(of: space.id, after: after, byteLimit: byteLimit, in: db)
             let last = runs.last?.lastPosition ?? after
-            return Page(
+            let page = Page(
                 lineage: space.lineage, head: space.head, horizon: space.horizon, after: after, frames: runs.map { $0.frame() },
                 isLast: last == space.head)
+            return (page, space.logBytes, try LogStorage.snapshot(of: space.id, in: db))
         }
+        if page.isLast, let replica = seen?.replica, let newest {
+            // Another process may have recorded it.
+            jobs.note(.init(newest), of: name)
+            page.isSnapshotDue = jobs.gives(to: replica, in: name, head: page.head, logBytes: logBytes, now: clock.monotonic())
+        }
+        return page
     }
 
     /// The head as soon as it is beyond `after`, or as it is after `wait`.

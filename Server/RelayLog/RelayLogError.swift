@@ -18,6 +18,8 @@ package enum RelayLogError: Error, Sendable {
     /// The snapshot's bytes are not those that its digest names.
     case snapshotDigestMismatch
     case snapshotTooLarge(limit: Int64)
+    /// A part of a snapshot that does not follow upon what is here, which has so many bytes.
+    case snapshotPartElsewhere(offset: Int64)
     /// A transaction in parts that is larger than what may wait for its last part.
     case transactionTooLarge(limit: Int64)
     case diskFull

@@ -11,19 +11,31 @@ enum RunningDigests {
     /// Behind the newest run of a space.
     static func newest(of space: Int64, in db: Database) throws -> Digest {
         let sql = "SELECT log_digest FROM annals_runs WHERE space = ? ORDER BY position DESC LIMIT 1"
-        guard let bytes = try Data.fetchOne(db, sql: sql, arguments: [space]) else { return .zero }
-        return try digest(bytes)
+        if let bytes = try Data.fetchOne(db, sql: sql, arguments: [space]) { return try digest(bytes) }
+        return try atHorizon(of: space, in: db).digest
+    }
+
+    /// Where the log begins, and its running digest there: what is purged still counts.
+    static func atHorizon(of space: Int64, in db: Database) throws -> (position: Position, digest: Digest) {
+        let statement = try db.cachedStatement(sql: "SELECT horizon, horizon_digest FROM annals_spaces WHERE id = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [space]) else { return (.zero, .zero) }
+        return (Position(row["horizon"]), try (row["horizon_digest"] as Data?).map(digest) ?? .zero)
     }
 
     /// Behind a position; nil where the log no longer goes back that far.
     static func at(_ position: Position, of space: Int64, in db: Database) throws -> Digest? {
         guard position > .zero else { return .zero }
+        let horizon = try atHorizon(of: space, in: db)
+        guard position > horizon.position else { return position == horizon.position ? horizon.digest : nil }
         guard let found = try LogStorage.run(of: space, at: position, in: db) else { return nil }
         if found.lastPosition == position { return try found.logDigest.map(digest) }
         // Within what one batch brought: few replicas ever stand there.
-        guard let before = try at(found.firstPosition.advanced(by: -1), of: space, in: db) else { return nil }
+        let start = max(found.firstPosition.advanced(by: -1), horizon.position)
+        guard let before = try at(start, of: space, in: db) else { return nil }
         let run = try found.read(db)
-        return try behind(before, run, count: Int(position.rawValue - run.firstPosition.rawValue) + 1)
+        let skipped = Int(start.rawValue - run.firstPosition.rawValue) + 1
+        let certificates = try run.header().certificates[(run.firstIndex + skipped)...]
+        return certificates.prefix(Int(position.rawValue - start.rawValue)).reduce(before) { $0.following($1.digest) }
     }
 
     /// Behind the first transactions of a run.

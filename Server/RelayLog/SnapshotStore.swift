@@ -7,10 +7,11 @@ internal import Synchronization
 /// Snapshots as files in DATA/snapshots, recorded in the database.
 ///
 /// An upload goes to a temporary name while it streams. Whole and verified it is made durable, gets its name by one
-/// atomic rename, is recorded with its position, and the one before is removed. So a snapshot that is recorded is
-/// always whole, and files that no record names are leftovers, removed at the next start.
+/// atomic rename and is recorded with its position; older ones that nothing needs are removed. So a snapshot that is recorded
+/// is always whole, and files that no record names are leftovers, removed at the next start.
 package final class SnapshotStore: Sendable {
     private let database: RelayDatabase
+    private let jobs: SnapshotJobs
     private let directory: String
     private let limits: RelayLogLimits
     private let clock: RelayClock
@@ -19,13 +20,64 @@ package final class SnapshotStore: Sendable {
 
     private struct State {
         var uploads = 0
+        /// Uploads in parts, between one part and the next, and when the last came.
+        var parked: [PartsKey: (upload: SnapshotUpload, at: Int64)] = [:]
         var isClosed = false
+    }
+
+    private struct PartsKey: Hashable {
+        var space: SpaceName
+        var position: Position
+        var digest: Digest
+    }
+
+    /// The upload in parts of these bytes, as far as it has come. It waits for the next part as long as nobody else needs the
+    /// room; a relay that starts anew has forgotten it.
+    ///
+    /// Throws what `begin` throws.
+    package func uploadInParts(
+        _ space: SpaceName, position: Position, digest: Digest, lineage: Lineage? = nil
+    ) async throws -> SnapshotUpload {
+        let key = PartsKey(space: space, position: position, digest: digest)
+        let now = clock.monotonic()
+        let known = state.withLock { state in
+            state.parked[key]?.at = now
+            return state.parked[key]?.upload
+        }
+        if let known {
+            _ = try await check(space, position: position, lineage: lineage)
+            return known
+        }
+        await abandonStale(now)
+        let upload = try await begin(space, position: position, lineage: lineage)
+        let other = state.withLock { state in
+            if let other = state.parked[key]?.upload { return other }
+            state.parked[key] = (upload, now)
+            return upload
+        }
+        if other !== upload { await upload.abandon() }
+        return other
+    }
+
+    /// The upload has ended, well or not.
+    package func endParts(_ space: SpaceName, position: Position, digest: Digest) {
+        _ = state.withLock { $0.parked.removeValue(forKey: PartsKey(space: space, position: position, digest: digest)) }
+    }
+
+    private func abandonStale(_ now: Int64) async {
+        let stale = state.withLock { state in
+            let stale = state.parked.filter { $0.value.at <= now - limits.parkedUploadMilliseconds }
+            for key in stale.keys { state.parked[key] = nil }
+            return stale.values.map(\.upload)
+        }
+        for upload in stale { await upload.abandon() }
     }
 
     static let temporaryPrefix = "upload-"
 
-    init(database: RelayDatabase, limits: RelayLogLimits, clock: RelayClock, logger: Logger) throws {
+    init(database: RelayDatabase, jobs: SnapshotJobs, limits: RelayLogLimits, clock: RelayClock, logger: Logger) throws {
         self.database = database
+        self.jobs = jobs
         self.limits = limits
         self.clock = clock
         self.logger = logger
@@ -61,18 +113,21 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// The newest snapshot, open for reading; it stays readable when a newer one takes its place.
+    /// The newest snapshot, or the newest of no later position than that, open for reading; it stays readable when it is
+    /// dropped.
     ///
-    /// Throws `.spaceNotFound`, `.noSnapshot` or `.storage`.
-    package func open(_ space: SpaceName) async throws -> SnapshotFile {
+    /// Throws `.spaceNotFound`, `.noSnapshot`, `.expired` where the log begins later than that position, or `.storage`.
+    package func open(_ space: SpaceName, atOrBefore position: Position? = nil) async throws -> SnapshotFile {
         try await RelayLogError.wrapped {
             for _ in 0..<limits.snapshotOpenings {
                 let record = try await database.pool.read { db in
                     guard let space = try LogStorage.space(space, in: db) else { throw RelayLogError.spaceNotFound }
-                    return try LogStorage.snapshot(of: space.id, in: db)
+                    if let position, position < space.horizon { throw RelayLogError.expired(horizon: space.horizon) }
+                    if let position, position > space.head { throw RelayLogError.wentBack(head: space.head) }
+                    return try LogStorage.snapshot(of: space.id, atOrBefore: position, in: db)
                 }
                 guard let record else { throw RelayLogError.noSnapshot }
-                // A newer snapshot may have removed the file since the look: look again.
+                // A purge, or a newer snapshot, may have removed the file since the look: look again.
                 if let file = try? DurableFile(reading: path(record.file)) { return SnapshotFile(record: record, file: file) }
             }
             throw RelayLogError.storage("the snapshot's file is missing")
@@ -81,7 +136,12 @@ package final class SnapshotStore: Sendable {
 
     /// Refuses uploads from now on.
     func close() async {
-        state.withLock { $0.isClosed = true }
+        let parked = state.withLock { state in
+            state.isClosed = true
+            defer { state.parked = [:] }
+            return state.parked.values.map(\.upload)
+        }
+        for upload in parked { await upload.abandon() }
     }
 
     // MARK: What an upload calls
@@ -95,7 +155,7 @@ package final class SnapshotStore: Sendable {
             try DurableFiles.rename(upload.path, to: path(name))
             do {
                 try DurableFiles.synchronizeDirectory(directory)
-                if let previous = try await replace(by: record, of: upload.spaceID) { DurableFiles.remove(path(previous.file)) }
+                for file in try await add(record, of: upload) { DurableFiles.remove(path(file)) }
             } catch {
                 DurableFiles.remove(path(name))
                 throw error
@@ -104,20 +164,23 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// Returns the record that was there before.
-    private func replace(by record: SnapshotRecord, of space: Int64) async throws -> SnapshotRecord? {
-        let now = clock.wall()
-        return try await database.pool.write { db in
-            let previous = try LogStorage.snapshot(of: space, in: db)
-            // Others may have begun from the one that is there: at one position there is one set of rows.
-            if let previous,
-                previous.position > record.position || (previous.position == record.position && previous.digest != record.digest)
-            {
-                throw RelayLogError.snapshotSuperseded(by: previous.position)
+    /// Returns the files that are of no more use.
+    private func add(_ record: SnapshotRecord, of upload: SnapshotUpload.Finished) async throws -> [String] {
+        let (now, space) = (clock.wall(), upload.spaceID)
+        let (added, files) = try await database.pool.write { [limits] db in
+            var files: [String] = []
+            if let newest = try LogStorage.snapshot(of: space, in: db) {
+                // Others may have begun from the one that is there: at one position there is one set of rows.
+                let isOther = newest.position == record.position && newest.digest != record.digest
+                if newest.position > record.position || isOther { throw RelayLogError.snapshotSuperseded(by: newest.position) }
+                if newest.position == record.position { files.append(newest.file) }
             }
-            try LogStorage.setSnapshot(record, of: space, at: now, in: db)
-            return previous
+            let added = try LogStorage.addSnapshot(record, of: space, at: now, in: db)
+            return (added, files + (try LogStorage.dropOldSnapshots(of: space, limits: limits, in: db)))
         }
+        jobs.note(.init(added), of: upload.space)
+        jobs.end(in: upload.space)
+        return files
     }
 
     private static func randomText() -> String {
@@ -155,5 +218,11 @@ package final class SnapshotStore: Sendable {
 
     private func path(_ name: String) -> String {
         (directory as NSString).appendingPathComponent(name)
+    }
+}
+
+extension SnapshotJobs.Newest {
+    init(_ record: SnapshotRecord) {
+        self.init(position: record.position, byteCount: record.byteCount, logBytes: record.logBytes)
     }
 }

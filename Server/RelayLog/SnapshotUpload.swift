@@ -5,6 +5,7 @@ package actor SnapshotUpload {
     /// A whole and durable file that has no lasting name yet.
     struct Finished: Sendable {
         var path: String
+        var space: SpaceName
         var spaceID: Int64
         var position: Position
         var byteCount: Int64
@@ -12,6 +13,7 @@ package actor SnapshotUpload {
     }
 
     private let store: SnapshotStore
+    private let space: SpaceName
     private let spaceID: Int64
     private let position: Position
     private let limit: Int64
@@ -25,10 +27,29 @@ package actor SnapshotUpload {
 
     init(store: SnapshotStore, space: SpaceName, spaceID: Int64, position: Position, file: DurableFile, limit: Int64) {
         self.store = store
+        self.space = space
         self.spaceID = spaceID
         self.position = position
         self.file = file
         self.limit = limit
+    }
+
+    package var hasEnded: Bool { isEnded }
+
+    /// How many bytes are here.
+    package var offset: Int64 { byteCount }
+
+    /// Adds a part that has this digest, and makes the upload the snapshot if it is the last. Returns whether it was.
+    ///
+    /// Throws `.snapshotPartElsewhere` where it does not follow upon what is here, `.snapshotDigestMismatch`, which leaves what
+    /// was here before, and what `write` and `finish` throw.
+    package func add(_ bytes: [UInt8], at start: Int64, partDigest: Digest?, of total: Int64, digest: Digest) async throws -> Bool {
+        guard !isEnded, start == byteCount else { throw RelayLogError.snapshotPartElsewhere(offset: isEnded ? 0 : byteCount) }
+        if let partDigest, Digest.sha256(bytes[...]) != partDigest { throw RelayLogError.snapshotDigestMismatch }
+        try write(bytes)
+        guard byteCount == total else { return false }
+        _ = try await finish(digest: digest)
+        return true
     }
 
     /// Adds the next bytes. Throws `.snapshotTooLarge`, `.diskFull` or `.storage`.
@@ -52,7 +73,8 @@ package actor SnapshotUpload {
         do {
             guard hasher.finish() == digest else { throw RelayLogError.snapshotDigestMismatch }
             do { try file.synchronize() } catch { throw RelayLogError.wrapping(error) }
-            let finished = Finished(path: file.path, spaceID: spaceID, position: position, byteCount: byteCount, digest: digest)
+            let finished = Finished(
+                path: file.path, space: space, spaceID: spaceID, position: position, byteCount: byteCount, digest: digest)
             let record = try await store.record(finished)
             end()
             return record

@@ -16,12 +16,18 @@ final class FileSink: BodySink {
     private let start: Int64
     private let limit: Int64
     private let promise: ResponsePromise
+    private let onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)?
+    private var headers = HTTPHeaders()
     private var file: OpenFile?
     private var offset: Int64 = 0
     private var written: Int64 = 0
     private var refusal = BoundedBytes(limit: HTTPLimits.refusalBody)
 
-    init(_ destination: HTTPFile, start: Int64, limit: Int64, _ promise: ResponsePromise) {
+    init(
+        _ destination: HTTPFile, start: Int64, limit: Int64, _ promise: ResponsePromise,
+        onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
+    ) {
+        self.onProgress = onProgress
         self.destination = destination
         self.start = start
         self.limit = limit
@@ -48,6 +54,8 @@ final class FileSink: BodySink {
         }
         try file.truncate(to: offset)
         self.file = file
+        headers = head.headers
+        onProgress?(headers, offset)
     }
 
     func accept(_ piece: UnsafeRawBufferPointer) throws(HTTPError) -> Bool {
@@ -58,6 +66,7 @@ final class FileSink: BodySink {
         guard Int64(piece.count) <= limit - written else { throw tooLarge }
         try file.write(piece, at: offset + written)
         written += Int64(piece.count)
+        onProgress?(headers, offset + written)
         return true
     }
 

@@ -10,23 +10,21 @@ import Foundation
 public struct HTTPRelay: RelayTransport {
     /// Who asks, as far as the relay is told.
     public struct Identity: Sendable {
-        public var replica: ReplicaID?
         /// What the relay shows to its operator.
         public var name: String
         /// The bearer token; never logged, printed or put in an address.
         public var credential: String?
 
-        public init(replica: ReplicaID? = nil, name: String = "", credential: String? = nil) {
-            self.replica = replica
+        public init(name: String = "", credential: String? = nil) {
             self.name = name
             self.credential = credential
         }
     }
 
     private let address: String
-    private let space: SpaceName
+    let space: SpaceName
     private let identity: Identity
-    private let client: HTTPClient
+    let client: HTTPClient
 
     /// - Parameter address: the relay's base address, `http` or `https`.
     /// - Throws: `AnnalsError` with code `usage` when it is not one.
@@ -57,7 +55,13 @@ public struct HTTPRelay: RelayTransport {
             headers: Self.headers(seen) + [("Content-Type", Endpoints.MediaType.batch)],
             body: .bytes(batch))
         try expect(response, Endpoints.MediaType.answer)
-        do { return try PushAnswer.decode(response.body) } catch { throw .badAnswer(error) }
+        do {
+            var answer = try PushAnswer.decode(response.body)
+            answer.isSnapshotDue = Self.asksForSnapshot(response)
+            return answer
+        } catch {
+            throw .badAnswer(error)
+        }
     }
 
     public func pull(
@@ -69,39 +73,30 @@ public struct HTTPRelay: RelayTransport {
             "GET", Endpoints.entries(space) + query, headers: Self.headers(seen),
             timeout: SyncLimits.requestTimeout + (wait ?? .zero))
         try expect(response, Endpoints.MediaType.page)
-        do { return try Page.decode(response.body) } catch { throw .badAnswer(error) }
+        do {
+            var page = try Page.decode(response.body)
+            page.isSnapshotDue = Self.asksForSnapshot(response)
+            return page
+        } catch {
+            throw .badAnswer(error)
+        }
     }
 
-    public func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) {
-        let headers = [(Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot)]
-        let request = request(
-            "PUT", "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(position)", headers: headers, body: .file(path: path),
-            timeout: nil)
-        _ = try accepted(await answer { () async throws(HTTPError) in try await client.send(request, onSent: progress) })
-    }
-
-    public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        let request = request("GET", Endpoints.snapshot(space), timeout: nil)
-        let response = try accepted(
-            await answer { () async throws(HTTPError) in try await client.download(request, to: .path(path)) })
-        try expect(response, Endpoints.MediaType.snapshot)
-        progress(response.bodyLength)
-        guard let position = response.headers[Endpoints.Header.position].flatMap({ Int64($0) }),
-            let digest = response.headers[Endpoints.Header.digest]
-        else { throw .notARelay("a snapshot came without its position and digest") }
-        guard (try? FileDigest.sha256(path))?.description == digest else { throw .badAnswer(.badChecksum) }
-        return Position(position)
+    private static func asksForSnapshot(_ response: HTTPResponse) -> Bool {
+        response.headers[Endpoints.Header.snapshot] == Endpoints.snapshotDue
     }
 
     private static func headers(_ seen: LogMark) -> [(String, String)] {
-        [(Endpoints.Header.lineage, seen.lineage.description)] + (seen.headerValue.map { [(Endpoints.Header.seen, $0)] } ?? [])
+        var headers = [(Endpoints.Header.lineage, seen.lineage.description)]
+        if let value = seen.headerValue { headers.append((Endpoints.Header.seen, value)) }
+        // The store's own word: it may be a replica of its own since the connection was made, or a copy that is none at all.
+        if let replica = seen.replica { headers.append((Endpoints.Header.replica, replica.description)) }
+        return headers
     }
 
     // MARK: One request
 
-    private func send(
+    func send(
         _ method: String, _ path: String, headers: [(String, String)] = [], body: HTTPRequest.Body = .none,
         timeout: Duration = SyncLimits.requestTimeout
     ) async throws(TransportError) -> HTTPResponse {
@@ -110,7 +105,7 @@ public struct HTTPRelay: RelayTransport {
             await answer { () async throws(HTTPError) in try await client.send(request, maximumBody: SyncLimits.answerBytes) })
     }
 
-    private func answer(_ exchange: () async throws(HTTPError) -> HTTPResponse) async throws(TransportError) -> HTTPResponse {
+    func answer(_ exchange: () async throws(HTTPError) -> HTTPResponse) async throws(TransportError) -> HTTPResponse {
         do {
             return try await exchange()
         } catch {
@@ -118,11 +113,10 @@ public struct HTTPRelay: RelayTransport {
         }
     }
 
-    private func request(
+    func request(
         _ method: String, _ path: String, headers: [(String, String)] = [], body: HTTPRequest.Body = .none, timeout: Duration?
     ) -> HTTPRequest {
         var all = headers.map { (name: $0.0, value: $0.1) }
-        if let replica = identity.replica { all.append((Endpoints.Header.replica, replica.description)) }
         if !identity.name.isEmpty {
             let name = identity.name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
             all.append((Endpoints.Header.name, name))
@@ -132,7 +126,7 @@ public struct HTTPRelay: RelayTransport {
             method, url: address + path, headers: all, body: body, timeout: timeout, stallTimeout: timeout ?? HTTPLimits.stallTimeout)
     }
 
-    private func accepted(_ response: HTTPResponse) throws(TransportError) -> HTTPResponse {
+    func accepted(_ response: HTTPResponse) throws(TransportError) -> HTTPResponse {
         if (200..<300).contains(response.status) { return response }
         guard response.headers.mediaType == Endpoints.MediaType.problem,
             let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body))
@@ -146,11 +140,11 @@ public struct HTTPRelay: RelayTransport {
         throw .problem(problem, retryAfter: retryAfter(response))
     }
 
-    private func retryAfter(_ response: HTTPResponse) -> Duration? {
+    func retryAfter(_ response: HTTPResponse) -> Duration? {
         response.headers["Retry-After"].flatMap { Int($0) }.map { .seconds(min($0, 300)) }
     }
 
-    private func expect(_ response: HTTPResponse, _ type: String) throws(TransportError) {
+    func expect(_ response: HTTPResponse, _ type: String) throws(TransportError) {
         guard response.headers.mediaType == type else {
             throw .notARelay("it answers with \(response.headers.mediaType ?? "an unnamed type")")
         }

@@ -31,7 +31,7 @@ public struct Joining: Sendable {
     private let name: String
     private let credentialFile: String?
     private let configuration: Store.Configuration
-    private let environment: SyncAgent.Environment
+    let environment: SyncAgent.Environment
     /// Told what goes on: a stage, and bytes done in it.
     private let progress: @Sendable (Stage, Int64) -> Void
 
@@ -238,17 +238,23 @@ public struct Joining: Sendable {
     private func replica(in folder: String, _ description: SpaceDescription) async throws -> Store {
         let store = try await snapshotReplica(in: folder, description)
         progress(.pulling, 0)
-        try await SyncAgent(store: store, transport: transport, environment: environment).sync(.pullOnly)
+        try await SyncAgent(store: store, transport: LogThrough(of: transport), environment: environment).sync(.pullOnly)
         return store
     }
 
-    /// A replica in a temporary folder, at the position of the newest snapshot.
-    func snapshotReplica(in folder: String, _ description: SpaceDescription) async throws -> Store {
+    /// A replica in a temporary folder, at the position of the newest snapshot, or of the newest that holds no later one.
+    func snapshotReplica(
+        in folder: String, _ description: SpaceDescription, atOrBefore position: Position? = nil
+    ) async throws -> Store {
         let packed = folder + "/snapshot.zst"
         let plain = folder + "/store.db"
         let progress = progress
         do {
-            _ = try await transport.downloadSnapshot(to: packed) { progress(.downloading, $0) }
+            if let position {
+                _ = try await transport.downloadSnapshot(atOrBefore: position, to: packed) { progress(.downloading, $0) }
+            } else {
+                _ = try await transport.downloadSnapshot(to: packed) { progress(.downloading, $0) }
+            }
         } catch {
             guard error.code == .noSnapshot else { throw error.annalsError }
             throw unfinished(description)

@@ -20,6 +20,19 @@ public protocol RelayTransport: Sendable {
         async throws(TransportError)
     /// Fetches the newest snapshot into a file, and says which position it holds.
     func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position
+    /// The same with the newest that holds no later position than this; code `expired` when the log begins later.
+    func downloadSnapshot(
+        atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) -> Position
+}
+
+extension RelayTransport {
+    /// For a transport that knows the newest only: whoever asks looks at what position it got.
+    public func downloadSnapshot(
+        atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) -> Position {
+        try await downloadSnapshot(to: path, progress: progress)
+    }
 }
 
 /// Why an exchange with the relay gave no answer to use.

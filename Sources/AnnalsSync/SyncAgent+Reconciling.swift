@@ -34,23 +34,16 @@ extension SyncAgent {
     }
 
     private nonisolated func reconcile(_ doubt: RowsInDoubt) async throws -> Reconciled? {
-        guard let state = try await store.replicaState() else { return nil }
-        let joining = Joining(
-            transport: transport, address: state.relay, space: state.space, name: state.name, credentialFile: state.credentialFile,
-            configuration: store.configuration, environment: environment)
+        guard let state = try await store.replicaState(), let joining = try await joining() else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
         guard description.lineage == doubt.lineage else { throw AnnalsError.relayWentBack(operation: "sync") }
         return try await joining.withTemporaryFolder(beside: store.path) { folder in
-            let copy = try await joining.snapshotReplica(in: folder, description)
+            let copy = try await joining.snapshotReplica(in: folder, description, atOrBefore: doubt.position)
             defer { try? copy.close() }
             guard let snapshot = try await copy.replicaState(), snapshot.position <= doubt.position else { throw Self.tooOld }
             try await pull(copy, through: doubt.position)
             guard try await isSameLog(copy, state) else { throw AnnalsError.relayWentBack(operation: "sync") }
-            if let last = doubt.ahead.last {
-                let own = Set(doubt.ahead)
-                try await copy.passOver(doubt.position.through(last).filter { !own.contains($0) })
-                try await pull(copy, through: last)
-            }
+            if let last = doubt.ahead.last { try await pullOwn(doubt.ahead, through: last, into: copy, at: doubt.position) }
             return try await store.reconcile(doubt, with: copy)
         }
     }
@@ -60,6 +53,13 @@ extension SyncAgent {
         guard let there = try await copy.replicaState(), there.position == state.position else { return true }
         guard let digest = there.logDigest, let known = state.logDigest else { return true }
         return digest == known
+    }
+
+    /// Brings a copy that stands at a position what is this replica's own after it, and nothing of others.
+    nonisolated func pullOwn(_ ahead: [Position], through last: Position, into copy: Store, at position: Position) async throws {
+        let own = Set(ahead)
+        try await copy.passOver(position.through(last).filter { !own.contains($0) })
+        try await pull(copy, through: last)
     }
 
     private nonisolated func pull(_ copy: Store, through last: Position) async throws {
@@ -79,46 +79,5 @@ extension Position {
     /// The positions behind this one, up to `last`.
     fileprivate func through(_ last: Position) -> [Position] {
         last > self ? (rawValue + 1...last.rawValue).map { Position($0) } : []
-    }
-}
-
-/// A log as it was when it ended at a position.
-private struct LogThrough: RelayTransport {
-    let last: Position
-    let base: any RelayTransport
-
-    init(last: Position, of base: any RelayTransport) {
-        self.last = last
-        self.base = base
-    }
-
-    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        var page = try await base.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
-        guard page.head > last else { return page }
-        page.head = last
-        page.frames = page.frames.filter { $0.firstPosition <= last }
-        if let frame = page.frames.last, frame.lastPosition > last {
-            page.frames[page.frames.count - 1].acceptedCount -= Int(frame.lastPosition.rawValue - last.rawValue)
-        }
-        page.isLast = page.lastPosition == last
-        return page
-    }
-
-    func describe() async throws(TransportError) -> SpaceDescription { try await base.describe() }
-
-    func create() async throws(TransportError) -> SpaceDescription { try await base.create() }
-
-    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
-        try await base.push(batch, seen: seen)
-    }
-
-    func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) {
-        try await base.uploadSnapshot(at: path, position: position, digest: digest, progress: progress)
-    }
-
-    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        try await base.downloadSnapshot(to: path, progress: progress)
     }
 }

@@ -10,9 +10,16 @@ extension SyncAgent {
     /// Settles a refused push.
     ///
     /// - Parameter isUncertain: something was sent before that got no answer.
-    func giveBack(_ push: FrozenPush, isUncertain: Bool, _ status: ExchangeStatus) async throws -> SettledPush {
+    func giveBack(_ push: FrozenPush, isUncertain: Bool, _ refusal: AnnalsError, _ status: ExchangeStatus) async throws -> SettledPush {
         var answer = PushAnswer(outcome: .stale(at: nil), lineage: push.seen.lineage, head: status.head, receivedAt: 0)
-        if isUncertain { try await lookUp(push, after: status.position, &answer) }
+        if isUncertain {
+            do {
+                try await lookUp(push, after: status.position, &answer)
+            } catch let error as AnnalsError where error.code == .expired {
+                // Only the relay can tell now, when it takes the same bytes again.
+                throw refusal
+            }
+        }
         return try await store.settle(answer, to: push)
     }
 

@@ -138,7 +138,7 @@ extension SyncAgent {
                 // A push has no answer yet, or another program holds the lock: the whole exchange settles that.
                 return try await self.sync()
             }
-            guard status.isBehind || status.outbox > 0 else { return summary.at(status) }
+            guard status.isBehind || status.outbox > 0 || summary.isSnapshotDue else { return summary.at(status) }
             return try await self.sync().adding(summary)
         }
         if summary.movedSomething { report(summary) }
@@ -147,7 +147,8 @@ extension SyncAgent {
     private func recover(from error: TransportError, _ contact: inout Contact, _ report: (Summary) -> Void) async throws {
         if case .cancelled = error { throw CancellationError() }
         let known = error.annalsError
-        guard contact.passes(known) else { throw known }
+        // One that was away for too long comes back by a snapshot.
+        guard contact.passes(known) || known.code == .expired else { throw known }
         // A waiting request that broke says little, as when a proxy ends it: only a failing exchange is being away.
         let summary = try await persisting(&contact) { try await self.sync() }
         if summary.movedSomething { report(summary) }
@@ -181,7 +182,9 @@ extension SyncAgent {
 
 extension SyncAgent.Summary {
     /// Whether anything came or went.
-    public var movedSomething: Bool { pushed.transactions > 0 || pulled.transactions > 0 || conflicts + lost > 0 }
+    public var movedSomething: Bool {
+        pushed.transactions > 0 || pulled.transactions > 0 || conflicts + lost > 0 || cameBack != nil || snapshot != nil
+    }
 
     fileprivate func at(_ status: ExchangeStatus) -> Self {
         var copy = self
@@ -201,6 +204,8 @@ extension SyncAgent.Summary {
         copy.conflicts += earlier.conflicts
         copy.reconciled += earlier.reconciled
         copy.lost += earlier.lost
+        copy.cameBack = copy.cameBack ?? earlier.cameBack
+        copy.snapshot = copy.snapshot ?? earlier.snapshot
         return copy
     }
 }

@@ -34,10 +34,16 @@ public actor SyncAgent {
         public var outbox = 0
         /// Rows that another program wrote unseen while a table's triggers were gone, found by comparing with the log.
         public var reconciled = 0
+        /// The position of the snapshot that this replica came back by, since the log after its own was gone.
+        public var cameBack: Position?
+        /// The position of the snapshot that this replica made for the space.
+        public var snapshot: Position?
         /// The file turned out to be a copy of another replica, or a restored backup, and is a replica of its own now.
         public var tookNewIdentity = false
         /// Why the relay does not take what was pushed.
         var refusal: AnnalsError?
+        /// The relay asks this replica for a snapshot.
+        var isSnapshotDue = false
     }
 
     /// What the outside world gives: pauses and randomness, so that tests need neither.
@@ -98,12 +104,7 @@ public actor SyncAgent {
             case .push:
                 step = try await push(&summary, &exchange, &status)
             case .pull:
-                let page = try await request { [transport, status] in
-                    try await transport.pull(after: status.pulled, seen: status.seen, byteLimit: SyncLimits.pageBytes, wait: nil)
-                }
-                // What the relay had before it was asked it has no longer: it was restored from an older backup.
-                guard page.head >= status.accepted else { throw AnnalsError.relayWentBack(operation: "sync") }
-                status = try await take(page, &summary)
+                status = try await pull(status, &summary)
                 step = exchange.next(after: .pulled(isBehind: status.isBehind, outbox: status.outbox))
             case .wait(let milliseconds):
                 try await environment.pause(.milliseconds(milliseconds))
@@ -116,6 +117,7 @@ public actor SyncAgent {
         summary.head = status.head
         summary.outbox = status.outbox
         summary.tookNewIdentity = status.replica != replica
+        if summary.isSnapshotDue, direction == .both, !status.isBehind { try await bringSnapshot(&summary) }
         await purgeWhenDue()
         if let refusal = summary.refusal, direction != .pullOnly, status.outbox > 0 {
             throw Self.waiting(status.outbox, direction, refusal)
@@ -133,12 +135,26 @@ public actor SyncAgent {
         }
     }
 
+    private func pull(_ status: ExchangeStatus, _ summary: inout Summary) async throws -> ExchangeStatus {
+        do {
+            let page = try await request { [transport] in
+                try await transport.pull(after: status.pulled, seen: status.seen, byteLimit: SyncLimits.pageBytes, wait: nil)
+            }
+            // What the relay had before it was asked it has no longer: it was restored from an older backup.
+            guard page.head >= status.accepted else { throw AnnalsError.relayWentBack(operation: "sync") }
+            return try await take(page, &summary)
+        } catch let error as AnnalsError where error.code == .expired {
+            return try await comeBack(&summary)
+        }
+    }
+
     private func push(_ summary: inout Summary, _ exchange: inout Exchange, _ status: inout ExchangeStatus) async throws -> Exchange.Step {
         guard let push = try await store.freezePush() else {
             return exchange.next(after: .pulled(isBehind: status.isBehind, outbox: 0))
         }
         guard let answer = try await settle(push, &summary, &status) else { return exchange.next(after: .refused) }
         if case .stale = answer.outcome { summary.refusals += 1 }
+        if answer.isSnapshotDue { summary.isSnapshotDue = true }
         if let page = answer.page, !page.frames.isEmpty { status = try await take(page, &summary) }
         if !status.isBehind { exchange.noteCaughtUp() }
         return exchange.next(after: .answered(answer.outcome, isBehind: status.isBehind, outbox: status.outbox))
@@ -156,7 +172,7 @@ public actor SyncAgent {
         } catch let error as TransportError {
             guard error.isDefiniteRefusal else { throw error.annalsError }
             summary.refusal = error.annalsError
-            let settled = try await giveBack(push, isUncertain: isUncertain, status)
+            let settled = try await giveBack(push, isUncertain: isUncertain, error.annalsError, status)
             status = settled.status
             summary.note(settled, bytes: push.batch.count)
             return nil
@@ -203,6 +219,7 @@ public actor SyncAgent {
         summary.pulled.bytes += taken.bytes
         summary.conflicts += taken.conflicts
         summary.lost += taken.lost
+        if page.isSnapshotDue { summary.isSnapshotDue = true }
         return taken.status
     }
 

@@ -3,7 +3,7 @@ public import AnnalsSync
 public import AnnalsWire
 import Foundation
 import Logging
-import RelayLog
+public import RelayLog
 
 /// A relay in the same process, without HTTP: the real log in a folder, reached by calls.
 public struct LocalRelay: RelayTransport {
@@ -12,7 +12,13 @@ public struct LocalRelay: RelayTransport {
 
     /// - Parameter folder: where the log lives; an existing one is opened again.
     public init(folder: String, space: SpaceName) throws {
-        log = try RelayLog(directory: folder, logger: Logger(label: "annals.testing", factory: { _ in SwiftLogNoOpLogHandler() }))
+        try self.init(folder: folder, space: space, limits: RelayLogLimits())
+    }
+
+    package init(folder: String, space: SpaceName, limits: RelayLogLimits, clock: RelayClock = .system) throws {
+        log = try RelayLog(
+            directory: folder, limits: limits, clock: clock,
+            logger: Logger(label: "annals.testing", factory: { _ in SwiftLogNoOpLogHandler() }))
         self.space = space
     }
 
@@ -31,14 +37,16 @@ public struct LocalRelay: RelayTransport {
         } catch {
             throw .problem(Problem(.corruptBatch), retryAfter: nil)
         }
-        return try await answer { try await log.push(batch, header: header, to: space, seen: seen) }
+        return try await answer { try await log.push(batch, header: header, to: space, as: nil, seen: seen) }
     }
 
     public func pull(
         after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?
     ) async throws(TransportError) -> Page {
         try await answer {
-            try await log.pull(from: space, after: position, byteLimit: byteLimit, seen: seen, wait: wait ?? .zero)
+            let page = try await log.pull(from: space, after: position, byteLimit: byteLimit, seen: seen, wait: wait ?? .zero)
+            if let replica = seen.replica { log.note(replica, named: nil, at: position, in: space) }
+            return page
         }
     }
 
@@ -55,13 +63,35 @@ public struct LocalRelay: RelayTransport {
     }
 
     public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        try await download(atOrBefore: nil, path, progress)
+    }
+
+    public func downloadSnapshot(
+        atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) -> Position {
+        try await download(atOrBefore: position, path, progress)
+    }
+
+    private func download(
+        atOrBefore position: Position?, _ path: String, _ progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) -> Position {
         try await answer {
-            let snapshot = try await log.snapshots.open(space)
+            let snapshot = try await log.snapshots.open(space, atOrBefore: position)
             let bytes = try await snapshot.read(at: 0, count: Int(snapshot.record.byteCount))
             try Data(bytes).write(to: URL(fileURLWithPath: path))
             progress(snapshot.record.byteCount)
             return snapshot.record.position
         }
+    }
+
+    /// Drops what the rules allow of the log, and says from where on it is kept.
+    public func purge(_ rules: PurgeRules) async throws -> Position {
+        try await log.purge(space, rules).horizon
+    }
+
+    /// The replica holds nothing back until it is seen again.
+    public func retire(_ replica: ReplicaID) async throws {
+        _ = try await log.retire(replica, of: space)
     }
 
     private func answer<T: Sendable>(_ body: () async throws -> T) async throws(TransportError) -> T {

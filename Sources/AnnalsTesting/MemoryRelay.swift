@@ -3,7 +3,7 @@ public import AnnalsSync
 public import AnnalsWire
 import Dispatch
 import Foundation
-import RelayLog
+package import RelayLog
 import Synchronization
 
 /// A relay in memory: the real relay's judgement of pushes, and nothing on disk.
@@ -11,29 +11,41 @@ import Synchronization
 /// For tests that make many relays and need none of them afterwards. What it answers is what the real one answers:
 /// `RelayConformanceTests` asks both the same things.
 public final class MemoryRelay: RelayTransport {
-    fileprivate struct Snapshot {
+    struct Snapshot {
         var bytes: [UInt8]
         var position: Position
         var digest: Digest
+        /// Bytes of the log up to there.
+        var logBytes: Int64
     }
 
-    fileprivate struct State {
+    struct State {
         var certifier: Certifier
+        /// The log begins after this position.
+        var horizon = Position.zero
+        /// Those after the horizon, and the one that it lies in.
         var frames: [LogFrame] = []
+        /// Bytes of all batches, purged ones included.
+        var logBytes: Int64 = 0
         /// The running digest behind every position, from 0.
         var logDigests = [Digest.zero]
-        /// Per replica the digests and positions of its entries; counter 1 comes first.
-        var entries: [ReplicaID: [Certifier.Accepted]] = [:]
-        var snapshot: Snapshot?
+        /// Per replica the digests and positions of its entries that the frames hold.
+        var entries: [ReplicaID: [Counter: Certifier.Accepted]] = [:]
+        /// Who was there, and how far it had come.
+        var replicas: [ReplicaID: ReplicaRecord] = [:]
+        /// Oldest first.
+        var snapshots: [Snapshot] = []
+        var snapshot: Snapshot? { snapshots.last }
         /// Parts that wait for the last of their transaction, which brings all of them into the log.
         var pending: [ReplicaID: (parts: PendingParts, batches: [[UInt8]])] = [:]
     }
 
-    private let space: SpaceName
-    private let limits = RelayLogLimits()
-    private let wall: @Sendable () -> Int64
-    private let monotonic: @Sendable () -> Int64
+    let space: SpaceName
+    let limits: RelayLogLimits
+    let wall: @Sendable () -> Int64
+    let monotonic: @Sendable () -> Int64
     private let watch: HeadWatch
+    let jobs: SnapshotJobs
     private let newLineage: @Sendable () -> Lineage
     private let state = Mutex<State?>(nil)
 
@@ -47,8 +59,10 @@ public final class MemoryRelay: RelayTransport {
     ///   - lineage: names the log that `create` begins.
     package init(
         space: SpaceName, wall: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Int64,
-        lineage: @escaping @Sendable () -> Lineage
+        lineage: @escaping @Sendable () -> Lineage, limits: RelayLogLimits = RelayLogLimits()
     ) {
+        self.limits = limits
+        jobs = SnapshotJobs(limits: limits)
         self.space = space
         self.wall = wall
         self.monotonic = monotonic
@@ -63,8 +77,10 @@ public final class MemoryRelay: RelayTransport {
                     position: $0.position, bytes: Int64($0.bytes.count), digest: $0.digest.description,
                     logDigest: log.logDigests[Int($0.position.rawValue)].description)
             }
-            return SpaceDescription(
-                space: space, lineage: log.certifier.lineage, head: log.certifier.head, horizon: .zero, snapshot: snapshot)
+            var description = SpaceDescription(
+                space: space, lineage: log.certifier.lineage, head: log.certifier.head, horizon: log.horizon, snapshot: snapshot)
+            description.time = wall()
+            return description
         }
     }
 
@@ -117,7 +133,13 @@ public final class MemoryRelay: RelayTransport {
             var answer = PushAnswer(
                 outcome: verdict.outcome, positions: header.part.isWhole ? verdict.positions : verdict.positions.suffix(1),
                 lineage: log.certifier.lineage, head: log.certifier.head, receivedAt: receivedAt)
-            if let base = verdict.stoppedBase, verdict.outcome.carriesPage { answer.page = log.page(after: base, byteLimit: limit) }
+            if let base = verdict.stoppedBase, verdict.outcome.carriesPage, base >= log.horizon {
+                answer.page = log.page(after: base, byteLimit: limit)
+            }
+            if verdict.outcome != .wentBack, let base = header.certificates.first?.base { log.note(header.replica, at: base, receivedAt) }
+            if let replica = seen.replica, verdict.outcome == .accepted, verdict.accepted > 0 {
+                answer.isSnapshotDue = jobs.gives(to: replica, in: space, head: log.certifier.head, logBytes: log.logBytes, now: now)
+            }
             return answer
         }
         guard let answer else { throw .problem(Problem(.wentBack), retryAfter: nil) }
@@ -142,14 +164,24 @@ public final class MemoryRelay: RelayTransport {
     }
 
     private func page(after position: Position, _ seen: LogMark, _ byteLimit: Int) throws(TransportError) -> Page {
-        let page = try withLog { log in
-            log.agrees(with: seen) && position <= log.certifier.head ? log.page(after: position, byteLimit: byteLimit) : nil
+        let now = monotonic()
+        let answer = try withLog { log -> Result<Page, TransportError> in
+            guard log.agrees(with: seen), position <= log.certifier.head else {
+                return .failure(.problem(Problem(.wentBack), retryAfter: nil))
+            }
+            guard position >= log.horizon else { return .failure(.problem(Problem(.expired), retryAfter: nil)) }
+            var page = log.page(after: position, byteLimit: byteLimit)
+            if let replica = seen.replica {
+                log.note(replica, at: position, wall())
+                page.isSnapshotDue =
+                    page.isLast && jobs.gives(to: replica, in: space, head: page.head, logBytes: log.logBytes, now: now)
+            }
+            return .success(page)
         }
-        guard let page else { throw .problem(Problem(.wentBack), retryAfter: nil) }
-        return page
+        return try answer.get()
     }
 
-    private func withLog<T>(_ body: (inout State) -> T) throws(TransportError) -> T {
+    func withLog<T>(_ body: (inout State) -> T) throws(TransportError) -> T {
         let result: T? = state.withLock { state in
             guard var log = state else { return nil }
             // Taken out, so that changing it copies nothing.
@@ -160,55 +192,23 @@ public final class MemoryRelay: RelayTransport {
         guard let result else { throw .problem(Problem(.spaceNotFound), retryAfter: nil) }
         return result
     }
-
-    // MARK: Snapshots
-
-    public func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) {
-        guard let data = FileManager.default.contents(atPath: path) else { throw .unreachable("the file cannot be read", wasSent: false) }
-        let bytes = [UInt8](data)
-        guard Digest.sha256(bytes[...]) == digest else { throw .problem(Problem(.badDigest), retryAfter: nil) }
-        let refusal = try withLog { log -> Problem.Code? in
-            guard position <= log.certifier.head else { return .wentBack }
-            if let snapshot = log.snapshot, snapshot.position > position || (snapshot.position == position && snapshot.digest != digest) {
-                return .snapshotSuperseded
-            }
-            log.snapshot = Snapshot(bytes: bytes, position: position, digest: digest)
-            return nil
-        }
-        if let refusal { throw .problem(Problem(refusal), retryAfter: nil) }
-        progress(Int64(bytes.count))
-    }
-
-    public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        guard let snapshot = try withLog({ $0.snapshot }) else { throw .problem(Problem(.noSnapshot), retryAfter: nil) }
-        guard FileManager.default.createFile(atPath: path, contents: Data(snapshot.bytes)) else {
-            throw .unreachable("the file cannot be written", wasSent: false)
-        }
-        progress(Int64(snapshot.bytes.count))
-        return snapshot.position
-    }
 }
 
 extension MemoryRelay.State {
     fileprivate func agrees(with seen: LogMark) -> Bool {
         guard seen.lineage == certifier.lineage, seen.position <= certifier.head else { return false }
-        return seen.digest == nil || seen.digest == logDigests[Int(seen.position.rawValue)]
+        return seen.digest == nil || seen.position < horizon || seen.digest == logDigests[Int(seen.position.rawValue)]
     }
 
-    private mutating func note(_ digest: Digest, at position: Position, of replica: ReplicaID) {
-        entries[replica, default: []].append(Certifier.Accepted(digest: digest, position: position))
+    private mutating func note(_ digest: Digest, at position: Position, of replica: ReplicaID, _ counter: Counter) {
+        entries[replica, default: [:]][counter] = Certifier.Accepted(digest: digest, position: position)
         logDigests.append((logDigests.last ?? .zero).following(digest))
     }
 
     fileprivate mutating func certify(_ header: BatchHeader, now: Int64) -> Certifier.Verdict {
         if certifier.last(of: header.replica) == nil { certifier.setLast(.none, of: header.replica) }
-        let known = entries[header.replica] ?? []
-        func accepted(_ counter: Counter) -> Certifier.Accepted? {
-            let index = Int(counter.rawValue) - 1
-            return known.indices.contains(index) ? known[index] : nil
-        }
+        let known = entries[header.replica] ?? [:]
+        func accepted(_ counter: Counter) -> Certifier.Accepted? { known[counter] }
         return header.part.isWhole
             ? certifier.certify(header, now: now, accepted: accepted)
             : certifier.certifyPart(header, pending: pending[header.replica]?.parts, now: now, accepted: accepted)
@@ -217,12 +217,15 @@ extension MemoryRelay.State {
     fileprivate mutating func append(_ verdict: Certifier.Verdict, _ header: BatchHeader, _ batch: [UInt8], at receivedAt: Int64) {
         guard verdict.accepted > 0 else { return }
         let first = verdict.known.count
+        logBytes += Int64(batch.count)
         frames.append(
             LogFrame(
                 firstPosition: verdict.firstPosition, firstIndex: first, acceptedCount: verdict.accepted, receivedAt: receivedAt,
                 batch: batch))
         for offset in 0..<verdict.accepted {
-            note(header.certificates[first + offset].digest, at: verdict.firstPosition.advanced(by: offset), of: header.replica)
+            note(
+                header.certificates[first + offset].digest, at: verdict.firstPosition.advanced(by: offset), of: header.replica,
+                header.counter(of: first + offset))
         }
     }
 
@@ -245,13 +248,15 @@ extension MemoryRelay.State {
         for (number, batch) in whole.batches.enumerated() {
             let position = verdict.firstPosition.advanced(by: number)
             frames.append(LogFrame(firstPosition: position, firstIndex: 0, acceptedCount: 1, receivedAt: receivedAt, batch: batch))
-            note(whole.parts.digests[number], at: position, of: replica)
+            let first = header.firstCounter.rawValue - Int64(header.part.number)
+            note(whole.parts.digests[number], at: position, of: replica, Counter(first + Int64(number)))
+            logBytes += Int64(batch.count)
         }
     }
 
     /// At least one frame when there is any, and up to about `byteLimit` bytes.
     fileprivate func page(after position: Position, byteLimit: Int) -> Page {
-        var page = Page(lineage: certifier.lineage, head: certifier.head, horizon: .zero, after: position, isLast: true)
+        var page = Page(lineage: certifier.lineage, head: certifier.head, horizon: horizon, after: position, isLast: true)
         var bytes = 0
         // The log's end is what is asked for nearly always.
         let first = (frames.lastIndex { $0.lastPosition <= position } ?? -1) + 1

@@ -30,6 +30,11 @@ public struct CertificationIndex: Sendable {
     /// How many hashes, tables and keys are kept now.
     public var count: Int { young.count + old.count }
 
+    /// Bases before this position are stale from now on.
+    public mutating func raiseFloor(to position: Position) {
+        floor = max(floor, min(position, last))
+    }
+
     /// Notes an accepted transaction. Positions must ascend.
     public mutating func record(_ footprint: Footprint, replica: ReplicaID, position: Position) {
         precondition(position > last, "entries are recorded in the order of the log")

@@ -28,6 +28,9 @@ public enum Endpoints {
     /// PUT or GET the rows at a position.
     public static func snapshot(_ name: SpaceName) -> String { "\(space(name))/\(Action.snapshot)" }
 
+    /// What the header `Annals-Snapshot` says to a replica that is to make one.
+    public static let snapshotDue = "due"
+
     /// Names in the query.
     public enum Query {
         /// The position to pull after.
@@ -36,7 +39,7 @@ public enum Endpoints {
         public static let limit = "limit"
         /// Seconds to wait for something new.
         public static let wait = "wait"
-        /// The position that an uploaded snapshot holds.
+        /// The position that an uploaded snapshot holds; of a download the latest that it may hold.
         public static let position = "position"
     }
 
@@ -51,8 +54,14 @@ public enum Endpoints {
         public static let name = "Annals-Name"
         /// SHA-256 of a snapshot's body, hexadecimal.
         public static let digest = "Annals-Digest"
+        /// SHA-256 of one part of a snapshot's body, hexadecimal.
+        public static let partDigest = "Annals-Part-Digest"
+        /// How many bytes of a snapshot that is sent in parts the relay has.
+        public static let offset = "Annals-Offset"
         /// The position of a snapshot.
         public static let position = "Annals-Position"
+        /// `due` in the answer to a replica that is to make a snapshot.
+        public static let snapshot = "Annals-Snapshot"
     }
 
     public enum MediaType {

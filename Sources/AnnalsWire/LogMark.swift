@@ -9,8 +9,11 @@ public struct LogMark: Hashable, Sendable {
     public var position: Position
     /// The running digest at `position`; nil where it is not known.
     public var digest: Digest?
+    /// Who has seen it; nil for whoever is no replica of its own, such as a copy made to compare rows with.
+    public var replica: ReplicaID?
 
-    public init(lineage: Lineage, position: Position = .zero, digest: Digest? = nil) {
+    public init(lineage: Lineage, position: Position = .zero, digest: Digest? = nil, replica: ReplicaID? = nil) {
+        self.replica = replica
         self.lineage = lineage
         self.position = position
         self.digest = digest

@@ -18,6 +18,8 @@ public struct Page: Hashable, Sendable {
     public var frames: [LogFrame]
     /// Nothing more to pull for now.
     public var isLast: Bool
+    /// The replica that asked is to make a snapshot when it has everything. Not among the page's bytes: HTTP has a header for it.
+    public var isSnapshotDue = false
 
     public init(lineage: Lineage, head: Position, horizon: Position, after: Position, frames: [LogFrame] = [], isLast: Bool) {
         self.lineage = lineage

@@ -38,6 +38,8 @@ public struct PushAnswer: Hashable, Sendable {
     public var receivedAt: Int64
     /// The log after the base, up to a size.
     public var page: Page?
+    /// The author is to make a snapshot when it has everything. Not among the answer's bytes: HTTP has a header for it.
+    public var isSnapshotDue = false
 
     public init(
         outcome: Outcome, positions: [Position] = [], lineage: Lineage, head: Position, receivedAt: Int64, page: Page? = nil

@@ -10,6 +10,8 @@ public struct SpaceDescription: Hashable, Codable, Sendable {
     public var horizon: Position
     /// The newest snapshot; nil where there is none.
     public var snapshot: Snapshot?
+    /// The relay's clock, in milliseconds since 1970; nil where the relay does not say.
+    public var time: Int64?
 
     /// The rows of a space at one position, as a compressed SQLite file.
     public struct Snapshot: Hashable, Codable, Sendable {

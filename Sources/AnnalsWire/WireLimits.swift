@@ -20,6 +20,10 @@ public enum WireLimits {
     public static let maximumFrames = 65_536
     /// Bytes of log that a push's answer carries inline.
     public static let inlinePageBytes = 1 << 20
+    /// Bytes of a snapshot that are sent at once, and so the most that a broken connection makes to be sent again.
+    public static let snapshotPartBytes = 4 << 20
+    /// The largest part of a snapshot that a relay takes.
+    public static let maximumSnapshotPartBytes = 16 << 20
     /// Columns of one table; SQLite cannot be built for more.
     public static let maximumColumns = 32_767
     /// The longest time a pull waits at the relay, in seconds.

@@ -6,6 +6,7 @@ import AnnalsTesting
 import AnnalsWire
 import Foundation
 import GRDB
+import RelayLog
 import Synchronization
 import Testing
 
@@ -37,13 +38,15 @@ final class World: Sendable {
     let outboxLimits: OutboxLimits
 
     /// The first replica is made from `schema` and `rows`; the others are clones.
-    init(replicas: Int, schema: String, policies: MergePolicies = MergePolicies(), outboxLimits: OutboxLimits = OutboxLimits()) async throws
-    {
+    init(
+        replicas: Int, schema: String, policies: MergePolicies = MergePolicies(), outboxLimits: OutboxLimits = OutboxLimits(),
+        relayLimits: RelayLogLimits = RelayLogLimits()
+    ) async throws {
         self.policies = policies
         self.outboxLimits = outboxLimits
         folder = try TemporaryFolder()
         space = try #require(SpaceName("shop"))
-        relay = try LocalRelay(folder: folder.file("relay"), space: space)
+        relay = try LocalRelay(folder: folder.file("relay"), space: space, limits: relayLimits)
         clock = ManualClock(milliseconds: 1_700_000_000_000)
         let first = folder.file("r0.db")
         let queue = try DatabaseQueue(path: first)

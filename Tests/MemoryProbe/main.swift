@@ -21,6 +21,6 @@ guard let state = try await store.replicaState() else {
     throw AnnalsError(.notJoined, operation: "memory-probe", "\(store.path) is not joined to a space")
 }
 let relay = try HTTPRelay(
-    address: state.relay, space: state.space, identity: .init(replica: state.replica, name: state.name), client: HTTPClient())
+    address: state.relay, space: state.space, identity: .init(name: state.name), client: HTTPClient())
 let summary = try await SyncAgent(store: store, transport: relay).sync()
 print("pushed \(summary.pushed.transactions) transactions")

@@ -199,6 +199,7 @@ import Testing
         await log.close()
         let queue = try DatabaseQueue(path: directory.path + "/relay.db")
         try await queue.write { db in
+            try db.execute(sql: FormatThree.sql)
             try db.execute(sql: "DROP TABLE annals_parts; ALTER TABLE annals_runs DROP COLUMN log_digest; PRAGMA user_version = 1")
         }
         try queue.close()

@@ -52,8 +52,34 @@ import Testing
             }
         }
 
+        func upload(_ position: Position, _ folder: String) async throws -> (Answer, Answer) {
+            let bytes = Array("rows at \(position)".utf8)
+            let digest = Digest.sha256(bytes[...])
+            let real: Answer
+            do {
+                let upload = try await log.snapshots.begin(.shop, position: position)
+                try await upload.write(bytes)
+                _ = try await upload.finish(digest: digest)
+                real = .problem("none")
+            } catch let error as RelayLogError {
+                real = Self.problem(error)
+            }
+            try Data(bytes).write(to: URL(fileURLWithPath: folder + "/snapshot"))
+            do {
+                try await memory.uploadSnapshot(at: folder + "/snapshot", position: position, digest: digest) { _ in }
+                return (real, .problem("none"))
+            } catch {
+                return (real, Self.problem(error))
+            }
+        }
+
         private static func problem(_ error: RelayLogError) -> Answer {
-            if case .wentBack = error { .problem("went-back") } else { .problem("\(error)") }
+            switch error {
+            case .wentBack: .problem("went-back")
+            case .expired: .problem("expired")
+            case .snapshotSuperseded: .problem("snapshot-superseded")
+            default: .problem("\(error)")
+            }
         }
 
         private static func problem(_ error: TransportError) -> Answer {
@@ -64,9 +90,11 @@ import Testing
     @Test(arguments: Seeds.given ?? Array(1...6)) func `both answer alike`(seed: UInt64) async throws {
         let directory = try TemporaryDirectory()
         let clock = TestClock()
-        let log = try RelayLog(directory: directory.path, clock: clock.clock, logger: .silent)
+        var limits = RelayLogLimits()
+        (limits.snapshotLogPositions, limits.snapshotsKept) = (3, 3)
+        let log = try RelayLog(directory: directory.path, limits: limits, clock: clock.clock, logger: .silent)
         let lineage = try await log.createSpace(.shop).lineage
-        let memory = MemoryRelay(space: .shop, wall: { clock.now }, monotonic: { clock.now }, lineage: { lineage })
+        let memory = MemoryRelay(space: .shop, wall: { clock.now }, monotonic: { clock.now }, lineage: { lineage }, limits: limits)
         _ = try await memory.create()
         let pair = Pair(log: log, memory: memory, lineage: lineage)
         var random = SeededGenerator(seed: seed)
@@ -74,6 +102,7 @@ import Testing
         var sent: [TestBatch] = []
         var marks = [LogMark(lineage: lineage, digest: .zero)]
         var outcomes: Set<String> = []
+        var (purges, jobs) = (0, 0)
         for step in 0..<250 {
             clock.advance(milliseconds: Int64.random(in: 0...400, using: &random))
             let head = try await log.describe(.shop).head
@@ -81,7 +110,21 @@ import Testing
             let number = Int.random(in: 0..<replicas.count, using: &random)
             func footprint() -> Footprint { .writing(UInt64.random(in: 1...12, using: &random)) }
             var batches: [TestBatch] = []
-            switch Int.random(in: 0..<10, using: &random) {
+            switch Int.random(in: 0..<11, using: &random) {
+            case 10 where random.chance(40):
+                let (real, other) = try await pair.upload(base, directory.path)
+                try #require(real == other, "seed \(seed), step \(step): a snapshot of \(base)")
+            case 10:
+                var rules = PurgeRules()
+                rules.keep = Int64.random(in: 0...6_000, using: &random)
+                rules.retention = Int64.random(in: 0...40_000, using: &random)
+                rules.silence = Int64.random(in: 0...20_000, using: &random)
+                rules.isForced = random.chance(30)
+                let horizon = try await log.purge(.shop, rules).horizon
+                try #require(try memory.purge(rules) == horizon, "seed \(seed), step \(step): a purge")
+                let (one, two) = (try await log.describe(.shop), try await memory.describe())
+                try #require(one == two, "seed \(seed), step \(step)")
+                if horizon > .zero { purges += 1 }
             case 0...3:
                 let footprints = (0..<Int.random(in: 1...3, using: &random)).map { _ in footprint() }
                 batches = [replicas[number].batch(lineage, base: base, footprints: footprints)]
@@ -97,10 +140,16 @@ import Testing
                 batches = [odd]
             default:
                 var seen = random.one(of: marks)
+                if random.chance(70) { seen.replica = replicas[number].id }
                 if random.chance(10) { seen.digest = .test(3) }
                 let after = Position(Int64.random(in: 0...(head.rawValue + 1), using: &random))
                 let (real, other) = try await pair.pull(after: after, seen, Int.random(in: 1...2_000, using: &random))
                 try #require(real == other, "seed \(seed), step \(step): a pull after \(after)")
+                if case .page(let page) = real {
+                    if page.isSnapshotDue { jobs += 1 }
+                    // As the routes do.
+                    if let replica = seen.replica { log.note(replica, named: nil, at: after, in: .shop) }
+                }
             }
             for batch in batches {
                 var seen = random.one(of: marks)
@@ -115,14 +164,21 @@ import Testing
                 if batch.partCount > 1, !answer.positions.isEmpty { replicas[number].accept(batches) }
                 if batch.partCount == 1 { replicas[number].accept(batch, count: answer.positions.count) }
             }
-            let frames = try await log.pull(from: .shop, after: .zero, byteLimit: .max).frames
-            let digests = try frames.flatMap { frame in
-                try BatchHeader.parse(frame.batch).certificates[frame.firstIndex...].prefix(frame.acceptedCount).map(\.digest)
+            let last = marks[marks.count - 1]
+            let horizon = try await log.describe(.shop).horizon
+            guard last.position >= horizon, let before = marks.last(where: { $0.digest != nil }) else { continue }
+            var running = before
+            for frame in try await log.pull(from: .shop, after: before.position, byteLimit: .max).frames {
+                let certificates = try BatchHeader.parse(frame.batch).certificates[frame.firstIndex...].prefix(frame.acceptedCount)
+                for (offset, certificate) in certificates.enumerated() where frame.firstPosition.advanced(by: offset) > running.position {
+                    running.position = running.position.next
+                    running.digest = running.digest?.following(certificate.digest)
+                }
             }
-            let running = digests.reduce(Digest.zero) { $0.following($1) }
-            marks.append(LogMark(lineage: lineage, position: Position(Int64(digests.count)), digest: running))
+            marks.append(running)
         }
         #expect(outcomes.isSuperset(of: ["accepted", "stale", "partsMissing"]), "\(outcomes)")
+        #expect(purges > 0 && jobs > 0, "\(purges) purges, \(jobs) jobs")
         await log.close()
     }
 }

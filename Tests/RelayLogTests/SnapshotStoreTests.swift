@@ -58,7 +58,7 @@ import Testing
         _ = try await upload("new", position: 3)
         #expect(try await content() == "new")
         #expect(try await old.read(at: 0, count: 10) == Array("old".utf8))
-        #expect(try directory.files(in: "snapshots").count == 1)
+        #expect(try directory.files(in: "snapshots").count == 2)
         await fails({ if case .snapshotSuperseded(Position(3)) = $0 { true } else { false } }) { _ = try await upload("late", position: 2) }
     }
 

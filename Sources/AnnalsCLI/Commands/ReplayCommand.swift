@@ -1,11 +1,13 @@
 import AnnalsCore
+import AnnalsHTTP
 import AnnalsStore
+import AnnalsSync
 import ArgumentParser
 
 struct ReplayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
-        abstract: "Write the store as it was into a new file.",
+        abstract: "Write the store, or a space, as it was into a new file.",
         discussion: """
             A TOKEN is what annals history prints, a transaction's number, an ISO 8601 date, start or latest. The new file is \
             an ordinary database with nothing of annals in it; it appears when it is whole.
@@ -13,20 +15,45 @@ struct ReplayCommand: AsyncParsableCommand {
             Examples:
               annals replay shop.db --to 12 --output yesterday.db
               annals replay shop.db --to 2024-05-01T08:00:00Z --output may.db
+              annals replay --relay https://relay.example.org --space shop --to 1200 --output then.db
+
+            With --relay no store is needed: the space is rebuilt at a position that the relay keeps, which are those from the \
+            horizon on that annals relay spaces shows.
             """)
 
-    @OptionGroup var argument: StoreArgument
-    @Option(help: ArgumentHelp("The point in history.", valueName: "token"))
+    @Argument(help: "A SQLite file.", completion: .file())
+    var store: String?
+    @Option(help: ArgumentHelp("The point in history; with --relay a position.", valueName: "token"))
     var to: String
+    @Option(help: "A relay's address, instead of a store.")
+    var relay: String?
+    @Option(help: "The space at the relay.")
+    var space: SpaceName?
+    @OptionGroup var credential: CredentialOptions
     @Option(name: .customLong("output"), help: ArgumentHelp("The file to make.", valueName: "file"), completion: .file())
     var file: String
     @Flag(help: "Replace the file if there is one.")
     var force = false
     @OptionGroup var output: OutputOptions
 
+    func validate() throws {
+        if store == nil, relay == nil { throw ValidationError("name a store, or a relay with --relay and --space.") }
+        if store != nil, relay != nil { throw ValidationError("name a store or --relay, not both.") }
+        if relay != nil, space == nil { throw ValidationError("--relay needs --space.") }
+        if relay != nil, position == nil { throw ValidationError("with --relay --to takes a position, such as 1200.") }
+        if relay == nil, space != nil { throw ValidationError("--space goes with --relay.") }
+    }
+
+    private var position: Position? { Int64(to).flatMap { $0 > 0 ? Position($0) : nil } }
+
     func run() async throws {
+        if let relay, let space, let position { return try await replay(space, of: relay, to: position) }
+        guard let store else { return }
+        try await replay(Stores.open(store), store)
+    }
+
+    private func replay(_ store: Store, _ name: String) async throws {
         let console = output.console
-        let store = try argument.open()
         let token = try await store.token(named: to)
         let (path, force) = (file, force)
         let outcome = try await Progress.during("replaying", on: console) { progress in
@@ -35,14 +62,43 @@ struct ReplayCommand: AsyncParsableCommand {
         if output.json {
             console.print(
                 .object([
-                    "store": .text(argument.store), "token": .text(outcome.token.description), "output": .text(file),
+                    "store": .text(name), "token": .text(outcome.token.description), "output": .text(file),
                     "transactionsUndone": .integer(outcome.transactions), "rowsUndone": .integer(outcome.rows),
                     "notes": .array(outcome.notes.map { .text($0) }),
                 ]))
             return
         }
         console.print(
-            "\(file) holds \(argument.store) as it was at \(outcome.token): \(Count.of(outcome.transactions, "transaction")) undone")
+            "\(file) holds \(name) as it was at \(outcome.token): \(Count.of(outcome.transactions, "transaction")) undone")
         for note in outcome.notes { console.note("annals: note: \(PrintableText.of(note))") }
+    }
+
+    private func replay(_ space: SpaceName, of relay: String, to position: Position) async throws {
+        let console = output.console
+        let transport = try HTTPRelay(
+            address: relay, space: space, identity: .init(credential: try credential.token()), client: try HTTPClient())
+        let (path, force) = (file, force)
+        let replay = try await Progress.during("replaying", on: console) { progress in
+            let joining = Joining(
+                transport: transport, address: relay, space: space, name: HostName.current, configuration: Stores.configuration
+            ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
+            return try await joining.replay(to: position, output: path, force: force)
+        }
+        if output.json {
+            console.print(
+                .object([
+                    "space": .text(space.description), "relay": .text(relay), "position": .integer(replay.position.rawValue),
+                    "snapshot": .integer(replay.snapshot.rawValue), "output": .text(file),
+                    "emptyTables": .array(replay.emptyTables.map { .text($0) }),
+                ]))
+            return
+        }
+        console.print("\(file) holds the space \(space) as it was at position \(replay.position)")
+        if replay.position < position {
+            console.note("annals: note: position \(position) lies within one transaction, so it is as it was before that")
+        }
+        if !replay.emptyTables.isEmpty {
+            console.note("annals: note: not tracked, so empty: \(PrintableText.of(replay.emptyTables.joined(separator: ", ")))")
+        }
     }
 }

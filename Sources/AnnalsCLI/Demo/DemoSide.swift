@@ -21,7 +21,7 @@ struct DemoSide: Sendable {
         self.store = store
         replica = state.replica
         let transport = try HTTPRelay(
-            address: state.relay, space: state.space, identity: .init(replica: state.replica, name: name), client: client)
+            address: state.relay, space: state.space, identity: .init(name: name), client: client)
         agent = SyncAgent(store: store, transport: transport, logger: StandardErrorLog.logger("annals.sync", level: .error))
     }
 

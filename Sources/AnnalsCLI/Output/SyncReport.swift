@@ -21,6 +21,8 @@ struct SyncReport: Sendable {
             "position": .integer(summary.position.rawValue),
             "head": .integer(summary.head.rawValue), "outbox": .integer(summary.outbox),
             "reconciled": .integer(summary.reconciled), "tookNewIdentity": .bool(summary.tookNewIdentity),
+            "cameBack": summary.cameBack.map { .integer($0.rawValue) } ?? .null,
+            "snapshot": summary.snapshot.map { .integer($0.rawValue) } ?? .null,
         ])
     }
 
@@ -37,6 +39,10 @@ struct SyncReport: Sendable {
         if summary.reconciled > 0 {
             parts.append("\(Count.of(summary.reconciled, "change")) found that a program wrote while a table had no triggers")
         }
+        if let position = summary.cameBack {
+            parts.append("was away for longer than the log is kept: came back by the snapshot of position \(position), its own work on top")
+        }
+        if let position = summary.snapshot { parts.append("made the snapshot of position \(position) for the space") }
         if summary.tookNewIdentity { parts.append("was a copy or a restored backup: a replica of its own from now on") }
         if summary.outbox > 0 { parts.append("\(summary.outbox) waiting to be sent") }
         return "\(store): \(parts.joined(separator: ", "))"

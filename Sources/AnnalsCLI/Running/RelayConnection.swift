@@ -15,7 +15,7 @@ enum RelayConnection {
         }
         return try HTTPRelay(
             address: state.relay, space: state.space,
-            identity: .init(replica: state.replica, name: state.name, credential: try credential.token(remembered: state.credentialFile)),
+            identity: .init(name: state.name, credential: try credential.token(remembered: state.credentialFile)),
             client: client)
     }
 }

@@ -72,6 +72,8 @@ extension SyncAgent.Summary {
         sum.lost += first.lost
         sum.refusals += first.refusals
         sum.reconciled += first.reconciled
+        sum.cameBack = cameBack ?? first.cameBack
+        sum.snapshot = snapshot ?? first.snapshot
         sum.tookNewIdentity = tookNewIdentity || first.tookNewIdentity
         return sum
     }

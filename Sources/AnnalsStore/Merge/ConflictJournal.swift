@@ -50,6 +50,36 @@ enum ConflictJournal {
         }
     }
 
+    /// What travels: everything but the number here and what this store's people have seen.
+    private static let shared = [
+        "replica", "transaction_id", "number", "position", "received_at", "time", "time_counter", "author", "name", "waits", "resolved",
+        "entry",
+    ]
+
+    /// Writes the journal into a table of that name in an attached snapshot.
+    static func copy(_ db: Database, to table: String) throws {
+        try db.execute(
+            sql: "CREATE TABLE \(table) AS SELECT \(shared.joined(separator: ", ")) FROM main.annals_conflicts ORDER BY id")
+    }
+
+    /// Takes in the lines of another replica's journal, or of a snapshot's, as they stand there.
+    static func takeIn(_ rows: RowCursor, _ db: Database) throws {
+        let places = Array(repeating: "?", count: shared.count).joined(separator: ", ")
+        let insert = try db.cachedStatement(
+            sql: """
+                INSERT INTO annals_conflicts (\(shared.joined(separator: ", "))) VALUES (\(places))
+                ON CONFLICT (replica, transaction_id, number) DO UPDATE SET position = excluded.position,
+                    received_at = excluded.received_at, resolved = max(resolved, excluded.resolved)
+                """)
+        while let row = try rows.next() {
+            try insert.execute(arguments: StatementArguments(shared.map { row[$0] as DatabaseValue }))
+        }
+    }
+
+    static func takeIn(from other: Database, table: String = "annals_conflicts", order: String = "id", to db: Database) throws {
+        try takeIn(GRDB.Row.fetchCursor(other, sql: "SELECT \(shared.joined(separator: ", ")) FROM \(table) ORDER BY \(order)"), db)
+    }
+
     static func count(_ db: Database) throws -> Int {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_conflicts") ?? 0
     }

@@ -63,6 +63,8 @@ struct Pull {
         try keepUnfinished(entries)
         while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
         state.head = max(page.head, state.position)
+        // All of the log was looked through for work that another copy of the file brought there.
+        if state.position == state.head { try Meta(db).set(.isCopy, nil) }
         try HighestKeys.save(db, session.highestKeys)
         try state.saveProgress(db)
         return summary
@@ -82,7 +84,7 @@ struct Pull {
         return summary
     }
 
-    private func danglingError() throws -> MergeError {
+    func danglingError() throws -> MergeError {
         let first = try session.checks.dangling().first
         return .danglingReference(table: first?.child.table ?? "", key: first?.child.key ?? [], parent: "")
     }
@@ -128,7 +130,7 @@ struct Pull {
     // MARK: Undo
 
     /// Gives the transactions that were undone, with whole rows where a policy wants them.
-    private func undo(_ rows: [Outbox.Row]) throws -> [OutboxTransaction] {
+    func undo(_ rows: [Outbox.Row]) throws -> [OutboxTransaction] {
         let mark = session.historyMark()
         var transactions: [OutboxTransaction] = []
         for row in rows.reversed() {
@@ -224,6 +226,7 @@ struct Pull {
     private mutating func takeNewIdentity() throws {
         state.take(newIdentity: identities.next())
         try state.save(db)
+        try Meta(db).set(.isCopy, 1)
     }
 
     private mutating func applyEntry(
@@ -259,7 +262,7 @@ struct Pull {
     // MARK: Lay on
 
     /// - Parameter known: transactions that the space holds already; they are dropped.
-    private func layOn(
+    func layOn(
         _ rows: [Outbox.Row], _ transactions: [OutboxTransaction], known: Set<TransactionID>, _ notes: LifeNotes, relayTime: Int64
     ) throws -> Int {
         let mark = session.historyMark()

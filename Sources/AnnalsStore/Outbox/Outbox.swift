@@ -152,6 +152,11 @@ enum Outbox {
         return (position, (row["digest"] as Data?).flatMap { Digest(bytes: [UInt8]($0)) })
     }
 
+    /// The position passes all own entries up to there.
+    static func passAll(_ db: Database, through position: Position) throws {
+        try db.execute(sql: "DELETE FROM annals_ahead WHERE position <= ?", arguments: [position.rawValue])
+    }
+
     static func count(_ db: Database) throws -> Int {
         try Int.fetchOne(db.cachedStatement(sql: "SELECT count(*) FROM annals_outbox")) ?? 0
     }

@@ -18,11 +18,11 @@ extension Store {
         try await store.managed("clone") { db, step in
             let contents = try SnapshotFile.read(db)
             guard contents.lineage == membership.lineage else { throw ReplicaExchange.wentBack }
-            try db.execute(sql: "DROP TABLE \(SnapshotFile.table)")
             try FullTextIndexes.rebuild(db)
             let report = try Tracking.track(db, .tables(contents.tracked), step.environment)
             guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
+            try SnapshotFile.unpack(db)
             try membership.state(at: contents.position, logDigest(contents.position), as: configuration.identities.next()).save(db)
             try SpaceSchema.save(db, TrackedTables.load(db))
             try Meta(db).set(.outboxed, 0)

@@ -151,6 +151,7 @@ struct ReplicaExchange {
     private mutating func takeNewIdentity() throws -> SettledPush {
         state.take(newIdentity: identities.next())
         try state.save(db)
+        try Meta(db).set(.isCopy, 1)
         try Push.thaw(db)
         return try unsettled()
     }

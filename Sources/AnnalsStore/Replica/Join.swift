@@ -85,17 +85,9 @@ enum ReplicaTables {
     static func copyShared(from other: Database, to db: Database) throws {
         try HighestKeys.save(db, HighestKeys.load(other))
         try SpaceSchema.copy(from: other, to: db)
+        try db.execute(sql: "DELETE FROM annals_policies WHERE here = 0")
         try PolicyTable.set(db, PolicyTable.load(other).filter { !$0.isOverride }.map(\.setting), isOverride: false)
-        for table in ConflictJournal.tables {
-            let rows = try GRDB.Row.fetchCursor(other, sql: "SELECT * FROM \(table) ORDER BY id")
-            while let row = try rows.next() {
-                let columns = row.columnNames.joined(separator: ", ")
-                let places = Array(repeating: "?", count: row.count).joined(separator: ", ")
-                try db.execute(
-                    sql: "INSERT OR IGNORE INTO \(table) (\(columns)) VALUES (\(places))", arguments: StatementArguments(row.databaseValues)
-                )
-            }
-        }
+        try ConflictJournal.takeIn(from: other, to: db)
     }
 
     /// Forgets the space. Numbers and tokens of history go on.
@@ -110,7 +102,7 @@ enum ReplicaTables {
         let names: [Meta.Name] = [
             .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed,
             .joinStage,
-            .credentialFile, .spaceSchema, .rowsInDoubt,
+            .credentialFile, .spaceSchema, .rowsInDoubt, .isCopy,
         ]
         for name in names { try meta.set(name, nil) }
     }

@@ -30,6 +30,8 @@ struct Meta {
         case spaceSchema = "space_schema"
         /// Other programs may have written rows that no trigger saw; see `RowsInDoubt`.
         case rowsInDoubt = "rows_in_doubt"
+        /// The file turned out to be a copy, and the log since then has not been seen: work of its outbox may be in the space.
+        case isCopy = "is_copy"
     }
 
     func integer(_ name: Name) throws -> Int64? {

@@ -23,7 +23,7 @@ public struct ReplicaState: Sendable {
     public var credentialFile: String?
 
     /// What this replica has seen of the log.
-    public var seen: LogMark { LogMark(lineage: lineage, position: position, digest: logDigest) }
+    public var seen: LogMark { LogMark(lineage: lineage, position: position, digest: logDigest, replica: replica) }
 
     /// The position passes an entry.
     mutating func pass(_ digest: Digest?) {

@@ -7,7 +7,10 @@ import GRDB
 /// the rest of the schema empty, and one table of ours, `annals_snapshot`, that says what it is.
 enum SnapshotFile {
     static let table = "annals_snapshot"
-    static let currentFormat: Int64 = 1
+    /// 2: the conflict journal and the space's policies are in it.
+    static let currentFormat: Int64 = 2
+    private static let conflicts = "annals_snapshot_conflicts"
+    private static let policies = "annals_snapshot_policies"
 
     /// What a snapshot says of itself.
     struct Contents: Sendable {
@@ -49,7 +52,7 @@ enum SnapshotFile {
         }
     }
 
-    private static func writeContents(_ db: Database, _ contents: Contents) throws {
+    static func writeContents(_ db: Database, _ contents: Contents) throws {
         let name = "\(SchemaCopy.target).\(table)"
         try db.execute(sql: "DROP TABLE IF EXISTS \(name)")
         try db.execute(sql: "CREATE TABLE \(name) (name TEXT PRIMARY KEY, value) WITHOUT ROWID")
@@ -61,6 +64,27 @@ enum SnapshotFile {
         for (fact, value) in facts {
             try db.execute(sql: "INSERT INTO \(name) (name, value) VALUES (?, ?)", arguments: [fact, value])
         }
+        for table in [conflicts, policies] { try db.execute(sql: "DROP TABLE IF EXISTS \(SchemaCopy.target).\(table)") }
+        guard try ReplicaTables.exist(db) else { return }
+        try ConflictJournal.copy(db, to: "\(SchemaCopy.target).\(conflicts)")
+        try db.execute(
+            sql: """
+                CREATE TABLE \(SchemaCopy.target).\(policies) AS
+                SELECT name, column_name, aspect, policy FROM main.annals_policies WHERE here = 0
+                """)
+    }
+
+    /// Moves what goes with the rows into the tables of the replica that the file becomes.
+    static func unpack(_ db: Database) throws {
+        if try db.tableExists(conflicts) { try ConflictJournal.takeIn(from: db, table: conflicts, order: "rowid", to: db) }
+        if try db.tableExists(policies) {
+            try db.execute(
+                sql: """
+                    INSERT INTO annals_policies (here, name, column_name, aspect, policy)
+                    SELECT 0, name, column_name, aspect, policy FROM \(policies)
+                    """)
+        }
+        for table in [table, conflicts, policies] { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
     }
 
     /// Reads what a snapshot file says of itself.

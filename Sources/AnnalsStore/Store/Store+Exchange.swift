@@ -50,7 +50,7 @@ extension Store {
         }
     }
 
-    private static func pull(_ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies) throws -> Pull {
+    static func pull(_ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies) throws -> Pull {
         Pull(
             db: db, session: MergeSession(db, registry: try step.tables()), state: state, process: step.environment.processName,
             identities: step.identities, layouts: try step.layouts(), limits: step.outboxLimits, policies: policies,

@@ -3,6 +3,9 @@ import ArgumentParser
 struct RelayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "relay",
-        abstract: "Run a relay, and look after its tokens and spaces.",
-        subcommands: [RelayServeCommand.self, RelayTokenCommand.self, RelaySpacesCommand.self])
+        abstract: "Run a relay, and look after its tokens, spaces and replicas.",
+        subcommands: [
+            RelayServeCommand.self, RelayTokenCommand.self, RelaySpacesCommand.self, RelayReplicasCommand.self, RelayRetireCommand.self,
+            RelayPurgeCommand.self,
+        ])
 }

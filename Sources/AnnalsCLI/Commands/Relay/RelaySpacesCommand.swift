@@ -25,10 +25,10 @@ struct RelaySpacesCommand: AsyncParsableCommand {
         } else if spaces.isEmpty {
             console.print("no spaces")
         } else {
-            var table = Table(["space", "head", "oldest kept", "snapshot at", "snapshot size"])
+            var table = Table(["space", "head", "horizon", "snapshot at", "snapshot size"])
             for space in spaces {
                 table.append([
-                    .init(space.space), .init(space.head.rawValue), .init(space.horizon.rawValue + 1),
+                    .init(space.space), .init(space.head.rawValue), .init(space.horizon.rawValue),
                     .init(space.snapshot.map { "\($0.position)" } ?? "", .right),
                     .init(space.snapshot.map { ByteCount.text($0.bytes) } ?? "", .right),
                 ])

@@ -1,0 +1,41 @@
+internal import AnnalsCore
+internal import Logging
+internal import RelayLog
+
+/// Drops what the rules allow of every space's log, from time to time.
+struct Purging: Sendable {
+    let log: RelayLog
+    let rules: PurgeRules
+    /// Between one round and the next.
+    let seconds: Int
+    let logger: Logger
+    var pause: @Sendable (_ seconds: Int) async throws -> Void = { try await ContinuousClock().sleep(for: .seconds($0)) }
+
+    private static let firstSeconds = 60
+
+    /// Until the task is cancelled.
+    func run() async throws {
+        try await pause(min(seconds, Self.firstSeconds))
+        while true {
+            await round()
+            try await pause(seconds)
+        }
+    }
+
+    /// What fails is tried again with the next round.
+    private func round() async {
+        for space in (try? await log.spaces()) ?? [] where !Task.isCancelled {
+            do {
+                let outcome = try await log.purge(space, rules)
+                guard outcome.positions > 0 else { continue }
+                logger.notice(
+                    "the log was purged",
+                    metadata: ["space": "\(space)", "horizon": "\(outcome.horizon)", "bytes": "\(outcome.bytes)"])
+            } catch is CancellationError {
+                return
+            } catch {
+                logger.warning("the log was not purged", metadata: ["space": "\(space)", "reason": "\(error)"])
+            }
+        }
+    }
+}

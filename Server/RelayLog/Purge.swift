@@ -1,0 +1,139 @@
+package import AnnalsCore
+internal import GRDB
+
+/// How long a space's log is kept. Nothing goes that no snapshot covers.
+public struct PurgeRules: Sendable, Hashable {
+    /// What is younger is kept in any case, for `replay --relay` and for whoever is taking a snapshot just now; milliseconds.
+    public var keep: Int64 = 7 * 86_400_000
+    /// What a live replica has not acknowledged yet is kept so long; milliseconds.
+    public var retention: Int64 = 90 * 86_400_000
+    /// A replica that was not seen for so long does not hold anything back; milliseconds.
+    public var silence: Int64 = 30 * 86_400_000
+    /// Live replicas hold nothing back: those that lack something come back by the snapshot.
+    public var isForced = false
+
+    public init() {}
+
+    /// Whether a replica holds back what it has not acknowledged.
+    func counts(_ replica: ReplicaRecord, now: Int64) -> Bool {
+        !isForced && !replica.isRetired && replica.lastSeen > now - silence
+    }
+
+    /// Up to where the log may go, by what replicas have and how old it is.
+    ///
+    /// - Parameters:
+    ///   - last: gives the last position before the first entry that was received at a time or later.
+    package func limit(
+        head: Position, replicas: [ReplicaRecord], now: Int64, last: (_ before: Int64) throws -> Position
+    ) rethrows -> Position {
+        let acknowledged = replicas.filter { counts($0, now: now) }.map(\.position).min() ?? head
+        return min(try last(now - keep), max(acknowledged, try last(now - retention)))
+    }
+}
+
+/// What a purge dropped, or would drop.
+package struct PurgeOutcome: Sendable {
+    /// The log began after this position before.
+    package var before: Position
+    /// And begins after this one now, which is a snapshot's.
+    package var horizon: Position
+    /// Bytes of batches.
+    package var bytes: Int64
+    package var snapshots: Int
+    /// Live replicas that have not acknowledged the newest snapshot's position.
+    package var holding: [ReplicaRecord]
+    /// nil where the space has no snapshot, so that nothing can go.
+    package var newestSnapshot: Position?
+    package var head: Position
+
+    package var positions: Int64 { horizon.rawValue - before.rawValue }
+}
+
+extension RelayDatabase {
+    /// Drops what the rules allow of a space's log, also while another process serves it; in slices, so that pushes come in
+    /// between. The log then begins at a snapshot: so whoever is not expired can be rebuilt, and every kept position too.
+    ///
+    /// - Parameter commits: false only says what would go.
+    /// - Throws: `RelayLogError`: `.spaceNotFound`, `.storage`.
+    package func purge(
+        _ name: SpaceName, _ rules: PurgeRules, now: Int64, commits: Bool = true, limits: RelayLogLimits = RelayLogLimits()
+    ) async throws -> PurgeOutcome {
+        try await RelayLogError.wrapped {
+            let (space, plan) = try await pool.read { db in try Self.plan(name, rules, now: now, db) }
+            guard commits else { return plan }
+            if plan.horizon > plan.before {
+                let files = try await pool.write { db in
+                    // Another process may have been quicker.
+                    guard try RunningDigests.atHorizon(of: space, in: db).position < plan.horizon else { return [String]() }
+                    guard let digest = try RunningDigests.at(plan.horizon, of: space, in: db) else {
+                        throw RelayLogError.storage("the log's digest at \(plan.horizon) is not known")
+                    }
+                    try PurgeStorage.setHorizon(plan.horizon, digest, of: space, in: db)
+                    return try LogStorage.dropOldSnapshots(of: space, limits: limits, in: db)
+                }
+                for file in files { DurableFiles.remove(directory + "/snapshots/" + file) }
+            }
+            // Also what an interrupted purge left behind.
+            while try await pool.write({ db in try PurgeStorage.dropRuns(of: space, limits: limits, in: db) }) != nil {
+                try Task.checkCancellation()
+            }
+            return plan
+        }
+    }
+
+    private static func plan(_ name: SpaceName, _ rules: PurgeRules, now: Int64, _ db: Database) throws -> (Int64, PurgeOutcome) {
+        guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
+        let replicas = try LogStorage.replicas(of: space.id, in: db)
+        let limit = try rules.limit(head: space.head, replicas: replicas, now: now) { time in
+            try PurgeStorage.lastPosition(before: time, in: space, db)
+        }
+        let snapshots = try LogStorage.snapshots(of: space.id, in: db).map(\.position)
+        let newest = snapshots.last
+        let horizon = max(space.horizon, snapshots.last { $0 <= limit } ?? .zero)
+        let holding = replicas.filter { replica in
+            rules.counts(replica, now: now) && newest.map { replica.position < $0 } ?? false
+        }
+        let size = try PurgeStorage.size(of: space.id, through: horizon, in: db)
+        let outcome = PurgeOutcome(
+            before: space.horizon, horizon: horizon, bytes: size.bytes,
+            snapshots: SnapshotRecord.dispensable(snapshots, horizon: horizon, kept: .max).count, holding: holding, newestSnapshot: newest,
+            head: space.head)
+        return (space.id, outcome)
+    }
+
+    /// The replicas of a space as they are recorded. Throws `RelayLogError.spaceNotFound` or `.storage`.
+    package func replicas(of name: SpaceName) async throws -> [ReplicaRecord] {
+        try await RelayLogError.wrapped {
+            try await pool.read { db in
+                guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
+                return try LogStorage.replicas(of: space.id, in: db)
+            }
+        }
+    }
+
+    /// A retired replica holds nothing back until it is seen again. False when there is no such replica.
+    package func retire(_ replica: ReplicaID, of name: SpaceName, now: Int64) async throws -> Bool {
+        try await RelayLogError.wrapped {
+            try await pool.write { db in
+                guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
+                return try PurgeStorage.retire(replica, of: space.id, at: now, in: db)
+            }
+        }
+    }
+}
+
+extension RelayLog {
+    /// See `RelayDatabase.purge`; by this relay's clock, and with every acknowledgement that has come so far.
+    package func purge(_ name: SpaceName, _ rules: PurgeRules) async throws -> PurgeOutcome {
+        _ = try await replicas(of: name)
+        let outcome = try await database.purge(name, rules, now: clock.wall(), limits: limits)
+        writer.raiseFloor(of: name, to: outcome.horizon)
+        return outcome
+    }
+
+    /// Retires a replica now. False when there is no such replica.
+    package func retire(_ replica: ReplicaID, of name: SpaceName) async throws -> Bool {
+        _ = try await replicas(of: name)
+        return try await database.retire(replica, of: name, now: clock.wall())
+    }
+}

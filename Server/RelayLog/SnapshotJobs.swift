@@ -1,0 +1,67 @@
+package import AnnalsCore
+internal import Synchronization
+
+/// When a space's next snapshot is due, and which replica makes it.
+///
+/// The job goes along with an answer to a replica that has everything, and is that replica's for a while; then another one
+/// gets it. It is kept in memory only: after a restart two replicas may make the same snapshot, and the first one counts.
+package final class SnapshotJobs: Sendable {
+    /// The newest snapshot, as far as it matters here.
+    package struct Newest: Sendable {
+        package var position: Position
+        package var byteCount: Int64
+        package var logBytes: Int64
+
+        package init(position: Position, byteCount: Int64, logBytes: Int64) {
+            self.position = position
+            self.byteCount = byteCount
+            self.logBytes = logBytes
+        }
+    }
+
+    private struct Job {
+        var replica: ReplicaID
+        var until: Int64
+    }
+
+    private let limits: RelayLogLimits
+    private let jobs = Mutex<[SpaceName: Job]>([:])
+    private let newest = Mutex<[SpaceName: Newest]>([:])
+
+    package init(limits: RelayLogLimits) {
+        self.limits = limits
+    }
+
+    /// Whether this replica, which has everything up to `head`, is to make a snapshot now.
+    ///
+    /// - Parameters:
+    ///   - logBytes: of all batches up to the head since the space's beginning.
+    ///   - now: in monotonic milliseconds.
+    package func gives(to replica: ReplicaID, in space: SpaceName, head: Position, logBytes: Int64, now: Int64) -> Bool {
+        guard let newest = newest.withLock({ $0[space] }), newest.position < head else { return false }
+        let (bytes, positions) = (logBytes - newest.logBytes, head.rawValue - newest.position.rawValue)
+        guard bytes >= max(limits.snapshotLogBytes, newest.byteCount) || positions >= limits.snapshotLogPositions else { return false }
+        return jobs.withLock { jobs in
+            if let job = jobs[space], job.replica != replica, now < job.until { return false }
+            jobs[space] = Job(replica: replica, until: now + limits.snapshotLeaseMilliseconds)
+            return true
+        }
+    }
+
+    /// A snapshot is there: without one nothing is due, since the store that makes the space brings the first.
+    package func note(_ snapshot: Newest, of space: SpaceName) {
+        newest.withLock { newest in
+            if let known = newest[space], known.position > snapshot.position { return }
+            newest[space] = snapshot
+        }
+    }
+
+    /// The job is done.
+    package func end(in space: SpaceName) {
+        jobs.withLock { $0[space] = nil }
+    }
+
+    package func knows(_ space: SpaceName) -> Bool {
+        newest.withLock { $0[space] != nil }
+    }
+}

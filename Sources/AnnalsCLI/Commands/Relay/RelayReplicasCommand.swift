@@ -1,0 +1,110 @@
+import AnnalsCore
+import ArgumentParser
+import Foundation
+import RelayLog
+
+struct RelayReplicasCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "replicas",
+        abstract: "List a space's replicas, how far each has come and when it was seen, also while the relay serves.",
+        discussion: """
+            A serving relay writes down who was there every ten seconds, so the newest may be missing.
+
+            Example:
+              annals relay replicas --data relay-data --space shop
+            """)
+
+    @OptionGroup var folder: RelayDataOption
+    @Option(help: "The space.")
+    var space: SpaceName
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let console = output.console
+        let database = try folder.openExisting()
+        defer { try? database.close() }
+        let records = try await RelayReplicas.records(of: space, in: database)
+        if output.json {
+            for record in records { console.print(RelayReplicas.json(record)) }
+        } else if records.isEmpty {
+            console.print("no replicas")
+        } else {
+            var table = Table(["replica", "name", "position", "last seen", "state"])
+            for record in records {
+                table.append([
+                    .init(record.replica.description), .init(record.name), .init(record.position.rawValue),
+                    .init(Timestamp.text(record.lastSeen)), .init(RelayReplicas.state(record), colour: record.isRetired ? .dim : nil),
+                ])
+            }
+            console.print(table)
+        }
+    }
+}
+
+struct RelayRetireCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "retire",
+        abstract: "Let a replica hold back nothing any more.",
+        discussion: """
+            The log is kept for replicas that have not taken it in. One that is gone for good is retired; should it come \
+            back all the same, it takes the newest snapshot, lays its own work on top, and counts again.
+
+            Example:
+              annals relay retire laptop --data relay-data --space shop
+            """)
+
+    @Argument(help: "The replica's name, its id or how that begins, as annals relay replicas shows them.")
+    var replica: String
+    @OptionGroup var folder: RelayDataOption
+    @Option(help: "The space.")
+    var space: SpaceName
+    @OptionGroup var output: PlainOutputOptions
+
+    func run() async throws {
+        let database = try folder.openExisting()
+        defer { try? database.close() }
+        let records = try await RelayReplicas.records(of: space, in: database)
+        let named = records.filter { $0.name == replica || $0.replica.description.hasPrefix(replica.lowercased()) }
+        guard let found = named.first, named.count == 1 else {
+            throw AnnalsError(
+                .fileNotFound, named.isEmpty ? "the space \(space) has no replica \(replica)" : "\(replica) means \(named.count) replicas",
+                hint: "See annals relay replicas")
+        }
+        _ = try await database.retire(found.replica, of: space, now: RelayReplicas.now)
+        output.console.print("\(found.replica) holds back nothing any more")
+    }
+}
+
+/// How replicas are looked up and told.
+enum RelayReplicas {
+    static var now: Int64 { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }
+
+    static func records(of space: SpaceName, in database: RelayDatabase) async throws -> [ReplicaRecord] {
+        try await found(space) { try await database.replicas(of: space) }
+    }
+
+    /// Runs what looks for a space, and tells when there is none.
+    static func found<T>(_ space: SpaceName, _ body: () async throws -> T) async throws -> T {
+        do {
+            return try await body()
+        } catch RelayLogError.spaceNotFound {
+            throw AnnalsError(.spaceNotFound, "there is no space \(space)", hint: "See annals relay spaces")
+        } catch RelayLogError.storage(let reason) {
+            throw AnnalsError(.cannotCreate, "the relay's folder cannot be used: \(reason)")
+        } catch RelayLogError.overloaded {
+            throw AnnalsError(.busy, "the relay's database is locked", hint: "Try again", isRetryable: true)
+        }
+    }
+
+    static func state(_ record: ReplicaRecord) -> String {
+        record.isRetired ? "retired \(Timestamp.text(record.retired))" : "live"
+    }
+
+    static func json(_ record: ReplicaRecord) -> JSON {
+        .object([
+            "replica": .text(record.replica.description), "name": .text(record.name), "position": .integer(record.position.rawValue),
+            "counter": .integer(record.counter.rawValue), "lastSeen": .text(Timestamp.text(record.lastSeen)),
+            "retired": .text(record.isRetired ? Timestamp.text(record.retired) : nil),
+        ])
+    }
+}

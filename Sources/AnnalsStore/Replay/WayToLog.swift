@@ -1,0 +1,80 @@
+import AnnalsCore
+import AnnalsWire
+import GRDB
+
+/// Takes a copy of a replica's rows, as history left them, back to what the log alone comes to: without the outbox, which is
+/// this store's own until the space has ordered it (law 3).
+struct WayToLog {
+    private let db: Database
+    private let copy: HistoryCopy
+    private let changes: NetChanges
+
+    init(_ db: Database, copy: HistoryCopy, changes: NetChanges) {
+        self.db = db
+        self.copy = copy
+        self.changes = changes
+    }
+
+    /// Undoes what waits, newest first. What the rows do not agree with is told to the copy's `mismatch`.
+    func undoOutbox(progress: () throws -> Void = {}) throws {
+        try undoWhatTheOutboxLacks()
+        for sequence in try Int64.fetchAll(db, sql: "SELECT sequence FROM annals_outbox ORDER BY sequence DESC") {
+            guard let row = try Outbox.row(db, sequence: sequence) else { continue }
+            try copy.take(steps(back: row))
+            try progress()
+        }
+    }
+
+    /// Own transactions are moved to the outbox when an exchange begins; those since then are in history alone.
+    private func undoWhatTheOutboxLacks() throws {
+        let moved = try Meta(db).integer(.outboxed) ?? 0
+        let own = [TransactionOrigin.local, .external, .migration].map(\.rawValue)
+        let numbers = try GRDB.Row.fetchCursor(
+            db, sql: "SELECT number, origin FROM main.annals_transactions WHERE number > ? ORDER BY number DESC", arguments: [moved])
+        while let row = try numbers.next(), own.contains(row["origin"]) {
+            try copy.move(.back, through: row["number"] as Int64)
+        }
+    }
+
+    /// An outbox transaction's changes, from after it to before it. Updates name only the columns they changed; the others
+    /// are as they are in the copy.
+    private func steps(back row: Outbox.Row) throws -> [HistoryCopy.Step] {
+        var steps: [HistoryCopy.Step] = []
+        for part in 0..<row.parts {
+            for (reference, section) in try decodeChanges(Outbox.body(db, of: row.sequence, part: part, parts: row.parts)) {
+                guard let translation = try changes.translation(Int64(reference)) else { continue }
+                let table = copy.table(translation.entry.definition)
+                for change in section {
+                    switch change.change {
+                    case .insert(let row): steps.append(.init(table: table, from: translation.translate(row), to: nil))
+                    case .delete(let row): steps.append(.init(table: table, from: nil, to: translation.translate(row)))
+                    case .update(let key, let columns):
+                        if let step = try step(table, translation, key, columns) { steps.append(step) }
+                    }
+                }
+            }
+        }
+        return steps
+    }
+
+    private func step(
+        _ table: CopiedTable, _ translation: LayoutTranslation, _ key: [Value], _ columns: [ColumnChange]
+    ) throws -> HistoryCopy.Step? {
+        let changes = columns.compactMap { change in translation.place(change.column).map { ($0, change) } }
+        var now = key
+        for (place, change) in changes {
+            if let part = table.definition.primaryKey.firstIndex(of: place) { now[part] = change.new }
+        }
+        guard let stored = try table.row(now) else {
+            try copy.mismatch(CopyMismatch(table: table.definition.name, kind: .missing))
+            return nil
+        }
+        var after = stored
+        var before = stored
+        for (place, change) in changes {
+            after[place] = change.new
+            before[place] = change.old
+        }
+        return .init(table: table, from: after, to: before)
+    }
+}

@@ -1,0 +1,76 @@
+public import AnnalsCore
+import AnnalsWire
+import Foundation
+import GRDB
+
+/// What a replica made for the space.
+public struct MadeSnapshot: Sendable {
+    public var position: Position
+    /// Of the file, before it is packed.
+    public var byteCount: Int64
+}
+
+extension Store {
+    /// Writes the space's rows, as the log at this replica's position has them, into a snapshot file: without what waits in
+    /// the outbox, and whatever anybody writes meanwhile.
+    ///
+    /// It reads in one read transaction on a connection of its own. In WAL mode nobody waits for it; in a rollback-journal
+    /// mode commits to the file wait until the rows are copied.
+    ///
+    /// - Parameter relayTime: the relay's clock, in milliseconds since 1970: a clock here that runs ahead stays here.
+    /// - Returns: nil where the rows are not what the log has at one position, such as while own entries are ahead of it.
+    /// - Throws: `AnnalsError`; `diverged` where rows and outbox do not agree.
+    public func makeSnapshot(at path: String, relayTime: Int64) async throws -> MadeSnapshot? {
+        // A database in memory has no second connection.
+        let reader = self.path == ":memory:" ? self : try Store(path: self.path, configuration: configuration)
+        defer { if reader !== self { try? reader.close() } }
+        let configuration = configuration
+        return try await reader.translated("snapshot") {
+            try await reader.database.writeWithoutTransaction { db in
+                let environment = ManagedStep(db, configuration).environment
+                return try Replay.withConnection(db, attaching: path) {
+                    try db.execute(
+                        sql: "PRAGMA \(SchemaCopy.target).journal_mode = MEMORY; PRAGMA \(SchemaCopy.target).synchronous = OFF")
+                    return try SealedRead.run(db, environment) { try SnapshotMaking(db).run(relayTime: relayTime) }
+                }
+            }
+        }
+    }
+}
+
+private struct SnapshotMaking {
+    let db: Database
+
+    init(_ db: Database) {
+        self.db = db
+    }
+
+    func run(relayTime: Int64) throws -> MadeSnapshot? {
+        guard let state = try ReplicaState.load(db), try Meta(db).text(.joinStage) == nil, try !RowsInDoubt.isNoted(db),
+            try Outbox.ahead(db).isEmpty
+        else { return nil }
+        // Policies that the space does not have yet are in force here already.
+        if try Outbox.footprints(db).contains(where: \.footprint.everything) { return nil }
+        let tables = try TrackedTables.load(db)
+        let schema = SchemaCopy(db: db, tables: tables.entries.map(\.definition))
+        try schema.makeTables()
+        let changes = try NetChanges(db, tables: tables)
+        let copy = HistoryCopy(db, schema: SchemaCopy.target, changes: changes) { mismatch in
+            throw AnnalsError(
+                .diverged, operation: "snapshot", "the rows are not what the log and the outbox come to: \(mismatch.message)",
+                hint: "Run annals verify")
+        }
+        try copy.move(.back, through: changes.unsealedParts())
+        try WayToLog(db, copy: copy, changes: changes).undoOutbox()
+        try schema.makeRest { throw $0 }
+        try schema.copyHeader()
+        try SnapshotFile.writeContents(
+            db,
+            SnapshotFile.Contents(
+                position: state.position, lineage: state.lineage, tracked: tables.entries.map(\.definition.name),
+                time: try StoreClock.load(db).last.clamped(toReceipt: relayTime), highestKeys: try HighestKeys.load(db)))
+        let pages = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_count") ?? 0
+        let size = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_size") ?? 0
+        return MadeSnapshot(position: state.position, byteCount: pages * size)
+    }
+}

@@ -1,0 +1,88 @@
+public import AnnalsCore
+import AnnalsMerge
+public import AnnalsWire
+import GRDB
+
+/// Where a replica stands that the log no longer reaches.
+public struct ExpiredReplica: Sendable, Equatable {
+    public var position: Position
+    /// Own entries beyond it that are in the rows already.
+    public var ahead: [Position]
+
+    static func load(_ db: Database) throws -> ExpiredReplica? {
+        guard let state = try ReplicaState.load(db) else { return nil }
+        return ExpiredReplica(position: state.position, ahead: try Outbox.ahead(db).sorted())
+    }
+}
+
+/// A snapshot as the replica that was made from it knows it.
+public struct SnapshotStamp: Sendable {
+    public var seen: LogMark
+    /// The latest time in the log up to there.
+    public var time: HybridTime
+    /// How far the log goes, as far as is known.
+    public var head: Position
+}
+
+/// What coming back did.
+public struct CameBack: Sendable {
+    public var status: ExchangeStatus
+    /// The snapshot's position; where own entries follow it, the replica's lies behind them.
+    public var snapshot: Position
+    /// Rows that are otherwise now than they were without the outbox.
+    public var rows: Int
+    public var conflicts: Int
+    /// Transactions that were laid on top.
+    public var rebased: Int
+}
+
+extension Store {
+    /// Where this replica stands; nil when it is none.
+    public func expiredReplica() async throws -> ExpiredReplica? {
+        try await translated("sync") { try await database.read { db in try ExpiredReplica.load(db) } }
+    }
+
+    /// What the snapshot was that this store was made from just now.
+    public func snapshotStamp() async throws -> SnapshotStamp {
+        try await translated("sync") {
+            try await database.read { db in
+                guard let state = try ReplicaState.load(db) else { throw AnnalsError(.defect, operation: "sync", "the copy is no replica") }
+                return SnapshotStamp(seen: state.seen, time: try StoreClock.load(db).last, head: state.head)
+            }
+        }
+    }
+
+    /// Takes a snapshot's rows in the place of a log that is gone, and lays the outbox on top, in one SQLite transaction.
+    ///
+    /// - Parameters:
+    ///   - copy: made from the snapshot, and taken on through this store's own entries that the log has after it.
+    ///   - relayTime: the relay's clock, in milliseconds since 1970; nil where it does not say.
+    /// - Returns: nil when the store has moved since `expired` was asked for, or has a push under way; nothing was changed.
+    public func comeBack(
+        from copy: Store, at stamp: SnapshotStamp, expired: ExpiredReplica, relayTime: Int64?
+    ) async throws -> CameBack? {
+        let policies = configuration.mergePolicies
+        return try await merging("sync") { db, step in
+            let exchange = try ReplicaExchange(db, step.identities)
+            guard stamp.seen.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
+            try step.seal()
+            try step.checkAgreement()
+            try RowsInDoubt.check(db)
+            try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
+            guard try ExpiredReplica.load(db) == expired, try !Push.isUnderWay(db) else { return nil }
+            return try copy.database.read { other in
+                try SchemaAgreement.check(step.tables(), TrackedTables.load(other), operation: "sync")
+                var pull = try Self.pull(db, step, exchange.state, policies)
+                let mark = Pull.SnapshotMark(
+                    position: stamp.seen.position, logDigest: stamp.seen.digest, time: stamp.time, head: stamp.head)
+                let isCopy = try Meta(db).integer(.isCopy) != nil
+                let returned = try pull.takeSnapshot(other, mark, isCopy: isCopy, relayTime: relayTime ?? step.environment.now())
+                try StoreClock.save(pull.clock, db)
+                try Meta(db).set(.isCopy, nil)
+                return CameBack(
+                    status: try ReplicaExchange(db, step.identities).status(), snapshot: mark.position, rows: returned.rows,
+                    conflicts: returned.conflicts, rebased: returned.rebased)
+            }
+        }
+    }
+}

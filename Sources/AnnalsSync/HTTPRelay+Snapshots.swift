@@ -1,0 +1,133 @@
+public import AnnalsCore
+import AnnalsHTTP
+import AnnalsWire
+import Foundation
+import Synchronization
+
+/// Snapshots both ways. A connection that breaks costs no more than what was under way: a download goes on where it broke
+/// off, if the snapshot is still the same one, and an upload is sent in parts of which the relay keeps the whole ones.
+extension HTTPRelay {
+    public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        try await download("", to: path, progress)
+    }
+
+    public func downloadSnapshot(
+        atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) -> Position {
+        try await download("?\(Endpoints.Query.position)=\(position)", to: path, progress)
+    }
+
+    private func download(
+        _ query: String, to path: String, _ progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) -> Position {
+        let state = Mutex((tag: String?.none, length: Int64(0)))
+        var patience = Patience()
+        while true {
+            let (tag, start) = state.withLock { $0.tag == nil ? (nil, 0) : $0 }
+            do {
+                let request = request("GET", Endpoints.snapshot(space) + query, headers: tag.map { [("If-Range", $0)] } ?? [], timeout: nil)
+                let response = try accepted(
+                    await answer { () async throws(HTTPError) in
+                        try await client.download(request, to: .path(path), startingAt: start) { headers, length in
+                            state.withLock { $0 = (headers["ETag"], length) }
+                            progress(length)
+                        }
+                    })
+                return try check(response, path)
+            } catch {
+                let (tag, length) = state.withLock { $0 }
+                // What was asked for lies beyond the file: it is another one by now.
+                if error.code == .rangeNotSatisfiable, tag != nil {
+                    state.withLock { $0 = (nil, 0) }
+                } else if !error.isWorthRetrying {
+                    throw error
+                }
+                try await patience.wait(after: error, moved: length > start)
+            }
+        }
+    }
+
+    private func check(_ response: HTTPResponse, _ path: String) throws(TransportError) -> Position {
+        try expect(response, Endpoints.MediaType.snapshot)
+        guard let position = response.headers[Endpoints.Header.position].flatMap({ Int64($0) }),
+            let digest = response.headers[Endpoints.Header.digest]
+        else { throw .notARelay("a snapshot came without its position and digest") }
+        guard (try? FileDigest.sha256(path))?.description == digest else { throw .badAnswer(.badChecksum) }
+        return Position(position)
+    }
+
+    // MARK: Up
+
+    public func uploadSnapshot(
+        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        guard let file = FileHandle(forReadingAtPath: path), let size = (try? file.seekToEnd()).map({ Int64($0) }) else {
+            throw .localFile("the snapshot cannot be read", isDiskFull: false)
+        }
+        defer { try? file.close() }
+        let upload = "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(position)"
+        var offset: Int64? = 0
+        var patience = Patience()
+        while true {
+            do {
+                guard let start = offset else {
+                    // What became of the last part is not known.
+                    offset = try await send(upload, digest, "bytes */\(size)", [])
+                    continue
+                }
+                let part = try Self.read(file, at: start, min(WireLimits.snapshotPartBytes, Int(size - start)))
+                progress(start)
+                guard let next = try await send(upload, digest, "bytes \(start)-\(start + Int64(part.count) - 1)/\(size)", part) else {
+                    return progress(size)
+                }
+                if next > start { patience = Patience() }
+                offset = next
+            } catch {
+                guard error.isWorthRetrying || error.code == .rangeNotSatisfiable else { throw error }
+                try await patience.wait(after: error, moved: false)
+                offset = nil
+            }
+        }
+    }
+
+    /// Sends a part, or asks with none. Returns how many bytes the relay has; nil when it has all of them.
+    private func send(_ path: String, _ digest: Digest, _ range: String, _ part: [UInt8]) async throws(TransportError) -> Int64? {
+        let headers = [
+            (Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot), ("Content-Range", range),
+            (Endpoints.Header.partDigest, Digest.sha256(part[...]).description),
+        ]
+        let response = try accepted(
+            await answer { () async throws(HTTPError) in
+                try await client.send(
+                    request("PUT", path, headers: headers, body: .bytes(part), timeout: nil), maximumBody: SyncLimits.answerBytes)
+            })
+        guard response.status == 202 else { return nil }
+        guard let offset = response.headers[Endpoints.Header.offset].flatMap({ Int64($0) }), offset >= 0 else {
+            throw .notARelay("it does not say how much of a snapshot it has")
+        }
+        return offset
+    }
+
+    private static func read(_ file: FileHandle, at offset: Int64, _ count: Int) throws(TransportError) -> [UInt8] {
+        do {
+            try file.seek(toOffset: UInt64(offset))
+            return [UInt8](try file.read(upToCount: count) ?? Data())
+        } catch {
+            throw .localFile("the snapshot cannot be read", isDiskFull: false)
+        }
+    }
+}
+
+/// How often a transfer that broke off is taken up again: for as long as it moves.
+private struct Patience {
+    private var tries = 0
+    private var backoff = Backoff()
+
+    mutating func wait(after error: TransportError, moved: Bool) async throws(TransportError) {
+        tries = moved ? 1 : tries + 1
+        if moved { backoff.reset() }
+        guard tries < SyncLimits.triesPerRequest else { throw error }
+        let pause = max(error.retryAfter ?? .zero, backoff.next { Double.random(in: 0..<1) })
+        do { try await ContinuousClock().sleep(for: pause) } catch { throw .cancelled }
+    }
+}

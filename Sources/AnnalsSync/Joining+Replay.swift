@@ -1,0 +1,75 @@
+public import AnnalsCore
+import AnnalsStore
+import AnnalsWire
+import Foundation
+
+/// A space as it was, written into a file.
+public struct SpaceReplay: Sendable {
+    /// The position whose rows it holds: the one asked for, or the last before it where that lies within one transaction.
+    public var position: Position
+    /// The position of the snapshot with which it began.
+    public var snapshot: Position
+    /// Untracked tables of the space, which come empty.
+    public var emptyTables: [String]
+}
+
+/// The space as it was at any kept position, with no store at hand: the newest snapshot that is not later, and the log after it.
+extension Joining {
+    /// Writes the space's rows at a position into a new file, an ordinary database with nothing of Annals in it.
+    ///
+    /// - Parameter force: replaces a file that is there.
+    /// - Throws: `AnnalsError`; `expired` where the position is not kept any more, with the oldest that is; `usage` where the
+    ///   space has not come so far; `cannotCreate`.
+    public func replay(to position: Position, output path: String, force: Bool = false) async throws -> SpaceReplay {
+        guard force || !FileManager.default.fileExists(atPath: path) else {
+            throw AnnalsError(.cannotCreate, operation: "replay", "\(path) exists already", hint: "Give another name, or --force")
+        }
+        do {
+            let description = try await transport.describe()
+            let oldest = max(description.horizon, Store.firstPosition)
+            guard position <= description.head else {
+                throw AnnalsError(
+                    .usage, operation: "replay", "the space \(space) has come to position \(description.head), not to \(position)",
+                    hint: "Positions \(oldest) to \(description.head) can be had")
+            }
+            guard position >= oldest else { throw gone(position, oldest, description.head) }
+            return try await withTemporaryFolder(beside: path) { folder in
+                let (copy, snapshot) = try await replayed(to: position, in: folder, description)
+                let replay = SpaceReplay(
+                    position: try await copy.replicaState()?.position ?? snapshot, snapshot: snapshot,
+                    emptyTables: try await copy.emptyTables())
+                try await copy.leave()
+                _ = try await copy.untrack()
+                try copy.close()
+                if force { for suffix in ["-wal", "-shm", "-journal"] { try? FileManager.default.removeItem(atPath: path + suffix) } }
+                guard rename(copy.path, path) == 0 else {
+                    throw AnnalsError(
+                        .cannotCreate, operation: "replay", "\(path) cannot be created: \(String(cString: strerror(errno)))",
+                        hint: "Check the folder and its permissions")
+                }
+                return replay
+            }
+        } catch let error as TransportError {
+            throw error.annalsError
+        }
+    }
+
+    private func replayed(to position: Position, in folder: String, _ description: SpaceDescription) async throws -> (Store, Position) {
+        do {
+            let copy = try await snapshotReplica(in: folder, description, atOrBefore: position)
+            let snapshot = try await copy.snapshotStamp().seen.position
+            guard snapshot <= position else { throw gone(position, snapshot, description.head) }
+            try await SyncAgent(store: copy, transport: LogThrough(last: position, of: transport), environment: environment).sync(.pullOnly)
+            return (copy, snapshot)
+        } catch let error as AnnalsError where error.code == .expired {
+            // Purged between the look and the request.
+            throw gone(position, try await transport.describe().horizon, description.head)
+        }
+    }
+
+    private func gone(_ position: Position, _ oldest: Position, _ head: Position) -> AnnalsError {
+        AnnalsError(
+            .expired, operation: "replay", "position \(position) of the space \(space) is not kept any more",
+            hint: "Positions \(oldest) to \(head) can be had")
+    }
+}

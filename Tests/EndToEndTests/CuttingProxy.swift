@@ -1,0 +1,66 @@
+import Foundation
+import Testing
+
+/// A network that breaks: every connection through it ends after so many bytes in one direction, a number of times; then it
+/// holds. It counts what it passed on.
+struct CuttingProxy {
+    let url: String
+    private let program: Program
+
+    /// - Parameters:
+    ///   - way: `up` or `down`: the direction in which bytes count.
+    ///   - bytes: after which a connection ends.
+    ///   - times: how often.
+    static func start(to address: String, _ way: String, after bytes: Int, times: Int, in folder: String) async throws -> CuttingProxy {
+        let port = try #require(address.split(separator: ":").last.map(String.init))
+        let program = try Program("python3", ["-c", script, port, way, "\(bytes)", "\(times)"], in: folder)
+        let line = try await program.prints("\n").trimmingCharacters(in: .newlines)
+        return CuttingProxy(url: "http://127.0.0.1:\(line)", program: program)
+    }
+
+    /// Ends it; returns the bytes that it passed on in its direction and how many connections it cut.
+    func end() async throws -> (bytes: Int, cuts: Int) {
+        program.endInput()
+        let outcome = try await program.end(within: .seconds(30))
+        let numbers = try #require(outcome.lines.last).split(separator: " ").compactMap { Int($0) }
+        return (numbers[0], numbers[1])
+    }
+
+    private static let script = """
+        import os, socket, sys, threading
+        port, way, limit, times = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+        lock = threading.Lock()
+        total, cuts = 0, 0
+        def pump(source, target, counts):
+            global total, cuts
+            passed = 0
+            try:
+                while True:
+                    piece = source.recv(65536)
+                    if not piece: break
+                    target.sendall(piece)
+                    passed += len(piece)
+                    if not counts: continue
+                    with lock:
+                        total += len(piece)
+                        if passed >= limit and cuts < times:
+                            cuts += 1
+                            break
+            except OSError: pass
+            for end in (source, target):
+                try: end.shutdown(socket.SHUT_RDWR)
+                except OSError: pass
+        listener = socket.create_server(("127.0.0.1", 0))
+        print(listener.getsockname()[1], flush=True)
+        def serve():
+            while True:
+                client, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", port))
+                for one, other, up in ((client, server, True), (server, client, False)):
+                    threading.Thread(target=pump, args=(one, other, up == (way == "up")), daemon=True).start()
+        threading.Thread(target=serve, daemon=True).start()
+        sys.stdin.read()
+        print(total, cuts, flush=True)
+        os._exit(0)
+        """
+}

@@ -1,0 +1,53 @@
+import AnnalsCore
+import AnnalsWire
+import HTTPTypes
+import RelayTestSupport
+import Testing
+
+@testable import Relay
+
+/// A snapshot that comes in parts, and what the relay says to those that do not fit.
+@Suite struct SnapshotPartsTests {
+    private static let path = "/v1/spaces/shop/snapshot?position=0"
+
+    private static func headers(_ all: [UInt8], _ range: String, part: [UInt8]) -> HTTPFields {
+        var headers: HTTPFields = [.contentType: "application/vnd.annals.snapshot", .contentRange: range]
+        if let name = HTTPField.Name("Annals-Digest") { headers[name] = Digest.sha256(all[...]).description }
+        if let name = HTTPField.Name("Annals-Part-Digest") { headers[name] = Digest.sha256(part[...]).description }
+        return headers
+    }
+
+    private static func offset(_ headers: HTTPFields) -> Int? {
+        HTTPField.Name("Annals-Offset").flatMap { headers[$0] }.flatMap { Int($0) }
+    }
+
+    @Test func `parts follow one another, and the last one makes it the snapshot`() async throws {
+        let fixture = try RelayFixture()
+        try await fixture.run { client in
+            _ = try await client.create()
+            let all = (0..<1_000).map { UInt8(truncatingIfNeeded: $0 * 7) }
+            func send(_ range: Range<Int>, damaged: Bool = false) async throws -> (status: HTTPResponse.Status, offset: Int?) {
+                let part = Array(all[range])
+                var sent = part
+                if damaged { sent[0] ^= 1 }
+                let header = range.isEmpty ? "bytes */1000" : "bytes \(range.lowerBound)-\(range.upperBound - 1)/1000"
+                let response = try await client.send(.put, Self.path, headers: Self.headers(all, header, part: part), body: sent)
+                return (response.status, Self.offset(response.headers))
+            }
+            #expect(try await send(0..<0) == (.accepted, 0))
+            #expect(try await send(0..<400) == (.accepted, 400))
+            #expect(try await send(0..<400) == (.rangeNotSatisfiable, 400), "it is here")
+            #expect(try await send(500..<600) == (.rangeNotSatisfiable, 400), "something is missing before it")
+            #expect(try await send(400..<700, damaged: true).status == .unprocessableContent)
+            #expect(try await send(0..<0) == (.accepted, 400), "what was whole stays")
+            #expect(try await send(400..<700) == (.accepted, 700))
+            #expect(try await send(700..<1_000).status == .created)
+            let snapshot = try await client.send(.get, "/v1/spaces/shop/snapshot")
+            #expect(snapshot.bytes == all)
+            for range in ["bytes", "bytes 5-2/10", "bytes 0-10/10", "bytes 0-1/*", "items 0-1/10", "bytes */0"] {
+                let response = try await client.send(.put, Self.path, headers: Self.headers(all, range, part: []), body: [1])
+                #expect(response.status == .badRequest, "\(range)")
+            }
+        }
+    }
+}
