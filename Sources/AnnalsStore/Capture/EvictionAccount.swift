@@ -26,7 +26,8 @@ extension Evictions.Account {
         let departures = slot.edges.count { $0.to == nil }
         let count = arrivals - departures + (began(order) ? 1 : 0) - (present == nil ? 0 : 1)
         guard count > 0 else { return [] }
-        return (order == .asHappened ? inOrder(count) : nil) ?? byBalance(count)
+        let told = order == .asHappened ? inOrder(count, slot.edges) ?? inOrder(count, slot.actionsAfterArrivals) : nil
+        return told ?? byBalance(count)
     }
 
     /// The row as it was noted, if that was before anything else happened to it.
@@ -39,7 +40,8 @@ extension Evictions.Account {
     private func began(_ order: RawChangeOrder) -> Bool {
         if notedStart != nil { return true }
         guard let first = slot.edges.first, let from = first.from else { return false }
-        if order == .asHappened && first.to == nil { return true }
+        // Whatever leaves before anything has come was there.
+        if order == .asHappened, let end = slot.edges.first(where: { $0.from == nil || $0.to == nil }), end.from != nil { return true }
         // An update may stand before the arrival of the row it changed, when a trigger or a foreign key's action ran
         // before ours. But a row that was noted before that arrival was there.
         guard let arrival = slot.edges.first(where: { $0.from == nil && $0.to == from }) else { return true }
@@ -48,15 +50,15 @@ extension Evictions.Account {
 
     /// Where a row arrives while another is still there, that one was removed. nil when the changes do not follow one
     /// another: a foreign key's action on the very row being changed, for one, is written down before that change.
-    private func inOrder(_ count: Int) -> [Evictions.Eviction]? {
+    private func inOrder(_ count: Int, _ edges: [RowEdge]) -> [Evictions.Eviction]? {
         var evictions: [Evictions.Eviction] = []
-        var here = notedStart ?? slot.edges.first?.from
+        var here = notedStart ?? edges.first?.from
         var left: Set<RowState> = []
-        for edge in slot.edges {
+        for edge in edges {
             if edge.from == nil, let state = here, evictions.count < count {
                 evictions.append(Evictions.Eviction(state: state, precedes: edge.id))
             } else if edge.from != here {
-                guard let from = edge.from, left.contains(from) else { return nil }
+                guard let from = edge.from, here != nil, left.contains(from) else { return nil }
             }
             if let from = edge.from { left.insert(from) }
             here = edge.to

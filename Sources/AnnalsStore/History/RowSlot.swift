@@ -44,6 +44,20 @@ struct RowSlot: Sendable {
         edges.sort(by: RowEdge.happensBefore)
     }
 
+    /// The same with what a foreign key's action did to a row behind the change that brought the row here: where a row refers
+    /// to itself and its key changes, the action is written down first.
+    var actionsAfterArrivals: [RowEdge] {
+        var sorted = edges
+        for arrival in edges where arrival.from == nil {
+            guard let place = sorted.firstIndex(where: { $0.id == arrival.id }),
+                let action = sorted[..<place].lastIndex(where: { $0.from != nil && $0.from == arrival.to && $0.precedes == nil })
+            else { continue }
+            let edge = sorted.remove(at: action)
+            sorted.insert(edge, at: place)
+        }
+        return sorted
+    }
+
     /// Entered how often more than left, per state, nil being "no such row": below zero for a beginning, above for an
     /// end.
     func balance() -> [RowState?: Int] {
@@ -79,8 +93,10 @@ struct RowLives: Sendable {
         }
         let states =
             switch order {
-            case .asHappened: Self.inOrder(slot) ?? Self.byBalance(slot)
-            case .unknown: Self.byBalance(slot) ?? Self.inOrder(slot)
+            case .asHappened:
+                Self.inOrder(slot.edges) ?? Self.inOrder(slot.actionsAfterArrivals) ?? Self.inOrder(slot.edges, allowsStale: true)
+                    ?? Self.inOrder(slot.actionsAfterArrivals, allowsStale: true) ?? Self.byBalance(slot)
+            case .unknown: Self.byBalance(slot) ?? Self.inOrder(slot.edges, allowsStale: true)
             }
         start = states.map(\.start) ?? slot.edges.first?.from
         end = states.map(\.end) ?? slot.edges.last?.to
@@ -91,15 +107,15 @@ struct RowLives: Sendable {
     /// Follows the changes one after another; nil when one does not continue those before.
     ///
     /// A program's BEFORE trigger that changes the very row leaves SQLite with the old row it had read already: then a
-    /// change begins at a state that was left a moment ago, and continues from what the trigger made of it.
-    private static func inOrder(_ slot: RowSlot) -> Ends? {
-        guard let first = slot.edges.first else { return nil }
+    /// change is stale, it begins at a state that was left a moment ago, and continues from what the trigger made of it.
+    private static func inOrder(_ edges: [RowEdge], allowsStale: Bool = false) -> Ends? {
+        guard let first = edges.first else { return nil }
         var present = first.to
         var left: Set<RowState> = []
         if let from = first.from { left.insert(from) }
-        for edge in slot.edges.dropFirst() {
+        for edge in edges.dropFirst() {
             if edge.from != present {
-                guard let from = edge.from, present != nil, left.contains(from) else { return nil }
+                guard allowsStale, let from = edge.from, present != nil, left.contains(from) else { return nil }
             }
             if let from = edge.from { left.insert(from) }
             present = edge.to

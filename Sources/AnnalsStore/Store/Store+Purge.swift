@@ -98,7 +98,8 @@ extension Store {
         let (planned, isWorthIt) = try await managed("purge") { db, _ in
             try Self.requireHistory(db)
             let plan = try PurgePlan(db, aim, mode, now: now)
-            let outcome = try Self.expected(db, plan)
+            var outcome = try Self.expected(db, plan)
+            if dryRun { outcome.bytes = try Self.expectedBytes(db, plan) }
             let isInterrupted = try Purge.horizon(db) > (Int64.fetchOne(db, sql: "SELECT min(number) FROM main.annals_transactions") ?? 0)
             guard !dryRun else { return (outcome, false) }
             try Purge.setHorizon(plan.number, db)
@@ -167,9 +168,12 @@ extension Store {
             try Int64.fetchOne(
                 db, sql: "SELECT ifnull(sum(last - first + 1), 0) FROM main.annals_spans WHERE number > ? AND number <= ?",
                 arguments: [bounds.oldest.number, plan.number]) ?? 0
-        let size = try HistorySize(db)
-        result.bytes = try Int64(max(0, size.size(after: bounds.oldest.number) - size.size(after: plan.number)))
         return result
+    }
+
+    private static func expectedBytes(_ db: Database, _ plan: PurgePlan) throws -> Int64 {
+        let size = try HistorySize(db)
+        return try Int64(max(0, size.size(after: HistoryBounds(db).oldest.number) - size.size(after: plan.number)))
     }
 
     /// Gives the file's free room back to the system, by writing the file anew (`VACUUM`).
