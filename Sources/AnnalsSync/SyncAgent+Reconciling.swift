@@ -42,16 +42,16 @@ extension SyncAgent {
             defer { try? copy.close() }
             guard let snapshot = try await copy.replicaState(), snapshot.position <= doubt.position else { throw Self.tooOld }
             try await pull(copy, through: doubt.position)
-            guard try await isSameLog(copy, state) else { throw AnnalsError.relayWentBack(operation: "sync") }
+            guard try await isSameLog(copy, doubt, state) else { throw AnnalsError.relayWentBack(operation: "sync") }
             if let last = doubt.ahead.last { try await pullOwn(doubt.ahead, through: last, into: copy, at: doubt.position) }
             return try await store.reconcile(doubt, with: copy)
         }
     }
 
     /// Whether the log leads to where the store is: a relay that was restored from an older backup may have got another one.
-    private nonisolated func isSameLog(_ copy: Store, _ state: ReplicaState) async throws -> Bool {
-        guard let there = try await copy.replicaState(), there.position == state.position else { return true }
-        guard let digest = there.logDigest, let known = state.logDigest else { return true }
+    private nonisolated func isSameLog(_ copy: Store, _ doubt: RowsInDoubt, _ state: ReplicaState) async throws -> Bool {
+        guard let there = try await copy.replicaState(), there.position == doubt.position else { return false }
+        guard state.position == doubt.position, let digest = there.logDigest, let known = state.logDigest else { return true }
         return digest == known
     }
 

@@ -43,6 +43,8 @@ final class Replica {
     var mayHoldUnseen = false
     /// What the log was when the relay was put back to an older backup, where this replica has more of it than the backup.
     var lostLog: Oracle?
+    /// It keeps parts of that log that wait for their last, though its rows do not lie on it.
+    var keepsLostParts = false
     /// The last exchange ended with word that the relay went back.
     var wasTold = false
     /// Tokens with the rows of their moment.

@@ -24,6 +24,7 @@ extension World {
         let now = try look(replica)
         replica.seenNumber = now.recorded.last?.number ?? replica.seenNumber
         replica.look = now
+        if now.kept.isEmpty || now.kept != before.kept { replica.keepsLostParts = false }
         try learn(replica, before, now, cause)
         try checkRows(replica, before, now, cause)
         if replica.mayHoldUnseen { try checkDoubt(replica, before, now, cause) }
@@ -139,6 +140,8 @@ extension World {
             }
         }
         guard let last = now.kept.last else { return }
+        // Parts of the log that went back; the relay's may say something else there.
+        if replica.keepsLostParts { return }
         let isBeginning =
             last <= oracle.head && oracle.isInside(last) && oracle.entry(at: last).span.lowerBound == now.position + 1
             && now.kept == Array(now.position + 1...last)

@@ -71,6 +71,9 @@ extension World {
         let (clock, identities) = (WallClock(time), identities(replicas.count))
         let database = try Replica.open(nil, clock)
         try source.outside.backup(to: database)
+        // SQLite counts that as a change of the schema; a file that is copied as it is has the number that it had.
+        let version = try source.outside.read { db in try Int64.fetchOne(db, sql: "PRAGMA schema_version") } ?? 0
+        try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA schema_version = \(version)") }
         let copy = try Replica(clock: clock, configuration: configuration(name, clock, identities), database: database, path: nil)
         copy.look = source.look
         copy.seenNumber = source.seenNumber

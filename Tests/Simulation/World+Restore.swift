@@ -18,6 +18,7 @@ extension World {
         (oracle, restoredHead) = (backup.log, head)
         for replica in replicas {
             if replica.look.position > head || replica.look.ahead.contains(where: { $0 > head }) { replica.lostLog = whole }
+            replica.keepsLostParts = replica.look.kept.contains { $0 > head }
             replica.accepted = replica.lostLog == nil ? replica.accepted.filter { $0 <= head } : replica.accepted
             replica.exchange?.mayBeTold = holdsOtherLog(replica)
         }

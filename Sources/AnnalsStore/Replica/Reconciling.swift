@@ -68,7 +68,9 @@ private struct Reconciling {
         let (spans, changes) = try writeDifferences()
         if isOutboxKept {
             if !spans.isEmpty {
-                _ = try record(spans)
+                let number = try record(spans)
+                // What was recorded since may have been written on top of rows that nobody had seen change.
+                try Drift.expire(tables.entries.map(\.id), before: number, db)
                 try filler.fill()
             }
         } else {

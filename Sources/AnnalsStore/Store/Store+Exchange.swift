@@ -89,8 +89,23 @@ extension Store {
             }
             if let taken { return taken }
         }
-        return try await merging("sync") { db, step in
-            try Self.take(page, Self.exchange(db, step, taking: page), step, policies)
+        do {
+            return try await merging("sync") { db, step in
+                try Self.take(page, Self.exchange(db, step, taking: page), step, policies)
+            }
+        } catch let error as AnnalsError where error.code == .corruptBatch {
+            guard let status = try await dropKeptParts() else { throw error }
+            return TakenPage(status: status, transactions: 0, changes: 0, bytes: 0, conflicts: 0, lost: 0)
+        }
+    }
+
+    /// Parts that wait for their last may be of a log that the relay lost when it was put back to a backup, and then nothing
+    /// that comes continues them. They are pulled again from the position on; nil when none were kept.
+    private func dropKeptParts() async throws -> ExchangeStatus? {
+        try await managed("sync") { db, step in
+            guard try KeptParts.last(db) != nil else { return nil }
+            try KeptParts.clear(db)
+            return try ReplicaExchange(db, step.identities).status()
         }
     }
 

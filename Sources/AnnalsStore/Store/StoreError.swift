@@ -58,6 +58,8 @@ enum StoreError {
         // What is no integer under an INTEGER PRIMARY KEY has a code of its own.
         case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH:
             return make(.constraint, message)
+        case _ where message == "interrupted":
+            return make(.cancelled, "stopped")
         default:
             for missing in ["no such function", "no such collation", "no such module", "unable to use function", "unsupported file format"]
             where message.contains(missing) {
