@@ -19,8 +19,9 @@ enum PurgePrint {
         } else if isDryRun {
             lines.append("\(store): \(what) would go, about \(ByteCount.text(result.bytes)); history would begin at \(result.oldest)")
         } else {
-            let freed = "\(ByteCount.text(result.bytes)) of the file are free for new rows"
-            lines.append("\(store): dropped \(what), \(freed); history begins at \(result.oldest)")
+            // Less than a page is room as well, but not one that the file's list of free pages tells.
+            let freed = result.bytes > 0 ? "; \(ByteCount.text(result.bytes)) of the file are free for new rows" : ""
+            lines.append("\(store): dropped \(what)\(freed); history begins at \(result.oldest)")
         }
         if result.conflicts > 0 {
             let lost = Count.of(result.conflicts, "line")

@@ -71,6 +71,7 @@ enum StatusPrint {
     }
 
     private static func share(_ share: Double?) -> String {
-        share.map { "; it takes about \(Int(($0 * 100).rounded())) % of the file" } ?? ""
+        guard let share else { return "" }
+        return share < 0.005 ? "; it takes less than 1 % of the file" : "; it takes about \(Int((share * 100).rounded())) % of the file"
     }
 }
