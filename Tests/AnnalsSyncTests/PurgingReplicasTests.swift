@@ -91,7 +91,7 @@ struct RepairedReplicaTests {
         let other = try DatabaseQueue(path: store.path)
         try await other.writeWithoutTransaction { db in try db.execute(sql: damage) }
         try other.close()
-        let report = try await store.repair()
+        let report = try await store.repair(store.repairPlan())
         #expect(report.steps.contains(.compareWithSpace))
         #expect(report.remaining?.map(\.code) == [.unseen])
         try await world.settle()

@@ -33,13 +33,13 @@ struct VerifyCommand: AsyncParsableCommand {
         let console = output.console
         let store = try argument.open()
         let report = try await Progress.during("verifying", on: console) { [self] _ in
-            repair ? try await store.repair(dryRun: true) : RepairReport(findings: try await store.verify(), steps: [])
+            repair ? try await store.repairPlan() : RepairReport(findings: try await store.verify(), steps: [])
         }
         if !output.json { printFindings(report.findings, console) }
         if !output.json { for step in report.steps { console.print("to repair: \(PrintableText.of(step.message))") } }
         var remaining: [Finding]?
         if repair, !dryRun, !report.steps.isEmpty {
-            remaining = try await Progress.during("repairing", on: console) { _ in try await store.repair().remaining }
+            remaining = try await Progress.during("repairing", on: console) { _ in try await store.repair(report).remaining }
         }
         if output.json {
             console.print(json(report, remaining))

@@ -50,22 +50,17 @@ struct PurgePlan {
 
     /// Stops at the slowest live consumer, or notes whom the purge passes.
     private mutating func yield(_ db: Database, _ bounds: HistoryBounds, _ mode: PurgeMode, _ now: Int64) throws {
+        let passed = try ConsumerTable.all(db).filter { $0.number >= bounds.oldest.number && $0.number < number }
         let wanted = number
-        for entry in try ConsumerTable.all(db) where entry.number >= bounds.oldest.number && entry.number < wanted {
-            if mode == .force || entry.hasLapsed(at: now) {
-                stranded.append(entry.consumer)
-            } else {
-                heldBackBy.append(entry.consumer)
-                number = min(number, entry.number)
-            }
+        for entry in passed where mode == .respectingConsumers && !entry.hasLapsed(at: now) {
+            heldBackBy.append(entry.consumer)
+            number = min(number, entry.number)
         }
-        // Whom a purge that was held back does not reach is not stranded.
-        let places = try Dictionary(uniqueKeysWithValues: ConsumerTable.all(db).map { ($0.consumer, $0.number) })
         if mode == .respectingConsumers, let push = try PushPlace.number(db, bounds), push < wanted {
             heldBackBy.append(PushPlace.consumer)
             number = min(number, push)
         }
-        stranded.removeAll { places[$0, default: 0] >= number }
+        stranded = passed.filter { $0.number < number }.map(\.consumer)
     }
 }
 

@@ -60,19 +60,23 @@ extension Store {
     public func purgeConflicts(olderThan age: Duration, force: Bool = false) async throws -> Int {
         let limit = configuration.now() - Int64(age / .milliseconds(1))
         return try await managed("purge") { db, _ in
-            guard try ReplicaTables.exist(db) else { return 0 }
-            try db.execute(
-                sql: """
-                    DELETE FROM annals_conflicts
-                    WHERE received_at < ? AND (? OR seen AND NOT (waits AND resolved = 0))
-                      AND id < (SELECT max(id) FROM annals_conflicts)
-                    """, arguments: [limit, force])
-            return db.changesCount
+            try ReplicaTables.exist(db) ? ConflictJournal.purge(db, before: limit, force: force) : 0
         }
     }
 }
 
 extension ConflictJournal {
+    /// Drops lines that the relay received before a moment, in milliseconds since 1970; a trial only counts them.
+    static func purge(_ db: Database, before moment: Int64, force: Bool, isTrial: Bool = false) throws -> Int {
+        let old = """
+            FROM annals_conflicts
+            WHERE received_at < ? AND (? OR seen AND NOT (waits AND resolved = 0)) AND id < (SELECT max(id) FROM annals_conflicts)
+            """
+        let count = try Int.fetchOne(db, sql: "SELECT count(*) \(old)", arguments: [moment, force]) ?? 0
+        if !isTrial { try db.execute(sql: "DELETE \(old)", arguments: [moment, force]) }
+        return count
+    }
+
     static func page(_ db: Database, after: Int64, limit: Int, onlyUnresolved: Bool) throws -> [Conflict] {
         try GRDB.Row.fetchAll(
             db,

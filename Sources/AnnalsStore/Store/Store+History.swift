@@ -85,26 +85,34 @@ extension Store {
         }
     }
 
-    /// Rebuilds what can be rebuilt of what `verify` finds; see `RepairStep`. No row of a table is touched.
-    ///
-    /// - Parameter dryRun: only says what it would do.
-    public func repair(dryRun: Bool = false) async throws -> RepairReport {
+    /// Looks for everything that can be off, and says what `repair` would do about it.
+    public func repairPlan() async throws -> RepairReport {
         let configuration = configuration
         schema.forget()
-        var report = try await translated("verify") {
+        return try await translated("verify") {
             try await database.writeWithoutTransaction { db in
                 let environment = ManagedStep(db, configuration).environment
                 let findings = try Verification.run(db, environment: environment)
-                let repair = Repair(db: db, environment: environment)
-                let steps = try repair.plan(findings)
-                if !dryRun { try repair.run(steps) }
-                return RepairReport(findings: findings, steps: steps)
+                return RepairReport(findings: findings, steps: try Repair(db: db, environment: environment).plan(findings))
             }
         }
-        guard !dryRun, !report.steps.isEmpty else { return report }
+    }
+
+    /// Does what a plan says, and looks again; see `RepairStep`. No row of a table is touched.
+    ///
+    ///     let report = try await store.repair(store.repairPlan())
+    ///     print(report.remaining ?? report.findings)
+    public func repair(_ plan: RepairReport) async throws -> RepairReport {
+        guard !plan.steps.isEmpty else { return plan }
+        let configuration = configuration
+        try await translated("verify") {
+            try await database.writeWithoutTransaction { db in
+                try Repair(db: db, environment: ManagedStep(db, configuration).environment).run(plan.steps)
+            }
+        }
+        schema.forget()
         _ = try await drop()
-        report.remaining = try await verify()
-        return report
+        return RepairReport(findings: plan.findings, steps: plan.steps, remaining: try await verify())
     }
 
     /// Copies the whole file as of one moment, history included, whoever writes meanwhile.

@@ -101,6 +101,9 @@ extension Store {
             var outcome = try Self.expected(db, plan)
             if dryRun { outcome.bytes = try Self.expectedBytes(db, plan) }
             let isInterrupted = try Purge.horizon(db) > (Int64.fetchOne(db, sql: "SELECT min(number) FROM main.annals_transactions") ?? 0)
+            if let moment = plan.conflictsBefore, try ReplicaTables.exist(db) {
+                outcome.conflicts = try ConflictJournal.purge(db, before: moment, force: mode == .force, isTrial: dryRun)
+            }
             guard !dryRun else { return (outcome, false) }
             try Purge.setHorizon(plan.number, db)
             return (outcome, outcome.transactions > 0 || isInterrupted)
@@ -112,7 +115,6 @@ extension Store {
             result.isUnfinished = try await !drop(slices: slices) { progress(min($0, changes), changes) }
             result.bytes = try await max(0, freeBytes() - before)
         }
-        result.conflicts = try await dropConflicts(aim, force: mode == .force)
         return result
     }
 
@@ -137,18 +139,6 @@ extension Store {
             try await configuration.pause(.microseconds(clock() - start))
         }
         return false
-    }
-
-    private func dropConflicts(_ aim: PurgePlan.Aim, force: Bool) async throws -> Int {
-        let now = configuration.now()
-        let age: Duration? =
-            switch aim {
-            case .before: nil
-            case .beforeMoment(let moment): .milliseconds(now - moment)
-            case .retention(let retention): retention.keepsAll ? nil : retention.minimumAge
-            }
-        guard let age else { return 0 }
-        return try await purgeConflicts(olderThan: age, force: force)
     }
 
     private func freeBytes() async throws -> Int64 {
@@ -227,10 +217,9 @@ enum Retention {
     }
 
     static func isDue(_ db: Database, now: Int64) throws -> Bool {
-        guard try !load(db).keepsAll else { return false }
         let last = try StoreSchema.integer(.retentionApplied, db) ?? 0
         // A clock that was put back must not keep it from ever being due.
-        return now >= last + pause || now < last
+        return try (now >= last + pause || now < last) && !load(db).keepsAll
     }
 
     static func noteApplied(_ db: Database, at now: Int64) throws {

@@ -28,11 +28,11 @@ struct RepairTests {
         let rows = try shop.file.rows()
         let damage = sql.contains("TRIGGER") ? "DROP TRIGGER \(try shop.file.triggerName("insert", of: "item"))" : sql
         try shop.file.outside(damage)
-        let plan = try await shop.store.repair(dryRun: true)
+        let plan = try await shop.store.repairPlan()
         #expect(!plan.findings.isEmpty)
         #expect(!plan.steps.isEmpty)
         #expect(plan.remaining == nil)
-        let report = try await shop.store.repair()
+        let report = try await shop.store.repair(shop.store.repairPlan())
         #expect(report.steps == plan.steps)
         #expect(report.remaining == [], "\(plan.steps)")
         #expect(try shop.file.rows() == rows)
@@ -49,7 +49,7 @@ struct RepairTests {
     @Test("A store in order is left as it is")
     func clean() async throws {
         let shop = try shop()
-        let report = try await shop.store.repair()
+        let report = try await shop.store.repair(shop.store.repairPlan())
         #expect(report.findings == [])
         #expect(report.steps == [])
         #expect(report.remaining == nil)
@@ -60,7 +60,7 @@ struct RepairTests {
     func foreignKey() async throws {
         let shop = try PurgedStore("CREATE TABLE t(id INTEGER PRIMARY KEY, p REFERENCES t(id))")
         try shop.file.external("INSERT INTO t VALUES(1, 7)")
-        let report = try await shop.store.repair()
+        let report = try await shop.store.repair(shop.store.repairPlan())
         #expect(report.findings.map(\.code) == [.foreignKey])
         #expect(report.steps == [])
     }
