@@ -56,6 +56,8 @@ let package = Package(
         .systemLibrary(
             name: "CCurlSystem", path: "Sources/CCurlSystem", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        .systemLibrary(
+            name: "CPostgres", path: "Sources/CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
         .target(name: "CCurl", dependencies: ["CCurlSystem"], path: "Sources/CCurl"),
         .target(name: "CAnnalsSQLite", dependencies: [sqlite], path: "Sources/CAnnalsSQLite"),
 
@@ -82,6 +84,10 @@ let package = Package(
         // The relay.
         .target(
             name: "RelayLog", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsBlobs", grdb, sqlite, logging], path: "Server/RelayLog",
+            swiftSettings: settings),
+        .target(
+            name: "RelayPostgres", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "CPostgres", logging],
+            path: "Server/RelayPostgres",
             swiftSettings: settings),
         .target(
             name: "Relay",

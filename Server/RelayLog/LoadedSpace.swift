@@ -1,6 +1,5 @@
 internal import AnnalsCore
 internal import AnnalsWire
-internal import GRDB
 
 /// A space as the writer holds it in memory between commits.
 struct LoadedSpace: Sendable {
@@ -27,7 +26,7 @@ struct LoadedSpace: Sendable {
     ///
     /// `damaged` is called with the position of a run that cannot be read; what lies before it counts as forgotten.
     static func load(
-        _ name: SpaceName, from db: Database, limits: RelayLogLimits, damaged: (Position) -> Void
+        _ name: SpaceName, from db: any LogConnection, limits: RelayLogLimits, damaged: (Position) -> Void
     ) throws -> LoadedSpace? {
         guard let space = try LogStorage.space(name, in: db) else { return nil }
         var entries: [(footprint: Footprint, replica: ReplicaID, position: Position)] = []

@@ -1,6 +1,5 @@
 internal import AnnalsCore
 internal import AnnalsWire
-internal import GRDB
 internal import Logging
 internal import Synchronization
 
@@ -100,10 +99,10 @@ final class LogWriter: Sendable {
     }
 
     private func schedule() {
-        database.pool.asyncWriteWithoutTransaction { db in self.commitNextGroup(db) }
+        database.storage.schedule { db in self.commitNextGroup(db) }
     }
 
-    private func commitNextGroup(_ db: Database) {
+    private func commitNextGroup(_ db: any LogConnection) {
         let group = takeGroup()
         let outcomes = commit(group.map(\.push), db)
         for (pending, outcome) in zip(group, outcomes) {
@@ -139,7 +138,7 @@ final class LogWriter: Sendable {
     // MARK: The commit
 
     /// One transaction for all. If it fails, each is tried alone, so that one bad push fails alone.
-    private func commit(_ pushes: [Push], _ db: Database) -> [Result<Committed, RelayLogError>] {
+    private func commit(_ pushes: [Push], _ db: any LogConnection) -> [Result<Committed, RelayLogError>] {
         do {
             let outcomes = try spaces.withLock { spaces in
                 try commit(pushes, spaces: &spaces, db)
@@ -159,10 +158,10 @@ final class LogWriter: Sendable {
     }
 
     private func commit(
-        _ pushes: [Push], spaces: inout LoadedSpaces, _ db: Database
+        _ pushes: [Push], spaces: inout LoadedSpaces, _ db: any LogConnection
     ) throws -> [Result<Committed, RelayLogError>] {
         var outcomes: [Result<Committed, RelayLogError>] = []
-        try db.inTransaction(.immediate) {
+        try db.transaction {
             var changed: [SpaceName: (id: Int64, head: Position, floor: Position, bytes: Int64)] = [:]
             for push in pushes {
                 guard var space = try spaces.take(push.space, loadedFrom: db, limits: limits, logger: logger) else {
@@ -186,12 +185,11 @@ final class LogWriter: Sendable {
             for space in changed.values {
                 try LogStorage.setHead(space.head, floor: space.floor, logBytes: space.bytes, of: space.id, in: db)
             }
-            return .commit
         }
         return outcomes
     }
 
-    private func write(_ push: Push, to space: inout LoadedSpace, _ db: Database) throws -> Committed {
+    private func write(_ push: Push, to space: inout LoadedSpace, _ db: any LogConnection) throws -> Committed {
         let replica = push.header.replica
         if space.certifier.last(of: replica) == nil {
             let stored = try LogStorage.replica(replica, of: space.id, in: db)
@@ -217,7 +215,7 @@ final class LogWriter: Sendable {
     }
 
     private func append(
-        _ push: Push, _ verdict: Certifier.Verdict, to space: inout LoadedSpace, at receivedAt: Int64, _ db: Database
+        _ push: Push, _ verdict: Certifier.Verdict, to space: inout LoadedSpace, at receivedAt: Int64, _ db: any LogConnection
     ) throws {
         let row = try noteLast(of: push.header.replica, in: &space, at: receivedAt, db)
         let run = LogStorage.Run(
@@ -231,7 +229,7 @@ final class LogWriter: Sendable {
     }
 
     /// Writes down the replica's last accepted transaction and returns its row's number.
-    private func noteLast(of replica: ReplicaID, in space: inout LoadedSpace, at now: Int64, _ db: Database) throws -> Int64 {
+    private func noteLast(of replica: ReplicaID, in space: inout LoadedSpace, at now: Int64, _ db: any LogConnection) throws -> Int64 {
         let last = space.certifier.last(of: replica) ?? .none
         if let known = space.replicas[replica] {
             try LogStorage.setLast(last, ofReplica: known, at: now, db: db)
@@ -245,7 +243,7 @@ final class LogWriter: Sendable {
     // MARK: Transactions in parts
 
     /// False when the push is a part of a transaction that is larger than what may wait; what waits of it is dropped.
-    private func makeRoom(for push: Push, in space: inout LoadedSpace, _ db: Database) throws -> Bool {
+    private func makeRoom(for push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> Bool {
         guard !push.header.part.isWhole, push.header.part.number > 0, let pending = space.pending[push.header.replica],
             pending.isFollowed(by: push.header), pending.byteCount + Int64(push.batch.count) > limits.pendingPartBytes
         else { return true }
@@ -255,7 +253,7 @@ final class LogWriter: Sendable {
 
     /// Keeps a part until the last one comes, which brings all of them into the log.
     private func keepPart(
-        _ push: Push, _ verdict: Certifier.Verdict, in space: inout LoadedSpace, at receivedAt: Int64, _ db: Database
+        _ push: Push, _ verdict: Certifier.Verdict, in space: inout LoadedSpace, at receivedAt: Int64, _ db: any LogConnection
     ) throws {
         let replica = push.header.replica
         switch verdict.outcome {
@@ -291,7 +289,7 @@ final class LogWriter: Sendable {
         spaces.withLock { $0.raiseFloor(of: name, to: position) }
     }
 
-    private func drop(of replica: ReplicaID, in space: inout LoadedSpace, _ db: Database) throws {
+    private func drop(of replica: ReplicaID, in space: inout LoadedSpace, _ db: any LogConnection) throws {
         guard space.pending.removeValue(forKey: replica) != nil else { return }
         try PartStorage.drop(of: replica, in: space.id, db: db)
     }
@@ -301,10 +299,10 @@ final class LogWriter: Sendable {
 /// kept: its header is parsed once.
 private struct AcceptedFinder {
     let replica: Int64?
-    let db: Database
+    let db: any LogConnection
     private var found: (run: LogStorage.Run, firstCounter: Counter, header: BatchHeader)?
 
-    init(replica: Int64?, db: Database) {
+    init(replica: Int64?, db: any LogConnection) {
         self.replica = replica
         self.db = db
     }
@@ -333,7 +331,7 @@ private struct LoadedSpaces: Sendable {
 
     /// Takes the space out, so that changing it copies nothing. nil when there is no such space.
     mutating func take(
-        _ name: SpaceName, loadedFrom db: Database, limits: RelayLogLimits, logger: Logger
+        _ name: SpaceName, loadedFrom db: any LogConnection, limits: RelayLogLimits, logger: Logger
     ) throws -> LoadedSpace? {
         if let space = spaces.removeValue(forKey: name) { return space }
         return try LoadedSpace.load(name, from: db, limits: limits) { position in

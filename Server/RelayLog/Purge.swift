@@ -1,5 +1,4 @@
 package import AnnalsCore
-internal import GRDB
 
 /// How long a space's log is kept. Nothing goes that no snapshot covers.
 public struct PurgeRules: Sendable, Hashable {
@@ -59,10 +58,10 @@ extension RelayDatabase {
         _ name: SpaceName, _ rules: PurgeRules, now: Int64, commits: Bool = true, limits: RelayLogLimits = RelayLogLimits()
     ) async throws -> PurgeOutcome {
         try await RelayLogError.wrapped {
-            let (space, plan) = try await pool.read { db in try Self.plan(name, rules, now: now, db) }
+            let (space, plan) = try await storage.read { db in try Self.plan(name, rules, now: now, db) }
             guard commits else { return plan }
             if plan.horizon > plan.before {
-                let files = try await pool.write { db in
+                let files = try await storage.write { db in
                     // Another process may have been quicker.
                     guard try RunningDigests.atHorizon(of: space, in: db).position < plan.horizon else { return [String]() }
                     guard let digest = try RunningDigests.at(plan.horizon, of: space, in: db) else {
@@ -74,14 +73,14 @@ extension RelayDatabase {
                 for file in files { DurableFiles.remove(directory + "/snapshots/" + file) }
             }
             // Also what an interrupted purge left behind.
-            while try await pool.write({ db in try PurgeStorage.dropRuns(of: space, limits: limits, in: db) }) != nil {
+            while try await storage.write({ db in try PurgeStorage.dropRuns(of: space, limits: limits, in: db) }) != nil {
                 try Task.checkCancellation()
             }
             return plan
         }
     }
 
-    private static func plan(_ name: SpaceName, _ rules: PurgeRules, now: Int64, _ db: Database) throws -> (Int64, PurgeOutcome) {
+    private static func plan(_ name: SpaceName, _ rules: PurgeRules, now: Int64, _ db: any LogConnection) throws -> (Int64, PurgeOutcome) {
         guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
         let replicas = try LogStorage.replicas(of: space.id, in: db)
         let limit = try rules.limit(head: space.head, replicas: replicas, now: now) { time in
@@ -104,7 +103,7 @@ extension RelayDatabase {
     /// The replicas of a space as they are recorded. Throws `RelayLogError.spaceNotFound` or `.storage`.
     package func replicas(of name: SpaceName) async throws -> [ReplicaRecord] {
         try await RelayLogError.wrapped {
-            try await pool.read { db in
+            try await storage.read { db in
                 guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
                 return try LogStorage.replicas(of: space.id, in: db)
             }
@@ -114,7 +113,7 @@ extension RelayDatabase {
     /// A retired replica holds nothing back until it is seen again. False when there is no such replica.
     package func retire(_ replica: ReplicaID, of name: SpaceName, now: Int64) async throws -> Bool {
         try await RelayLogError.wrapped {
-            try await pool.write { db in
+            try await storage.write { db in
                 guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
                 return try PurgeStorage.retire(replica, of: space.id, at: now, in: db)
             }

@@ -2,7 +2,6 @@ package import AnnalsCore
 package import AnnalsWire
 internal import Dispatch
 internal import Foundation
-internal import GRDB
 package import Logging
 internal import Synchronization
 
@@ -66,8 +65,7 @@ package final class RelayLog: Sendable {
         let lineage = Lineage.random()
         let now = clock.wall()
         try await writing { db in
-            guard try LogStorage.space(name, in: db) == nil else { throw RelayLogError.spaceExists }
-            try LogStorage.createSpace(name, lineage: lineage, at: now, in: db)
+            guard try LogStorage.createSpace(name, lineage: lineage, at: now, in: db) else { throw RelayLogError.spaceExists }
         }
         return try await describe(name)
     }
@@ -95,7 +93,7 @@ package final class RelayLog: Sendable {
     /// Throws unless the storage answers and pushes are taken.
     package func check() async throws {
         guard !writer.isClosed else { throw RelayLogError.closing }
-        try await reading { db in _ = try LogStorage.names(in: db, limit: 1) }
+        try await reading { db in _ = try db.rows("SELECT 1", []) }
     }
 
     // MARK: Push
@@ -214,24 +212,23 @@ package final class RelayLog: Sendable {
         let sighting = Sighting(name: String((name ?? "").prefix(limits.nameCharacters)), position: position, time: clock.wall())
         let key = Sightings.Key(space: space, replica: replica)
         let isDue = sightings.withLock { $0.note(sighting, of: key, now: clock.monotonic(), limits: limits) }
-        if isDue { database.pool.asyncWriteWithoutTransaction { db in self.saveSightings(db) } }
+        if isDue { database.storage.schedule { db in self.saveSightings(db) } }
     }
 
     /// The replicas that pushed to or pulled from a space. Throws `.spaceNotFound`.
     package func replicas(of name: SpaceName) async throws -> [ReplicaRecord] {
-        try await writingWithoutTransaction { self.saveSightings($0) }
+        await database.storage.scheduled { self.saveSightings($0) }
         return try await reading { db in
             try LogStorage.replicas(of: Self.find(name, in: db).id, in: db)
         }
     }
 
-    private func saveSightings(_ db: Database) {
+    private func saveSightings(_ db: any LogConnection) {
         let unsaved = sightings.withLock { $0.take(now: clock.monotonic()) }
         guard !unsaved.isEmpty else { return }
         do {
-            try db.inTransaction(.immediate) {
+            try db.transaction {
                 for (key, sighting) in unsaved { try LogStorage.saveSighting(sighting, of: key.replica, in: key.space, db: db) }
-                return .commit
             }
         } catch {
             logger.warning("positions of replicas were not saved", metadata: ["reason": "\(RelayLogError.wrapping(error))"])
@@ -253,8 +250,8 @@ package final class RelayLog: Sendable {
         do {
             // Comes after every commit queued before: the queue is serial, and a group that leaves some behind is
             // followed by the next at once.
-            while writer.isBusy { try await database.pool.writeWithoutTransaction { _ in } }
-            try await writingWithoutTransaction { self.saveSightings($0) }
+            while writer.isBusy { await database.storage.scheduled { _ in } }
+            await database.storage.scheduled { self.saveSightings($0) }
             try database.close()
         } catch {
             logger.warning("the log was not closed cleanly", metadata: ["reason": "\(RelayLogError.wrapping(error))"])
@@ -264,7 +261,7 @@ package final class RelayLog: Sendable {
 
     // MARK: Access
 
-    private static func find(_ name: SpaceName, seen: LogMark? = nil, in db: Database) throws -> LogStorage.Space {
+    private static func find(_ name: SpaceName, seen: LogMark? = nil, in db: any LogConnection) throws -> LogStorage.Space {
         guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
         guard let seen else { return space }
         guard seen.lineage == space.lineage, seen.position <= space.head else { throw RelayLogError.wentBack(head: space.head) }
@@ -274,16 +271,12 @@ package final class RelayLog: Sendable {
         return space
     }
 
-    private func reading<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
-        try await RelayLogError.wrapped { try await database.pool.read(body) }
+    private func reading<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
+        try await RelayLogError.wrapped { try await database.storage.read(body) }
     }
 
-    private func writing<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
-        try await RelayLogError.wrapped { try await database.pool.write(body) }
-    }
-
-    private func writingWithoutTransaction(_ body: @escaping @Sendable (Database) -> Void) async throws {
-        try await RelayLogError.wrapped { try await database.pool.writeWithoutTransaction(body) }
+    private func writing<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
+        try await RelayLogError.wrapped { try await database.storage.write(body) }
     }
 }
 

@@ -1,6 +1,5 @@
 package import AnnalsCore
 internal import Foundation
-internal import GRDB
 internal import Logging
 internal import Synchronization
 
@@ -120,7 +119,7 @@ package final class SnapshotStore: Sendable {
     package func open(_ space: SpaceName, atOrBefore position: Position? = nil) async throws -> SnapshotFile {
         try await RelayLogError.wrapped {
             for _ in 0..<limits.snapshotOpenings {
-                let record = try await database.pool.read { db in
+                let record = try await database.storage.read { db in
                     guard let space = try LogStorage.space(space, in: db) else { throw RelayLogError.spaceNotFound }
                     if let position, position < space.horizon { throw RelayLogError.expired(horizon: space.horizon) }
                     if let position, position > space.head { throw RelayLogError.wentBack(head: space.head) }
@@ -167,7 +166,7 @@ package final class SnapshotStore: Sendable {
     /// Returns the files that are of no more use.
     private func add(_ record: SnapshotRecord, of upload: SnapshotUpload.Finished) async throws -> [String] {
         let (now, space) = (clock.wall(), upload.spaceID)
-        let (added, files) = try await database.pool.write { [limits] db in
+        let (added, files) = try await database.storage.write { [limits] db in
             var files: [String] = []
             if let newest = try LogStorage.snapshot(of: space, in: db) {
                 // Others may have begun from the one that is there: at one position there is one set of rows.
@@ -195,7 +194,7 @@ package final class SnapshotStore: Sendable {
 
     private func check(_ name: SpaceName, position: Position, lineage: Lineage?) async throws -> Int64 {
         try await RelayLogError.wrapped {
-            try await database.pool.read { db in
+            try await database.storage.read { db in
                 guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
                 guard position <= space.head, lineage == nil || lineage == space.lineage else {
                     throw RelayLogError.wentBack(head: space.head)
@@ -209,7 +208,7 @@ package final class SnapshotStore: Sendable {
     }
 
     private func removeLeftovers() throws {
-        let kept = Set(try database.pool.read { try LogStorage.snapshotFiles(in: $0) })
+        let kept = Set(try database.storage.readNow { try LogStorage.snapshotFiles(in: $0) })
         for name in try FileManager.default.contentsOfDirectory(atPath: directory) where !kept.contains(name) {
             logger.info("removing an unfinished snapshot", metadata: ["file": "\(name)"])
             DurableFiles.remove(path(name))

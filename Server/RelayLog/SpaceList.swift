@@ -1,6 +1,5 @@
 internal import AnnalsCore
 package import AnnalsWire
-internal import GRDB
 
 extension RelayDatabase {
     /// All spaces by name, as they are now: also while another process serves the folder.
@@ -8,7 +7,7 @@ extension RelayDatabase {
     /// Throws `RelayLogError.storage`.
     package func describeSpaces() async throws -> [SpaceDescription] {
         try await RelayLogError.wrapped {
-            try await pool.read { db in
+            try await storage.read { db in
                 try LogStorage.names(in: db).compactMap { try LogStorage.describe($0, in: db) }
             }
         }
@@ -17,7 +16,7 @@ extension RelayDatabase {
 
 extension LogStorage {
     /// nil where there is no such space.
-    static func describe(_ name: SpaceName, in db: Database) throws -> SpaceDescription? {
+    static func describe(_ name: SpaceName, in db: any LogConnection) throws -> SpaceDescription? {
         guard let space = try space(name, in: db) else { return nil }
         let snapshot = try snapshot(of: space.id, in: db).map {
             SpaceDescription.Snapshot(

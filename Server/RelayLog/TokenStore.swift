@@ -1,6 +1,5 @@
 package import AnnalsCore
 internal import Foundation
-internal import GRDB
 internal import Synchronization
 
 /// What a token allows in its spaces; each scope contains those before it.
@@ -74,19 +73,6 @@ package final class TokenStore: Sendable {
     static let prefix = "ann_"
     static let secretByteCount = 32
 
-    static let schema = """
-        CREATE TABLE annals_tokens(
-            id INTEGER PRIMARY KEY,
-            hash BLOB NOT NULL UNIQUE,
-            label TEXT NOT NULL,
-            space TEXT,
-            scope TEXT NOT NULL,
-            created INTEGER NOT NULL,
-            expires INTEGER,
-            revoked INTEGER
-        ) STRICT;
-        """
-
     package init(database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system) {
         self.database = database
         self.limits = limits
@@ -104,13 +90,11 @@ package final class TokenStore: Sendable {
         let hash = Self.hash(secret)
         let created = clock.wall()
         let expires = lifetimeMilliseconds.map { created.addingReportingOverflow($0) }.map { $0.overflow ? Int64.max : $0.partialValue }
-        let id = try await database.pool.write { db in
-            try db.execute(
-                sql: """
-                    INSERT INTO annals_tokens(hash, label, space, scope, created, expires) VALUES (?, ?, ?, ?, ?, ?)
-                    """,
-                arguments: [Data(hash.bytes), label, space?.description, scope.rawValue, created, expires])
-            return db.lastInsertedRowID
+        let id = try await database.storage.write { db in
+            let sql = """
+                INSERT INTO annals_tokens(hash, label, space, scope, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id
+                """
+            return try db.integer(sql, [hash, label, space, scope.rawValue, created, expires]) ?? 0
         }
         let record = TokenRecord(id: id, label: label, space: space, scope: scope, created: created, expires: expires, revoked: nil)
         return (secret, record)
@@ -133,8 +117,8 @@ package final class TokenStore: Sendable {
     }
 
     package func list() async throws -> [TokenRecord] {
-        try await database.pool.read { db in
-            try Row.fetchAll(db, sql: "SELECT * FROM annals_tokens ORDER BY id").compactMap(Self.record)
+        try await database.storage.read { db in
+            try db.rows("SELECT \(Self.columns) FROM annals_tokens ORDER BY id", []).compactMap(Self.record)
         }
     }
 
@@ -142,19 +126,19 @@ package final class TokenStore: Sendable {
     /// number that was not revoked before.
     package func revoke(_ id: Int64) async throws -> Bool {
         let now = clock.wall()
-        let count = try await database.pool.write { db in
-            try db.execute(sql: "UPDATE annals_tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", arguments: [now, id])
-            return db.changesCount
+        let found = try await database.storage.write { db in
+            try db.row("UPDATE annals_tokens SET revoked = ?1 WHERE id = ?2 AND revoked IS NULL RETURNING id", [now, id])
         }
         cache.withLock { $0.removeAll() }
-        return count > 0
+        return found != nil
     }
 
+    private static let columns = "id, label, space, scope, created, expires, revoked, hash"
+
     private func lookUp(_ hash: Digest) async throws -> Outcome {
-        try await database.pool.read { db in
-            let sql = "SELECT * FROM annals_tokens WHERE hash = ? AND revoked IS NULL"
-            guard let row = try Row.fetchOne(db, sql: sql, arguments: [Data(hash.bytes)]), let record = Self.record(row),
-                Self.isEqual(hash.bytes, [UInt8](row["hash"] as Data))
+        try await database.storage.read { db in
+            let sql = "SELECT \(Self.columns) FROM annals_tokens WHERE hash = ?1 AND revoked IS NULL"
+            guard let row = try db.row(sql, [hash]), let record = try Self.record(row), Self.isEqual(hash.bytes, try row.bytes(7))
             else { return .unknown }
             return .granted(TokenGrant(id: record.id, space: record.space, scope: record.scope, expires: record.expires))
         }
@@ -165,14 +149,13 @@ package final class TokenStore: Sendable {
     }
 
     /// nil for a row that names a scope or space this program does not know: it then grants nothing.
-    private static func record(_ row: Row) -> TokenRecord? {
-        guard let scope = TokenScope(rawValue: row["scope"]) else { return nil }
-        let spaceText: String? = row["space"]
-        let space = spaceText.flatMap { SpaceName($0) }
-        guard (spaceText == nil) == (space == nil) else { return nil }
+    private static func record(_ row: LogRow) throws -> TokenRecord? {
+        guard let scope = TokenScope(rawValue: try row.text(3)) else { return nil }
+        let space = row.isNull(2) ? nil : SpaceName(try row.text(2))
+        guard row.isNull(2) == (space == nil) else { return nil }
         return TokenRecord(
-            id: row["id"], label: row["label"], space: space, scope: scope, created: row["created"], expires: row["expires"],
-            revoked: row["revoked"])
+            id: try row.integer(0), label: try row.text(1), space: space, scope: scope, created: try row.integer(4),
+            expires: row.isNull(5) ? nil : try row.integer(5), revoked: row.isNull(6) ? nil : try row.integer(6))
     }
 
     private static func hash(_ secret: String) -> Digest {

@@ -20,7 +20,7 @@ import Testing
     func hold(_ database: RelayDatabase) async -> @Sendable () -> Void {
         let (started, announce) = AsyncStream<Void>.makeStream()
         let semaphore = DispatchSemaphore(value: 0)
-        database.pool.asyncWriteWithoutTransaction { _ in
+        database.storage.schedule { _ in
             announce.finish()
             semaphore.wait()
         }
@@ -134,12 +134,12 @@ import Testing
         let database = try RelayDatabase(directory: directory.path)
         let (writer, _) = try await writer(database)
         let lineage = try await lineages(database)[0]
-        try await database.pool.write { db in
+        try await database.storage.write { db in
             try db.execute(
-                sql: """
-                    CREATE TRIGGER poison BEFORE INSERT ON annals_runs WHEN length(NEW.batch) > 5000
-                    BEGIN SELECT raise(ABORT, 'poison'); END
-                    """)
+                """
+                CREATE TRIGGER poison BEFORE INSERT ON annals_runs WHEN length(NEW.batch) > 5000
+                BEGIN SELECT raise(ABORT, 'poison'); END
+                """, [])
         }
         let release = await hold(database)
         let outcomes = await withTaskGroup(of: (Int, Bool).self) { group in
@@ -156,7 +156,7 @@ import Testing
         #expect(outcomes == [0: true, 1: true, 2: false, 3: true, 4: true])
         // What the failed commit had judged in memory is forgotten: the head is the log's.
         #expect(try await Self.push(7, to: writer, lineage))
-        let head = try await database.pool.read { try LogStorage.space(.shop, in: $0)?.head }
+        let head = try await database.storage.read { try LogStorage.space(.shop, in: $0)?.head }
         #expect(head == Position(5))
     }
 
@@ -174,9 +174,9 @@ import Testing
 
     func lineages(_ database: RelayDatabase) async throws -> [Lineage] {
         let lineages = [Lineage.random(), .random()]
-        try await database.pool.write { db in
-            try LogStorage.createSpace(.shop, lineage: lineages[0], at: 0, in: db)
-            try LogStorage.createSpace(.other, lineage: lineages[1], at: 0, in: db)
+        try await database.storage.write { db in
+            _ = try LogStorage.createSpace(.shop, lineage: lineages[0], at: 0, in: db)
+            _ = try LogStorage.createSpace(.other, lineage: lineages[1], at: 0, in: db)
         }
         return lineages
     }

@@ -73,7 +73,7 @@ enum FormatThree {
     }
 
     func runs() async throws -> Int {
-        try await log.database.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM annals_runs") ?? 0 }
+        try await log.database.storage.read { Int(try $0.integer("SELECT count(*) FROM annals_runs", []) ?? 0) }
     }
 
     @Test func `law 9: what a snapshot covers and everyone has goes, and the log begins at that snapshot`() async throws {
@@ -244,9 +244,9 @@ enum FormatThree {
         #expect(try await runs() == 5)
         var limits = RelayLogLimits()
         limits.purgeSliceRuns = 2
-        let space = try await log.database.pool.read { try LogStorage.space(.shop, in: $0)?.id ?? 0 }
-        let digest = try await log.database.pool.read { try RunningDigests.at(Position(5), of: space, in: $0) ?? .zero }
-        try await log.database.pool.write { [limits] db in
+        let space = try await log.database.storage.read { try LogStorage.space(.shop, in: $0)?.id ?? 0 }
+        let digest = try await log.database.storage.read { try RunningDigests.at(Position(5), of: space, in: $0) ?? .zero }
+        try await log.database.storage.write { [limits] db in
             try PurgeStorage.setHorizon(Position(5), digest, of: space, in: db)
             _ = try PurgeStorage.dropRuns(of: space, limits: limits, in: db)
         }
@@ -258,7 +258,7 @@ enum FormatThree {
     @Test func `law 9: what a purge frees is used again`() async throws {
         var one = TestReplica(1)
         func pages() async throws -> Int {
-            try await log.database.pool.read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
+            try await log.database.storage.read { Int(try $0.integer("PRAGMA page_count", []) ?? 0) }
         }
         func fill() async throws {
             for _ in 0..<20 {

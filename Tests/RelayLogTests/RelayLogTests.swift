@@ -204,9 +204,9 @@ import Testing
             one.accept(batch)
         }
         let database = try RelayDatabase(directory: directory.path)
-        try await database.pool.write { db in
-            try db.execute(sql: "UPDATE annals_spaces SET horizon = 2")
-            try db.execute(sql: "DELETE FROM annals_runs WHERE position <= 2")
+        try await database.storage.write { db in
+            try db.execute("UPDATE annals_spaces SET horizon = 2", [])
+            try db.execute("DELETE FROM annals_runs WHERE position <= 2", [])
         }
         await #expect { try await log.pull(from: .shop, after: Position(1)) } throws: {
             if case RelayLogError.expired(horizon: Position(2)) = $0 { true } else { false }
@@ -273,12 +273,12 @@ import Testing
             ])
     }
 
-    @Test func `the database is written through to the disk`() throws {
+    @Test func `the database is written through to the disk`() async throws {
         let database = try RelayDatabase(directory: directory.path)
-        let settings = try database.pool.writeWithoutTransaction { db in
-            try ["synchronous", "journal_mode", "foreign_keys"].map { try String.fetchOne(db, sql: "PRAGMA \($0)") }
+        let settings = try await database.storage.write { db in
+            try ["synchronous", "journal_mode", "foreign_keys"].compactMap { try db.row("PRAGMA \($0)", [])?.values }
         }
-        #expect(settings == ["2", "wal", "1"])
+        #expect(settings == [[.integer(2)], [.text("wal")], [.integer(1)]])
     }
 
     @Test func `one relay at a time serves a directory`() async throws {

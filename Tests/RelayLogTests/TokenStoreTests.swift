@@ -30,8 +30,8 @@ import Testing
 
     @Test func `only its hash is stored`() async throws {
         let (secret, _) = try await tokens.create(label: "till", scope: .read)
-        let stored = try await database.pool.read { db in
-            try Row.fetchAll(db, sql: "SELECT * FROM annals_tokens").map { "\($0)" }.joined()
+        let stored = try await database.storage.read { db in
+            try db.rows("SELECT * FROM annals_tokens", []).map { "\($0)" }.joined()
         }
         #expect(!stored.contains(secret) && !stored.contains(secret.dropFirst(4)) && stored.contains("till"))
     }
@@ -97,9 +97,9 @@ import Testing
     @Test func `a row that this program does not understand grants nothing`() async throws {
         let (one, _) = try await tokens.create(scope: .read)
         let (two, _) = try await tokens.create(space: .shop, scope: .read)
-        try await database.pool.write { db in
-            try db.execute(sql: "UPDATE annals_tokens SET scope = 'emperor' WHERE id = 1")
-            try db.execute(sql: "UPDATE annals_tokens SET space = 'no such/name' WHERE id = 2")
+        try await database.storage.write { db in
+            try db.execute("UPDATE annals_tokens SET scope = 'emperor' WHERE id = 1", [])
+            try db.execute("UPDATE annals_tokens SET space = 'no such/name' WHERE id = 2", [])
         }
         #expect(try await tokens.verify(one) == .unknown)
         #expect(try await tokens.verify(two) == .unknown)

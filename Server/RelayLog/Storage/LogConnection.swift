@@ -1,0 +1,154 @@
+package import AnnalsCore
+
+/// A connection to the database that holds the relay's logs: SQLite or PostgreSQL, which the rest of the relay need not know.
+///
+/// All SQL of the relay is written once, in what both understand, with parameters `?1`, `?2` and so on. A value is an
+/// integer of 64 bits, text, bytes or NULL.
+package protocol LogConnection {
+    /// What follows a SELECT whose rows nobody else may change until the transaction's end; empty where only one writes anyway.
+    var lockingClause: String { get }
+
+    /// Runs a statement that returns no rows. Its failure may show as late as in the next `rows`, or when the transaction ends.
+    func execute(_ sql: String, _ arguments: [any Storable]) throws
+
+    /// Runs a statement and returns its rows.
+    func rows(_ sql: String, _ arguments: [any Storable]) throws -> [LogRow]
+
+    /// Runs `body` in one transaction, which is durable when this returns, and rolled back when it throws.
+    func transaction<T>(_ body: () throws -> T) throws -> T
+}
+
+extension LogConnection {
+    package func row(_ sql: String, _ arguments: [any Storable]) throws -> LogRow? { try rows(sql, arguments).first }
+
+    /// The only column of the only row.
+    package func integer(_ sql: String, _ arguments: [any Storable]) throws -> Int64? { try row(sql, arguments)?.integer(0) }
+}
+
+/// Where the relay's logs are kept.
+package protocol LogDatabase: Sendable {
+    /// Reads one state of the whole.
+    func read<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T
+
+    /// The same on the caller's thread, which it blocks: for the start.
+    func readNow<T: Sendable>(_ body: @Sendable (any LogConnection) throws -> T) throws -> T
+
+    /// Runs `body` in one transaction; durable when this returns.
+    func write<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T
+
+    /// Runs `body` without a transaction when all that was scheduled or written before is done.
+    func schedule(_ body: @escaping @Sendable (any LogConnection) -> Void)
+
+    func close() throws
+}
+
+extension LogDatabase {
+    /// `schedule`, awaited.
+    func scheduled(_ body: @escaping @Sendable (any LogConnection) -> Void) async {
+        await withCheckedContinuation { continuation in
+            schedule { db in
+                body(db)
+                continuation.resume()
+            }
+        }
+    }
+}
+
+/// A database's own error, which says what it means for the log.
+package protocol StorageFailure: Error {
+    var logError: RelayLogError { get }
+}
+
+/// What can be stored.
+package enum LogValue: Sendable, Hashable {
+    case null
+    case integer(Int64)
+    case text(String)
+    case bytes([UInt8])
+}
+
+/// One row of an answer; columns count from zero, in the order of the SELECT.
+package struct LogRow: Sendable {
+    package let values: [LogValue]
+
+    package init(values: [LogValue]) { self.values = values }
+
+    /// NULL, or another type than the schema says, is damage.
+    package func integer(_ column: Int) throws -> Int64 {
+        guard case .integer(let value) = values[column] else { throw unexpected(column) }
+        return value
+    }
+
+    package func text(_ column: Int) throws -> String {
+        guard case .text(let value) = values[column] else { throw unexpected(column) }
+        return value
+    }
+
+    package func bytes(_ column: Int) throws -> [UInt8] {
+        guard case .bytes(let value) = values[column] else { throw unexpected(column) }
+        return value
+    }
+
+    package func isNull(_ column: Int) -> Bool { values[column] == .null }
+
+    package func position(_ column: Int) throws -> Position { Position(try integer(column)) }
+
+    package func digest(_ column: Int) throws -> Digest {
+        guard let digest = Digest(bytes: try bytes(column)) else { throw unexpected(column) }
+        return digest
+    }
+
+    private func unexpected(_ column: Int) -> RelayLogError {
+        .storage("column \(column) of a stored row is damaged")
+    }
+}
+
+/// What a statement takes as an argument.
+package protocol Storable {
+    var stored: LogValue { get }
+}
+
+extension LogValue: Storable {
+    package var stored: LogValue { self }
+}
+
+extension Int64: Storable {
+    package var stored: LogValue { .integer(self) }
+}
+
+extension Int: Storable {
+    package var stored: LogValue { .integer(Int64(self)) }
+}
+
+extension String: Storable {
+    package var stored: LogValue { .text(self) }
+}
+
+extension [UInt8]: Storable {
+    package var stored: LogValue { .bytes(self) }
+}
+
+extension Position: Storable {
+    package var stored: LogValue { .integer(rawValue) }
+}
+
+extension Counter: Storable {
+    package var stored: LogValue { .integer(rawValue) }
+}
+
+extension Digest: Storable {
+    package var stored: LogValue { .bytes(bytes) }
+}
+
+/// Of replicas and lineages.
+extension Identifier: Storable {
+    package var stored: LogValue { .bytes(bytes) }
+}
+
+extension SpaceName: Storable {
+    package var stored: LogValue { .text(description) }
+}
+
+extension Optional: Storable where Wrapped: Storable {
+    package var stored: LogValue { self?.stored ?? .null }
+}

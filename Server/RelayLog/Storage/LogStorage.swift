@@ -1,0 +1,234 @@
+internal import AnnalsCore
+
+/// All SQL of spaces, logs and replicas. It stores and finds; what may be appended is the certifier's business.
+///
+/// The log's unit is the *run*: the transactions of one batch that were accepted in one commit, which therefore have
+/// consecutive counters and consecutive positions. One row per run holds the batch's bytes once; digest and base of
+/// each transaction are in the batch's clear part, so they are not stored again. A push of ten thousand transactions
+/// costs one row, and a retry, the only reader of old digests, parses one header.
+enum LogStorage {
+    struct Space: Sendable, Hashable {
+        var id: Int64
+        var lineage: Lineage
+        var head: Position
+        /// The log begins after this position.
+        var horizon: Position
+        /// Bases before this position cannot be certified any more.
+        var floor: Position
+        /// Bytes of all batches since the space's beginning, purged ones included.
+        var logBytes: Int64
+    }
+
+    struct Replica: Sendable, Hashable {
+        var id: Int64
+        var last: LastAccepted
+    }
+
+    /// Consecutive transactions of one batch at consecutive positions.
+    struct Run: Sendable {
+        var firstPosition: Position
+        var count: Int
+        /// Which transaction of the batch is the run's first.
+        var firstIndex: Int
+        var received: Int64
+        var batch: [UInt8]
+
+        var lastPosition: Position { firstPosition.advanced(by: count - 1) }
+    }
+
+    // MARK: Spaces
+
+    /// - Parameter locking: others that want to write to the space wait until this transaction ends.
+    static func space(_ name: SpaceName, in db: any LogConnection, locking: Bool = false) throws -> Space? {
+        let sql = "SELECT id, lineage, head, horizon, floor, log_bytes FROM annals_spaces WHERE name = ?1"
+        guard let row = try db.row(locking ? sql + db.lockingClause : sql, [name]) else { return nil }
+        guard let lineage = Lineage(bytes: try row.bytes(1)) else { throw RelayLogError.storage("a space's lineage is damaged") }
+        return Space(
+            id: try row.integer(0), lineage: lineage, head: try row.position(2), horizon: try row.position(3), floor: try row.position(4),
+            logBytes: try row.integer(5))
+    }
+
+    /// False when there is one of that name.
+    static func createSpace(_ name: SpaceName, lineage: Lineage, at now: Int64, in db: any LogConnection) throws -> Bool {
+        let sql = "INSERT INTO annals_spaces(name, lineage, created) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO NOTHING RETURNING id"
+        return try db.row(sql, [name, lineage, now]) != nil
+    }
+
+    static func names(in db: any LogConnection) throws -> [SpaceName] {
+        // Databases order text in different ways.
+        try db.rows("SELECT name FROM annals_spaces", []).compactMap { SpaceName(try $0.text(0)) }.sorted {
+            $0.description < $1.description
+        }
+    }
+
+    static func setHead(_ head: Position, floor: Position, logBytes: Int64, of space: Int64, in db: any LogConnection) throws {
+        let sql = "UPDATE annals_spaces SET head = ?1, floor = CASE WHEN floor > ?2 THEN floor ELSE ?2 END, log_bytes = ?3 WHERE id = ?4"
+        try db.execute(sql, [head, floor, logBytes, space])
+    }
+
+    // MARK: Replicas
+
+    static func replica(_ replica: ReplicaID, of space: Int64, in db: any LogConnection) throws -> Replica? {
+        let sql = "SELECT id, counter, digest, last_position FROM annals_replicas WHERE space = ?1 AND replica = ?2"
+        guard let row = try db.row(sql, [space, replica]) else { return nil }
+        let last = LastAccepted(counter: Counter(try row.integer(1)), digest: try row.digest(2), position: try row.position(3))
+        return Replica(id: try row.integer(0), last: last)
+    }
+
+    /// Notes what the replica has pushed last, making its row where it is new, and returns the row's number.
+    static func setLast(
+        _ last: LastAccepted, of replica: ReplicaID, in space: Int64, at now: Int64, db: any LogConnection
+    ) throws -> Int64 {
+        let sql = """
+            INSERT INTO annals_replicas(space, replica, counter, digest, last_position, seen) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            ON CONFLICT (space, replica) DO UPDATE SET counter = excluded.counter, digest = excluded.digest,
+                last_position = excluded.last_position,
+                seen = CASE WHEN annals_replicas.seen > excluded.seen THEN annals_replicas.seen ELSE excluded.seen END
+            RETURNING id
+            """
+        guard let id = try db.integer(sql, [space, replica, last.counter, last.digest, last.position, now]) else {
+            throw RelayLogError.storage("no replica's row")
+        }
+        return id
+    }
+
+    /// The same where the row's number is known.
+    static func setLast(_ last: LastAccepted, ofReplica id: Int64, at now: Int64, db: any LogConnection) throws {
+        let sql = """
+            UPDATE annals_replicas SET counter = ?1, digest = ?2, last_position = ?3, seen = CASE WHEN seen > ?4 THEN seen ELSE ?4 END
+            WHERE id = ?5
+            """
+        try db.execute(sql, [last.counter, last.digest, last.position, now, id])
+    }
+
+    /// Notes that a replica was there; its position only rises.
+    static func saveSighting(_ sighting: Sighting, of replica: ReplicaID, in space: SpaceName, db: any LogConnection) throws {
+        let sql = """
+            INSERT INTO annals_replicas(space, replica, name, digest, position, seen)
+            SELECT id, ?1, ?2, ?3, CASE WHEN ?4 < head THEN ?4 ELSE head END, ?5 FROM annals_spaces WHERE name = ?6
+            ON CONFLICT (space, replica) DO UPDATE SET
+                position = CASE WHEN annals_replicas.position > excluded.position THEN annals_replicas.position ELSE excluded.position END,
+                seen = CASE WHEN annals_replicas.seen > excluded.seen THEN annals_replicas.seen ELSE excluded.seen END,
+                name = coalesce(nullif(excluded.name, ''), annals_replicas.name)
+            """
+        try db.execute(sql, [replica, sighting.name, Digest.zero, sighting.position, sighting.time, space])
+    }
+
+    static func replicas(of space: Int64, in db: any LogConnection) throws -> [ReplicaRecord] {
+        let sql = "SELECT replica, name, counter, position, seen, retired FROM annals_replicas WHERE space = ?1 ORDER BY replica"
+        return try db.rows(sql, [space]).compactMap { row in
+            guard let replica = ReplicaID(bytes: try row.bytes(0)) else { return nil }
+            return ReplicaRecord(
+                replica: replica, name: try row.text(1), counter: Counter(try row.integer(2)), position: try row.position(3),
+                lastSeen: try row.integer(4), retired: try row.integer(5))
+        }
+    }
+
+    // MARK: Runs
+
+    /// - Parameter digest: the log's running digest behind the run.
+    static func append(_ run: Run, counter: Counter, replica: Int64, digest: Digest, to space: Int64, db: any LogConnection) throws {
+        let sql = """
+            INSERT INTO annals_runs(space, position, count, first_index, replica, counter, received, log_digest, batch)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+            """
+        try db.execute(
+            sql, [space, run.firstPosition, run.count, run.firstIndex, replica, counter, run.received, digest, run.batch])
+    }
+
+    private static let runColumns = "position, count, first_index, received, batch"
+
+    private static func run(_ row: LogRow) throws -> Run {
+        Run(
+            firstPosition: try row.position(0), count: Int(try row.integer(1)), firstIndex: Int(try row.integer(2)),
+            received: try row.integer(3), batch: try row.bytes(4))
+    }
+
+    /// The run that holds a replica's transaction, with the counter of its first; nil where the log no longer has it.
+    static func run(
+        of replica: Int64, holding counter: Counter, in db: any LogConnection
+    ) throws -> (run: Run, firstCounter: Counter)? {
+        let sql = """
+            SELECT \(runColumns), counter FROM annals_runs WHERE replica = ?1 AND counter <= ?2 ORDER BY counter DESC LIMIT 1
+            """
+        guard let row = try db.row(sql, [replica, counter]) else { return nil }
+        let (found, first) = (try run(row), try row.integer(5))
+        return counter.rawValue - first < Int64(found.count) ? (found, Counter(first)) : nil
+    }
+
+    /// The runs that hold what follows `after`, up to about `byteLimit` of batches but at least one, oldest first.
+    static func runs(of space: Int64, after: Position, byteLimit: Int, in db: any LogConnection) throws -> [Run] {
+        // The run that `after` lies in may hold later positions too.
+        let sql = """
+            SELECT position, length(batch) FROM annals_runs
+            WHERE space = ?1 AND position >= coalesce(
+                (SELECT CASE WHEN position + count - 1 > ?2 THEN position ELSE position + count END
+                 FROM annals_runs WHERE space = ?1 AND position <= ?2 ORDER BY position DESC LIMIT 1), ?2 + 1)
+            ORDER BY position LIMIT ?3
+            """
+        return try runs(of: space, try db.rows(sql, [space, after, lengthsAtOnce]), byteLimit: byteLimit, in: db)
+    }
+
+    /// Of how many runs the lengths are read before the batches of those that fit are.
+    private static let lengthsAtOnce = 4096
+
+    /// Those first ones of the listed runs that fit, at least one.
+    private static func runs(of space: Int64, _ listed: [LogRow], byteLimit: Int, in db: any LogConnection) throws -> [Run] {
+        var positions: [Position] = []
+        var bytes: Int64 = 0
+        for row in listed {
+            bytes += try row.integer(1)
+            if !positions.isEmpty, bytes > byteLimit { break }
+            positions.append(try row.position(0))
+        }
+        guard let one = positions.first, let other = positions.last else { return [] }
+        let order = one <= other ? "ASC" : "DESC"
+        let sql = "SELECT \(runColumns) FROM annals_runs WHERE space = ?1 AND position BETWEEN ?2 AND ?3 ORDER BY position \(order)"
+        return try db.rows(sql, [space, min(one, other), max(one, other)]).map(run)
+    }
+
+    /// Calls `visit` with the runs from the newest back, until it returns false.
+    static func visitNewestRuns(of space: Int64, in db: any LogConnection, _ visit: (Run) throws -> Bool) throws {
+        let sql = "SELECT position, length(batch) FROM annals_runs WHERE space = ?1 AND position < ?2 ORDER BY position DESC LIMIT ?3"
+        var before = Position(.max)
+        while true {
+            let some = try runs(of: space, try db.rows(sql, [space, before, 256]), byteLimit: 1 << 20, in: db)
+            for run in some where try !visit(run) { return }
+            guard let last = some.last else { return }
+            before = last.firstPosition
+        }
+    }
+
+    /// A run without its batch.
+    struct RunHead {
+        var firstPosition: Position
+        var count: Int
+        var logDigest: Digest?
+        fileprivate let space: Int64
+
+        var lastPosition: Position { firstPosition.advanced(by: count - 1) }
+
+        func read(_ db: any LogConnection) throws -> Run {
+            let sql = "SELECT \(runColumns) FROM annals_runs WHERE space = ?1 AND position = ?2"
+            guard let row = try db.row(sql, [space, firstPosition]) else { throw RelayLogError.storage("a run is gone") }
+            return try run(row)
+        }
+    }
+
+    /// The run that holds a position; nil where the log has none.
+    static func run(of space: Int64, at position: Position, in db: any LogConnection) throws -> RunHead? {
+        let sql = """
+            SELECT position, count, log_digest FROM annals_runs WHERE space = ?1 AND position <= ?2 ORDER BY position DESC LIMIT 1
+            """
+        guard let row = try db.row(sql, [space, position]) else { return nil }
+        let head = RunHead(
+            firstPosition: try row.position(0), count: Int(try row.integer(1)), logDigest: row.isNull(2) ? nil : try row.digest(2),
+            space: space)
+        return head.lastPosition >= position ? head : nil
+    }
+
+    /// All runs' positions, oldest first.
+    static func positions(of space: Int64, in db: any LogConnection) throws -> [Position] {
+        try db.rows("SELECT position FROM annals_runs WHERE space = ?1 ORDER BY position", [space]).map { try $0.position(0) }
+    }
+}

@@ -1,0 +1,53 @@
+internal import AnnalsCore
+internal import AnnalsWire
+
+/// All SQL of parts that wait for the rest of their transaction.
+enum PartStorage {
+    static func append(_ header: BatchHeader, _ batch: [UInt8], to space: Int64, at now: Int64, db: any LogConnection) throws {
+        let sql = """
+            INSERT INTO annals_parts(space, replica, part, counter, digest, received, batch) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            """
+        try db.execute(
+            sql, [space, header.replica, header.part.number, header.firstCounter, header.certificates[0].digest, now, batch])
+    }
+
+    static func drop(of replica: ReplicaID, in space: Int64, db: any LogConnection) throws {
+        try db.execute("DELETE FROM annals_parts WHERE space = ?1 AND replica = ?2", [space, replica])
+    }
+
+    /// A part becomes a run of the log; the database copies it, one at a time.
+    ///
+    /// - Parameter digest: the log's running digest behind it.
+    static func move(
+        _ part: Int, of replica: ReplicaID, row: Int64, in space: Int64, to position: Position, digest: Digest, at now: Int64,
+        db: any LogConnection
+    ) throws {
+        let sql = """
+            INSERT INTO annals_runs(space, position, count, first_index, replica, counter, received, log_digest, batch)
+            SELECT space, ?1, 1, 0, ?2, counter, ?3, ?4, batch FROM annals_parts WHERE space = ?5 AND replica = ?6 AND part = ?7
+            """
+        try db.execute(sql, [position, row, now, digest, space, replica, part])
+    }
+
+    /// What waits in a space. Parts of which the first cannot be read count as not there.
+    static func load(of space: Int64, in db: any LogConnection) throws -> [ReplicaID: PendingParts] {
+        let sql = "SELECT replica, part, digest, length(batch) FROM annals_parts WHERE space = ?1 ORDER BY replica, part"
+        var pending: [ReplicaID: PendingParts] = [:]
+        for row in try db.rows(sql, [space]) {
+            guard let replica = ReplicaID(bytes: try row.bytes(0)), let digest = try? row.digest(2) else { continue }
+            let byteCount = Int(try row.integer(3))
+            if try row.integer(1) > 0 {
+                pending[replica]?.append(digest, byteCount: Int64(byteCount))
+            } else if let header = try header(of: replica, in: space, db) {
+                pending[replica] = PendingParts(first: header, byteCount: byteCount)
+            }
+        }
+        return pending
+    }
+
+    private static func header(of replica: ReplicaID, in space: Int64, _ db: any LogConnection) throws -> BatchHeader? {
+        let sql = "SELECT batch FROM annals_parts WHERE space = ?1 AND replica = ?2 AND part = 0"
+        guard let batch = try db.row(sql, [space, replica])?.bytes(0) else { return nil }
+        return try? BatchHeader.parse(batch, limits: BatchLimits(batchBytes: .max, plainBytes: .max, transactions: .max))
+    }
+}

@@ -1,0 +1,52 @@
+internal import AnnalsCore
+internal import GRDB
+
+/// What a relay keeps: its spaces' logs, replicas, snapshots' records and tokens in a database, the snapshots beside it.
+package final class RelayDatabase: Sendable {
+    let storage: any LogDatabase
+    let directory: String
+
+    /// Opens the database in `directory`, creating both where they are missing.
+    ///
+    /// Throws `AnnalsError`: `.newerFormat`, `.notADatabase`, `.cannotCreate` or `.busy`.
+    package init(directory: String, readers: Int = RelayLogLimits().readers) throws {
+        self.directory = directory
+        storage = try SQLiteDatabase(directory: directory, readers: readers)
+    }
+
+    package func close() throws { try storage.close() }
+
+    /// What the system says, without SQL or values.
+    static func reason(of error: any Error) -> String {
+        switch error {
+        case let error as DatabaseError: error.message ?? error.resultCode.description
+        case let error as SystemCallError: error.description
+        default: String(describing: type(of: error))
+        }
+    }
+}
+
+extension RelayLogError {
+    /// Runs `body` and gives its errors as the log's own; CancellationError stays what it is.
+    static func wrapped<T: Sendable>(_ body: () async throws -> T) async throws -> T {
+        do {
+            return try await body()
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            throw wrapping(error)
+        }
+    }
+
+    /// An error of SQLite or the system as the log's own.
+    static func wrapping(_ error: any Error) -> RelayLogError {
+        switch error {
+        case let error as RelayLogError: error
+        case let error as any StorageFailure: error.logError
+        case let error as DatabaseError where error.resultCode == .SQLITE_FULL: .diskFull
+        case let error as SystemCallError where error.isDiskFull: .diskFull
+        case let error as DatabaseError where error.resultCode == .SQLITE_BUSY: .overloaded(retryAfterSeconds: 1)
+        default: .storage(RelayDatabase.reason(of: error))
+        }
+    }
+}

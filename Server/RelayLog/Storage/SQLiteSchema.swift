@@ -1,0 +1,140 @@
+internal import AnnalsCore
+internal import GRDB
+
+/// The tables of DATA/relay.db, as each format added them.
+enum SQLiteSchema {
+    static let formatVersion = 4
+
+    /// Brings the file to this program's format. Throws `AnnalsError` with `.newerFormat`.
+    static func migrate(_ db: Database) throws {
+        let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        guard version <= formatVersion else {
+            throw AnnalsError(
+                .newerFormat, operation: "relay", "the relay's data is of format \(version), this program knows \(formatVersion)",
+                hint: "Serve it with the newer annals")
+        }
+        guard version < formatVersion else { return }
+        try db.inTransaction(.exclusive) {
+            // Another process may have been here between the look and the lock.
+            let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+            if version < 1 {
+                try db.execute(sql: log)
+                try db.execute(sql: tokens)
+            }
+            if version < 2 { try db.execute(sql: parts) }
+            if version < 3 {
+                try db.execute(sql: "ALTER TABLE annals_runs ADD COLUMN log_digest BLOB")
+                try RunningDigests.fill(SQLiteConnection(db: db))
+            }
+            if version < 4 { try db.execute(sql: purge) }
+            if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
+            return .commit
+        }
+    }
+
+    private static let log = """
+        -- floor: footprints up to it were dropped once; what was stale for that must stay so, whatever is loaded later.
+        CREATE TABLE annals_spaces(
+            id INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            lineage BLOB NOT NULL,
+            head INTEGER NOT NULL DEFAULT 0,
+            horizon INTEGER NOT NULL DEFAULT 0,
+            floor INTEGER NOT NULL DEFAULT 0,
+            created INTEGER NOT NULL
+        ) STRICT;
+
+        -- counter and digest are of the last accepted transaction; position is the newest the replica has acknowledged.
+        CREATE TABLE annals_replicas(
+            id INTEGER PRIMARY KEY,
+            space INTEGER NOT NULL REFERENCES annals_spaces(id),
+            replica BLOB NOT NULL,
+            name TEXT NOT NULL DEFAULT '',
+            counter INTEGER NOT NULL DEFAULT 0,
+            digest BLOB NOT NULL,
+            position INTEGER NOT NULL DEFAULT 0,
+            seen INTEGER NOT NULL,
+            UNIQUE (space, replica)
+        ) STRICT;
+
+        CREATE TABLE annals_runs(
+            id INTEGER PRIMARY KEY,
+            space INTEGER NOT NULL REFERENCES annals_spaces(id),
+            position INTEGER NOT NULL,
+            count INTEGER NOT NULL,
+            first_index INTEGER NOT NULL,
+            replica INTEGER NOT NULL REFERENCES annals_replicas(id),
+            counter INTEGER NOT NULL,
+            received INTEGER NOT NULL,
+            batch BLOB NOT NULL,
+            UNIQUE (space, position),
+            UNIQUE (replica, counter)
+        ) STRICT;
+
+        CREATE TABLE annals_snapshots(
+            space INTEGER PRIMARY KEY REFERENCES annals_spaces(id),
+            position INTEGER NOT NULL,
+            bytes INTEGER NOT NULL,
+            digest BLOB NOT NULL,
+            file TEXT NOT NULL,
+            created INTEGER NOT NULL
+        ) STRICT;
+        """
+
+    private static let tokens = """
+        CREATE TABLE annals_tokens(
+            id INTEGER PRIMARY KEY,
+            hash BLOB NOT NULL UNIQUE,
+            label TEXT NOT NULL,
+            space TEXT,
+            scope TEXT NOT NULL,
+            created INTEGER NOT NULL,
+            expires INTEGER,
+            revoked INTEGER
+        ) STRICT;
+        """
+
+    private static let parts = """
+        -- Parts before the last of transactions that are not in the log yet; at most one transaction a replica.
+        CREATE TABLE annals_parts(
+            id INTEGER PRIMARY KEY,
+            space INTEGER NOT NULL REFERENCES annals_spaces(id),
+            replica BLOB NOT NULL,
+            part INTEGER NOT NULL,
+            counter INTEGER NOT NULL,
+            digest BLOB NOT NULL,
+            received INTEGER NOT NULL,
+            batch BLOB NOT NULL,
+            UNIQUE (space, replica, part)
+        ) STRICT;
+        """
+
+    /// What format 4 added: the digest at which a purged log goes on, the bytes of a log since its beginning, where a replica's
+    /// last transaction stands, who was retired, and more than one snapshot of a space.
+    private static let purge = """
+        ALTER TABLE annals_spaces ADD COLUMN horizon_digest BLOB;
+        ALTER TABLE annals_spaces ADD COLUMN log_bytes INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE annals_replicas ADD COLUMN last_position INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE annals_replicas ADD COLUMN retired INTEGER NOT NULL DEFAULT 0;
+        UPDATE annals_spaces SET log_bytes = coalesce((SELECT sum(length(batch)) FROM annals_runs WHERE space = annals_spaces.id), 0);
+        UPDATE annals_replicas SET last_position = coalesce(
+            (SELECT max(position + count - 1) FROM annals_runs WHERE replica = annals_replicas.id), 0);
+        ALTER TABLE annals_snapshots RENAME TO annals_only_snapshots;
+        CREATE TABLE annals_snapshots(
+            id INTEGER PRIMARY KEY,
+            space INTEGER NOT NULL REFERENCES annals_spaces(id),
+            position INTEGER NOT NULL,
+            bytes INTEGER NOT NULL,
+            digest BLOB NOT NULL,
+            file TEXT NOT NULL,
+            created INTEGER NOT NULL,
+            log_bytes INTEGER NOT NULL,
+            UNIQUE (space, position)
+        ) STRICT;
+        INSERT INTO annals_snapshots(space, position, bytes, digest, file, created, log_bytes)
+            SELECT space, position, bytes, digest, file, created, coalesce(
+                (SELECT sum(length(batch)) FROM annals_runs AS r WHERE r.space = s.space AND r.position <= s.position), 0)
+            FROM annals_only_snapshots AS s;
+        DROP TABLE annals_only_snapshots;
+        """
+}

@@ -1,0 +1,78 @@
+package import AnnalsCore
+
+/// All SQL of snapshots' records.
+extension LogStorage {
+    private static let snapshotColumns = "position, bytes, digest, file, log_bytes"
+
+    /// The newest snapshot, or the newest that holds no later position than that.
+    static func snapshot(of space: Int64, atOrBefore position: Position? = nil, in db: any LogConnection) throws -> SnapshotRecord? {
+        let sql = "SELECT \(snapshotColumns) FROM annals_snapshots WHERE space = ?1 AND position <= ?2 ORDER BY position DESC LIMIT 1"
+        return try db.row(sql, [space, position ?? Position(.max)]).map(record)
+    }
+
+    /// All of them, oldest first.
+    static func snapshots(of space: Int64, in db: any LogConnection) throws -> [SnapshotRecord] {
+        try db.rows("SELECT \(snapshotColumns) FROM annals_snapshots WHERE space = ?1 ORDER BY position", [space]).map(record)
+    }
+
+    private static func record(_ row: LogRow) throws -> SnapshotRecord {
+        SnapshotRecord(
+            position: try row.position(0), byteCount: try row.integer(1), digest: try row.digest(2), file: try row.text(3),
+            logBytes: try row.integer(4))
+    }
+
+    /// Takes the place of one that has the same position.
+    static func addSnapshot(
+        _ snapshot: SnapshotRecord, of space: Int64, at now: Int64, in db: any LogConnection
+    ) throws -> SnapshotRecord {
+        var snapshot = snapshot
+        let size = """
+            SELECT log_bytes - (SELECT CAST(coalesce(sum(length(batch)), 0) AS BIGINT) FROM annals_runs WHERE space = ?1 AND position > ?2)
+            FROM annals_spaces WHERE id = ?1
+            """
+        snapshot.logBytes = try db.integer(size, [space, snapshot.position]) ?? 0
+        let sql = """
+            INSERT INTO annals_snapshots(space, position, bytes, digest, file, created, log_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            ON CONFLICT (space, position) DO UPDATE SET bytes = excluded.bytes, digest = excluded.digest, file = excluded.file,
+                created = excluded.created, log_bytes = excluded.log_bytes
+            """
+        try db.execute(
+            sql, [space, snapshot.position, snapshot.byteCount, snapshot.digest, snapshot.file, now, snapshot.logBytes])
+        return snapshot
+    }
+
+    static func dropSnapshot(at position: Position, of space: Int64, in db: any LogConnection) throws {
+        try db.execute("DELETE FROM annals_snapshots WHERE space = ?1 AND position = ?2", [space, position])
+    }
+
+    /// Drops what nothing needs any more: snapshots before the horizon, where no log follows them, and of those after it the
+    /// ones between that come closest to their neighbours, beyond the number that is kept. The newest and the oldest stay.
+    ///
+    /// - Returns: the files that no record names any more.
+    static func dropOldSnapshots(of space: Int64, limits: RelayLogLimits, in db: any LogConnection) throws -> [String] {
+        let horizon = try RunningDigests.atHorizon(of: space, in: db).position
+        let all = try snapshots(of: space, in: db)
+        let old = SnapshotRecord.dispensable(all.map(\.position), horizon: horizon, kept: limits.snapshotsKept)
+        for position in old { try dropSnapshot(at: position, of: space, in: db) }
+        return all.filter { old.contains($0.position) }.map(\.file)
+    }
+
+    static func snapshotFiles(in db: any LogConnection) throws -> [String] {
+        try db.rows("SELECT file FROM annals_snapshots", []).map { try $0.text(0) }
+    }
+}
+
+extension SnapshotRecord {
+    /// The positions of snapshots that are not to be kept.
+    package static func dispensable(_ positions: [Position], horizon: Position, kept: Int) -> Set<Position> {
+        var rest = positions.sorted()
+        var dropped: Set<Position> = []
+        while rest.count > 1, rest[0] < horizon { dropped.insert(rest.removeFirst()) }
+        while rest.count > max(kept, 2) {
+            let gap = { (place: Int) in rest[place + 1].rawValue - rest[place - 1].rawValue }
+            guard let place = (1..<rest.count - 1).min(by: { gap($0) < gap($1) }) else { break }
+            dropped.insert(rest.remove(at: place))
+        }
+        return dropped
+    }
+}

@@ -1,0 +1,239 @@
+internal import CPostgres
+internal import Foundation
+internal import RelayLog
+
+/// One connection to PostgreSQL, by libpq's blocking calls; one at a time may use it.
+///
+/// Statements are prepared once. Those that return no rows are only sent and read with the next that does, or with the
+/// commit (libpq's pipeline mode): a group of pushes then costs a few round trips and not three each.
+///
+/// It opens the connection with the first use, and anew when it was lost.
+final class PostgresConnection: LogConnection {
+    private let url: String
+    private var connection: OpaquePointer?
+    private var statements: [Statement: String] = [:]
+    private var statementCount = 0
+    /// Prepared by what was sent since the last answers, so perhaps not at all.
+    private var unconfirmed: [Statement] = []
+    /// Statements sent, whose answers were not read yet.
+    private var unread = 0
+    private var isInTransaction = false
+    /// Something failed in the transaction: the server would take its COMMIT for a ROLLBACK.
+    private var hasFailed = false
+
+    /// Parameters' types are part of it: PostgreSQL settles them when it prepares.
+    private struct Statement: Hashable {
+        var sql: String
+        var types: [Oid]
+    }
+
+    init(url: String) {
+        self.url = url
+    }
+
+    deinit { disconnect() }
+
+    func disconnect() {
+        PQfinish(connection)
+        connection = nil
+        statements = [:]
+        unconfirmed = []
+        unread = 0
+        isInTransaction = false
+    }
+
+    var lockingClause: String { " FOR UPDATE" }
+
+    /// The socket, for whoever waits for notifications; nil when there is no connection.
+    var socket: Int32? { connection.map(PQsocket) }
+
+    // MARK: Transactions
+
+    func transaction<T>(_ body: () throws -> T) throws -> T {
+        try transaction(beginning: "BEGIN", body)
+    }
+
+    /// All reads see the same state.
+    func snapshot<T>(_ body: () throws -> T) throws -> T {
+        try transaction(beginning: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", body)
+    }
+
+    private func transaction<T>(beginning: String, _ body: () throws -> T) throws -> T {
+        precondition(!isInTransaction, "transactions do not nest")
+        do {
+            try send(beginning, [])
+            (isInTransaction, hasFailed) = (true, false)
+            let result = try body()
+            if hasFailed { throw PostgresError(state: "25P02", message: "a statement of the transaction failed") }
+            try send("COMMIT", [])
+            try finishPipeline()
+            isInTransaction = false
+            return result
+        } catch {
+            rollBack(after: error)
+            throw error
+        }
+    }
+
+    private func rollBack(after error: any Error) {
+        isInTransaction = false
+        if (error as? PostgresError)?.isLostConnection == true { return disconnect() }
+        do {
+            // What was sent and failed is read first.
+            try? finishPipeline()
+            try send("ROLLBACK", [])
+            try finishPipeline()
+        } catch {
+            disconnect()
+        }
+    }
+
+    // MARK: Statements
+
+    func execute(_ sql: String, _ arguments: [any Storable]) throws {
+        try send(sql, arguments)
+        // Outside a transaction nothing else would wait for it.
+        if !isInTransaction { try finishPipeline() }
+    }
+
+    func rows(_ sql: String, _ arguments: [any Storable]) throws -> [LogRow] {
+        try send(sql, arguments)
+        let unreadBefore = unread - 1
+        try synchronize()
+        var rows: [LogRow] = []
+        try readAnswers(skipping: unreadBefore) { rows = try Self.rows(of: $0) }
+        return rows
+    }
+
+    /// Runs SQL of several statements without parameters, all or none.
+    func script(_ sql: String) throws {
+        let connection = try open()
+        try finishPipeline()
+        PQexitPipelineMode(connection)
+        defer { PQenterPipelineMode(connection) }
+        let result = PQexec(connection, sql)
+        defer { PQclear(result) }
+        let status = PQresultStatus(result)
+        guard status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK else { throw Self.error(result, connection) }
+    }
+
+    private func send(_ sql: String, _ arguments: [any Storable]) throws {
+        let connection = try open()
+        let values = arguments.map(\.stored)
+        let name = try prepared(Statement(sql: sql, types: values.map(Self.type(of:))), connection)
+        let sent = Self.withParameters(values) { pointers, lengths, formats in
+            PQsendQueryPrepared(connection, name, Int32(values.count), pointers, lengths, formats, 1)
+        }
+        guard sent == 1 else { throw failure(connection) }
+        unread += 1
+    }
+
+    private func prepared(_ statement: Statement, _ connection: OpaquePointer) throws -> String {
+        if let name = statements[statement] { return name }
+        statementCount += 1
+        let name = "annals_\(statementCount)"
+        let sql = statement.sql.replacing(#/\?(\d+)/#) { "$\($0.1)" }
+        guard PQsendPrepare(connection, name, sql, Int32(statement.types.count), statement.types) == 1 else { throw failure(connection) }
+        unread += 1
+        statements[statement] = name
+        unconfirmed.append(statement)
+        return name
+    }
+
+    // MARK: Answers
+
+    private func synchronize() throws {
+        guard let connection, PQpipelineSync(connection) == 1 else { throw failure(connection) }
+    }
+
+    private func finishPipeline() throws {
+        guard unread > 0 else { return }
+        try synchronize()
+        try readAnswers(skipping: unread) { _ in }
+    }
+
+    /// Reads what was sent up to the last synchronization. The first failure is thrown when all is read: what follows it was
+    /// not carried out.
+    ///
+    /// - Parameter count: so many answers are of no interest.
+    private func readAnswers(skipping count: Int, _ visit: (OpaquePointer) throws -> Void) throws {
+        guard let connection else { throw PostgresError(state: "", message: "the connection is closed") }
+        var place = 0
+        var failure: (any Error)?
+        while true {
+            guard let result = PQgetResult(connection) else {
+                // The end of one statement's answer.
+                place += 1
+                guard PQstatus(connection) == CONNECTION_OK, place <= unread else { throw self.failure(connection) }
+                continue
+            }
+            defer { PQclear(result) }
+            switch PQresultStatus(result) {
+            case PGRES_PIPELINE_SYNC:
+                unread = 0
+                if let failure { throw fail(failure) }
+                unconfirmed = []
+                return
+            case PGRES_COMMAND_OK, PGRES_TUPLES_OK:
+                if place >= count { do { try visit(result) } catch { failure = failure ?? error } }
+            case PGRES_PIPELINE_ABORTED:
+                continue
+            default:
+                let error = Self.error(result, connection)
+                if error.isLostConnection || PQstatus(connection) != CONNECTION_OK { throw error }
+                failure = failure ?? error
+            }
+        }
+    }
+
+    private func fail(_ failure: any Error) -> any Error {
+        hasFailed = true
+        for statement in unconfirmed { statements[statement] = nil }
+        unconfirmed = []
+        return failure
+    }
+
+    // MARK: Notifications
+
+    /// Reads what has come without waiting. Throws when the connection is lost.
+    func notifications() throws -> [String] {
+        let connection = try open()
+        guard PQconsumeInput(connection) == 1 else { throw failure(connection) }
+        var payloads: [String] = []
+        while let notification = PQnotifies(connection) {
+            payloads.append(String(cString: notification.pointee.extra))
+            PQfreemem(notification)
+        }
+        return payloads
+    }
+
+    // MARK: The connection
+
+    private func open() throws -> OpaquePointer {
+        if let connection { return connection }
+        let opened = PQconnectdb(url)
+        guard let opened, PQstatus(opened) == CONNECTION_OK else {
+            defer { PQfinish(opened) }
+            throw PostgresError(state: "", message: Self.firstLine(opened.flatMap(PQerrorMessage)) ?? "no memory for a connection")
+        }
+        PQenterPipelineMode(opened)
+        connection = opened
+        return opened
+    }
+
+    private func failure(_ connection: OpaquePointer?) -> PostgresError {
+        PostgresError(state: "", message: Self.firstLine(connection.flatMap(PQerrorMessage)) ?? "the connection is lost")
+    }
+
+    private static func error(_ result: OpaquePointer?, _ connection: OpaquePointer) -> PostgresError {
+        let field = { (field: Character) in
+            PQresultErrorField(result, Int32(field.asciiValue ?? 0)).map { String(cString: $0) }
+        }
+        return PostgresError(
+            state: field("C") ?? "", message: field("M") ?? firstLine(PQerrorMessage(connection)) ?? "no reason is given")
+    }
+
+    private static func firstLine(_ text: UnsafeMutablePointer<CChar>?) -> String? {
+        text.flatMap { String(cString: $0).split(separator: "\n").first.map(String.init) }
+    }
+}
