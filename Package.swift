@@ -151,7 +151,7 @@ let package = Package(
             dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "SeededRandom", grdb, sqlite],
             swiftSettings: settings),
         .target(
-            name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", logging], path: "Tests/RelayTestSupport",
+            name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "RelayPostgres", logging], path: "Tests/RelayTestSupport",
             swiftSettings: settings),
         .testTarget(
             name: "RelayLogTests",
@@ -159,6 +159,9 @@ let package = Package(
                 "AnnalsCore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "RelayLog", "RelayTestSupport", "SeededRandom", grdb, logging,
             ],
             swiftSettings: settings),
+        .testTarget(
+            name: "RelayPostgresTests",
+            dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "RelayPostgres", "RelayTestSupport"], swiftSettings: settings),
         .testTarget(
             name: "RelayTests",
             dependencies: [

@@ -57,6 +57,11 @@ package struct Certifier: Sendable {
         index.record(footprint, replica: replica, position: position)
     }
 
+    /// The log goes on to here, by what was recalled.
+    mutating func advance(to head: Position) {
+        self.head = head
+    }
+
     /// Bases before this position are stale, and stay so: a transaction refused for it may be rewritten already.
     var floor: Position { index.floor }
 

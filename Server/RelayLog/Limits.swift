@@ -8,6 +8,8 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var groupPushes = 512
     /// Bytes of batches that share one commit. A single larger batch has a commit of its own.
     package var groupBytes = 16 << 20
+    /// How often a commit is tried that a lost connection or another relay undid.
+    package var commitAttempts = 3
     /// Bytes of parts that wait for the rest of their transaction, per replica: the largest transaction, packed.
     package var pendingPartBytes: Int64 = 8 << 30
     /// Footprint hashes kept per space; a base older than they reach is answered as stale.

@@ -19,16 +19,18 @@ struct LoadedSpace: Sendable {
     /// The certifier's floor as the database has it.
     var savedFloor: Position
 
-    /// Reads the space and, from its log's end back, as many footprints as the limit allows; nil when there is none.
+    /// What waits is what waited after so many changes of it.
+    var partChanges: Int64
+
+    /// Reads, from the log's end back, as many footprints as the limit allows.
     ///
     /// Footprints that were dropped once are not brought back: a transaction that was stale for want of them may have
     /// been rewritten, and a late copy of it must stay stale (rule 16).
     ///
     /// `damaged` is called with the position of a run that cannot be read; what lies before it counts as forgotten.
     static func load(
-        _ name: SpaceName, from db: any LogConnection, limits: RelayLogLimits, damaged: (Position) -> Void
-    ) throws -> LoadedSpace? {
-        guard let space = try LogStorage.space(name, in: db) else { return nil }
+        _ space: LogStorage.Space, from db: any LogConnection, limits: RelayLogLimits, damaged: (Position) -> Void
+    ) throws -> LoadedSpace {
         var entries: [(footprint: Footprint, replica: ReplicaID, position: Position)] = []
         var hashes = 0
         var loadedFrom = space.head
@@ -57,7 +59,51 @@ struct LoadedSpace: Sendable {
         let pending = try PartStorage.load(of: space.id, in: db)
         let logDigest = try RunningDigests.newest(of: space.id, in: db)
         return LoadedSpace(
-            id: space.id, certifier: certifier, pending: pending, logDigest: logDigest, logBytes: space.logBytes, savedFloor: space.floor)
+            id: space.id, certifier: certifier, pending: pending, logDigest: logDigest, logBytes: space.logBytes, savedFloor: space.floor, partChanges: space.partChanges)
+    }
+
+    /// Takes in what other relays of the same database appended meanwhile, and how far it was purged. False when that cannot
+    /// be: then it must be loaded anew.
+    mutating func follow(_ space: LogStorage.Space, in db: any LogConnection) throws -> Bool {
+        guard space.id == id, space.head >= certifier.head, space.lineage == certifier.lineage else { return false }
+        if space.floor > certifier.floor { certifier.raiseFloor(to: space.floor) }
+        savedFloor = space.floor
+        if space.partChanges != partChanges {
+            pending = try PartStorage.load(of: id, in: db)
+            partChanges = space.partChanges
+        }
+        logBytes = space.logBytes
+        guard space.head > certifier.head else { return true }
+        while certifier.head < space.head {
+            let runs = try LogStorage.runs(of: id, after: certifier.head, byteLimit: Self.bytesAtOnce, in: db)
+            guard runs.first?.firstPosition == certifier.head.next else { return false }
+            for run in runs {
+                guard let header = try? run.header() else { return false }
+                certifier.follow(run, header)
+            }
+        }
+        logDigest = try RunningDigests.newest(of: id, in: db)
+        return certifier.head == space.head
+    }
+
+    private static let bytesAtOnce = 4 << 20
+}
+
+extension Certifier {
+    /// Records a run that another relay appended behind the head.
+    fileprivate mutating func follow(_ run: LogStorage.Run, _ header: BatchHeader) {
+        for offset in 0..<run.count {
+            let number = run.firstIndex + offset
+            let (certificate, position) = (header.certificates[number], run.firstPosition.advanced(by: offset))
+            // The last part was certified for all.
+            if header.part.isLast { recall(certificate.footprint, replica: header.replica, position: position) }
+            // Of others the log is asked when they push.
+            if last(of: header.replica) != nil {
+                setLast(
+                    LastAccepted(counter: header.counter(of: number), digest: certificate.digest, position: position), of: header.replica)
+            }
+        }
+        advance(to: run.lastPosition)
     }
 }
 

@@ -138,7 +138,7 @@ final class LogWriter: Sendable {
     // MARK: The commit
 
     /// One transaction for all. If it fails, each is tried alone, so that one bad push fails alone.
-    private func commit(_ pushes: [Push], _ db: any LogConnection) -> [Result<Committed, RelayLogError>] {
+    private func commit(_ pushes: [Push], _ db: any LogConnection, attempt: Int = 1) -> [Result<Committed, RelayLogError>] {
         do {
             let outcomes = try spaces.withLock { spaces in
                 try commit(pushes, spaces: &spaces, db)
@@ -150,7 +150,11 @@ final class LogWriter: Sendable {
             spaces.withLock { spaces in
                 for push in pushes { spaces.forget(push.space) }
             }
-            guard pushes.count == 1 else { return pushes.flatMap { commit([$0], db) } }
+            // Also where nobody knows whether the commit took place: a push that did is known by then.
+            if (error as? any StorageFailure)?.isTransient == true, attempt < limits.commitAttempts {
+                return commit(pushes, db, attempt: attempt + 1)
+            }
+            guard pushes.count == 1 else { return pushes.flatMap { commit([$0], db, attempt: attempt) } }
             let failure = RelayLogError.wrapping(error)
             logger.error("push failed", metadata: ["space": "\(pushes[0].space)", "reason": "\(failure)"])
             return [.failure(failure)]
@@ -162,31 +166,39 @@ final class LogWriter: Sendable {
     ) throws -> [Result<Committed, RelayLogError>] {
         var outcomes: [Result<Committed, RelayLogError>] = []
         try db.transaction {
-            var changed: [SpaceName: (id: Int64, head: Position, floor: Position, bytes: Int64)] = [:]
+            var stored: [SpaceName: LogStorage.Space] = [:]
+            var open: [SpaceName: LoadedSpace] = [:]
+            // In the order of names, so that two relays of one database never wait for each other.
+            for name in Set(pushes.map(\.space)).sorted(by: { $0.description < $1.description }) {
+                stored[name] = try LogStorage.space(name, in: db, locking: true)
+                open[name] = try stored[name].map { try spaces.take(name, as: $0, in: db, limits: limits, logger: logger) }
+            }
             for push in pushes {
-                guard var space = try spaces.take(push.space, loadedFrom: db, limits: limits, logger: logger) else {
+                guard var space = open.removeValue(forKey: push.space) else {
                     outcomes.append(.failure(.spaceNotFound))
                     continue
                 }
-                guard try makeRoom(for: push, in: &space, db) else {
-                    spaces.putBack(space, as: push.space, limit: limits.residentSpaces)
+                if try makeRoom(for: push, in: &space, db) {
+                    outcomes.append(.success(try write(push, to: &space, db)))
+                } else {
                     outcomes.append(.failure(.transactionTooLarge(limit: limits.pendingPartBytes)))
-                    continue
                 }
-                let committed = try write(push, to: &space, db)
-                // A floor that rose is saved with the commit that carries the first answer given because of it.
-                if committed.verdict.accepted > 0 || space.certifier.floor > space.savedFloor {
-                    space.savedFloor = space.certifier.floor
-                    changed[push.space] = (space.id, committed.head, space.certifier.floor, space.logBytes)
-                }
-                spaces.putBack(space, as: push.space, limit: limits.residentSpaces)
-                outcomes.append(.success(committed))
+                open[push.space] = space
             }
-            for space in changed.values {
-                try LogStorage.setHead(space.head, floor: space.floor, logBytes: space.bytes, of: space.id, in: db)
+            for (name, space) in open {
+                try save(space, name, over: stored[name], db)
+                spaces.putBack(space, as: name, limit: limits.residentSpaces)
             }
         }
         return outcomes
+    }
+
+    private func save(_ space: LoadedSpace, _ name: SpaceName, over stored: LogStorage.Space?, _ db: any LogConnection) throws {
+        let (head, floor) = (space.certifier.head, space.certifier.floor)
+        // A floor that rose is saved with the commit that carries the first answer given because of it.
+        guard let stored, head != stored.head || floor > stored.floor || space.partChanges != stored.partChanges else { return }
+        try LogStorage.save(head: head, floor: floor, logBytes: space.logBytes, partChanges: space.partChanges, of: space.id, in: db)
+        if head != stored.head { try db.announce(head, of: name) }
     }
 
     private func write(_ push: Push, to space: inout LoadedSpace, _ db: any LogConnection) throws -> Committed {
@@ -269,6 +281,7 @@ final class LogWriter: Sendable {
                 space.pending[replica]?.append(push.header, byteCount: push.batch.count)
             }
             try PartStorage.append(push.header, push.batch, to: space.id, at: receivedAt, db: db)
+            space.partChanges += 1
         }
         guard verdict.accepted > 0, let parts = space.pending[replica] else { return }
         let digests = parts.digests
@@ -280,17 +293,12 @@ final class LogWriter: Sendable {
                 part, of: replica, row: row, in: space.id, to: verdict.firstPosition.advanced(by: part), digest: space.logDigest,
                 at: receivedAt, db: db)
         }
-        try PartStorage.drop(of: replica, in: space.id, db: db)
-        space.pending[replica] = nil
-    }
-
-    /// The log of a space no longer goes back beyond this position: older bases are stale.
-    func raiseFloor(of name: SpaceName, to position: Position) {
-        spaces.withLock { $0.raiseFloor(of: name, to: position) }
+        try drop(of: replica, in: &space, db)
     }
 
     private func drop(of replica: ReplicaID, in space: inout LoadedSpace, _ db: any LogConnection) throws {
         guard space.pending.removeValue(forKey: replica) != nil else { return }
+        space.partChanges += 1
         try PartStorage.drop(of: replica, in: space.id, db: db)
     }
 }
@@ -329,12 +337,12 @@ private struct LoadedSpaces: Sendable {
     private var spaces: [SpaceName: LoadedSpace] = [:]
     private var uses = 0
 
-    /// Takes the space out, so that changing it copies nothing. nil when there is no such space.
+    /// Takes the space out, so that changing it copies nothing, and brings it to what the database holds.
     mutating func take(
-        _ name: SpaceName, loadedFrom db: any LogConnection, limits: RelayLogLimits, logger: Logger
-    ) throws -> LoadedSpace? {
-        if let space = spaces.removeValue(forKey: name) { return space }
-        return try LoadedSpace.load(name, from: db, limits: limits) { position in
+        _ name: SpaceName, as stored: LogStorage.Space, in db: any LogConnection, limits: RelayLogLimits, logger: Logger
+    ) throws -> LoadedSpace {
+        if var space = spaces.removeValue(forKey: name), try space.follow(stored, in: db) { return space }
+        return try LoadedSpace.load(stored, from: db, limits: limits) { position in
             logger.error("a stored batch is damaged", metadata: ["space": "\(name)", "position": "\(position)"])
         }
     }
@@ -346,10 +354,6 @@ private struct LoadedSpaces: Sendable {
         if spaces.count > limit, let oldest = spaces.min(by: { $0.value.lastUse < $1.value.lastUse })?.key {
             spaces[oldest] = nil
         }
-    }
-
-    mutating func raiseFloor(of name: SpaceName, to position: Position) {
-        spaces[name]?.certifier.raiseFloor(to: position)
     }
 
     mutating func forget(_ name: SpaceName) {

@@ -70,7 +70,7 @@ extension RelayDatabase {
                     try PurgeStorage.setHorizon(plan.horizon, digest, of: space, in: db)
                     return try LogStorage.dropOldSnapshots(of: space, limits: limits, in: db)
                 }
-                for file in files { DurableFiles.remove(directory + "/snapshots/" + file) }
+                for file in files { snapshots.remove(file) }
             }
             // Also what an interrupted purge left behind.
             while try await storage.write({ db in try PurgeStorage.dropRuns(of: space, limits: limits, in: db) }) != nil {
@@ -125,9 +125,7 @@ extension RelayLog {
     /// See `RelayDatabase.purge`; by this relay's clock, and with every acknowledgement that has come so far.
     package func purge(_ name: SpaceName, _ rules: PurgeRules) async throws -> PurgeOutcome {
         _ = try await replicas(of: name)
-        let outcome = try await database.purge(name, rules, now: clock.wall(), limits: limits)
-        writer.raiseFloor(of: name, to: outcome.horizon)
-        return outcome
+        return try await database.purge(name, rules, now: clock.wall(), limits: limits)
     }
 
     /// Retires a replica now. False when there is no such replica.

@@ -1,7 +1,6 @@
 package import AnnalsCore
 package import AnnalsWire
 internal import Dispatch
-internal import Foundation
 package import Logging
 internal import Synchronization
 
@@ -18,7 +17,7 @@ package final class RelayLog: Sendable {
     package let snapshots: SnapshotStore
     private let jobs: SnapshotJobs
     let database: RelayDatabase
-    private let lock: DirectoryLock
+    private let lock: DirectoryLock?
     private let watch: HeadWatch
     let writer: LogWriter
     let limits: RelayLogLimits
@@ -29,11 +28,19 @@ package final class RelayLog: Sendable {
     /// Opens or creates the log in `directory` and takes the right to serve it.
     ///
     /// Throws `AnnalsError`: `.busy` when another relay serves the directory, and what opening the database throws.
-    package init(
+    package convenience init(
         directory: String, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system, logger: Logger
     ) throws {
-        database = try RelayDatabase(directory: directory, readers: limits.readers)
-        lock = try Self.lock(directory)
+        let database = try RelayDatabase(directory: directory, readers: limits.readers)
+        try self.init(database: database, limits: limits, clock: clock, logger: logger)
+    }
+
+    /// The log that is in a database. `close` closes that too.
+    package init(
+        database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system, logger: Logger
+    ) throws {
+        self.database = database
+        lock = try database.lockForServing()
         watch = HeadWatch(limits: limits)
         writer = LogWriter(database: database, watch: watch, limits: limits, clock: clock, logger: logger)
         tokens = TokenStore(database: database, limits: limits, clock: clock)
@@ -43,19 +50,7 @@ package final class RelayLog: Sendable {
         self.limits = limits
         self.clock = clock
         self.logger = logger
-    }
-
-    private static func lock(_ directory: String) throws -> DirectoryLock {
-        do {
-            return try DirectoryLock(path: (directory as NSString).appendingPathComponent("relay.lock"))
-        } catch  where DirectoryLock.isHeldElsewhere(error) {
-            throw AnnalsError(
-                .busy, operation: "relay", "another relay serves \(directory)", hint: "Stop it first, or name another directory",
-                underlying: error)
-        } catch {
-            throw AnnalsError(
-                .cannotCreate, operation: "relay", "cannot lock \(directory): \(RelayDatabase.reason(of: error))", underlying: error)
-        }
+        database.storage.listen { [watch] in watch.publish($1, of: $0) }
     }
 
     // MARK: Spaces
@@ -256,7 +251,7 @@ package final class RelayLog: Sendable {
         } catch {
             logger.warning("the log was not closed cleanly", metadata: ["reason": "\(RelayLogError.wrapping(error))"])
         }
-        lock.release()
+        lock?.release()
     }
 
     // MARK: Access

@@ -1,17 +1,14 @@
 package import AnnalsCore
-internal import Foundation
 internal import Logging
 internal import Synchronization
 
-/// Snapshots as files in DATA/snapshots, recorded in the database.
+/// Snapshots, recorded in the database with their positions, their bytes beside it.
 ///
-/// An upload goes to a temporary name while it streams. Whole and verified it is made durable, gets its name by one
-/// atomic rename and is recorded with its position; older ones that nothing needs are removed. So a snapshot that is recorded
-/// is always whole, and files that no record names are leftovers, removed at the next start.
+/// An upload that is whole and verified is made durable and then recorded; older ones that nothing needs are removed. So a
+/// snapshot that is recorded is always whole, and what no record names are leftovers, removed at the next start.
 package final class SnapshotStore: Sendable {
     private let database: RelayDatabase
     private let jobs: SnapshotJobs
-    private let directory: String
     private let limits: RelayLogLimits
     private let clock: RelayClock
     private let logger: Logger
@@ -72,21 +69,21 @@ package final class SnapshotStore: Sendable {
         for upload in stale { await upload.abandon() }
     }
 
-    static let temporaryPrefix = "upload-"
-
     init(database: RelayDatabase, jobs: SnapshotJobs, limits: RelayLogLimits, clock: RelayClock, logger: Logger) throws {
         self.database = database
         self.jobs = jobs
         self.limits = limits
         self.clock = clock
         self.logger = logger
-        directory = (database.directory as NSString).appendingPathComponent("snapshots")
         do {
-            try DurableFiles.createDirectory(directory)
-            try removeLeftovers()
+            let kept = Set(try database.storage.readNow { try LogStorage.snapshotFiles(in: $0) })
+            for name in try database.snapshots.removeLeftovers(except: kept) {
+                logger.info("removed an unfinished snapshot", metadata: ["file": "\(name)"])
+            }
         } catch {
             throw AnnalsError(
-                .cannotCreate, operation: "relay", "cannot use \(directory): \(RelayDatabase.reason(of: error))", underlying: error)
+                .cannotCreate, operation: "relay", "cannot look through the snapshots: \(RelayDatabase.reason(of: error))",
+                underlying: error)
         }
     }
 
@@ -102,10 +99,9 @@ package final class SnapshotStore: Sendable {
             state.uploads += 1
         }
         do {
-            let path = self.path(Self.temporaryPrefix + Self.randomText())
+            let file = try database.snapshots.create()
             return SnapshotUpload(
-                store: self, space: space, spaceID: id, position: position, file: try DurableFile(creating: path),
-                limit: limits.snapshotBytes)
+                store: self, space: space, spaceID: id, position: position, file: file, limit: limits.snapshotBytes)
         } catch {
             uploadEnded()
             throw RelayLogError.wrapping(error)
@@ -127,7 +123,7 @@ package final class SnapshotStore: Sendable {
                 }
                 guard let record else { throw RelayLogError.noSnapshot }
                 // A purge, or a newer snapshot, may have removed the file since the look: look again.
-                if let file = try? DurableFile(reading: path(record.file)) { return SnapshotFile(record: record, file: file) }
+                if let file = try? database.snapshots.open(record.file) { return SnapshotFile(record: record, file: file) }
             }
             throw RelayLogError.storage("the snapshot's file is missing")
         }
@@ -145,18 +141,17 @@ package final class SnapshotStore: Sendable {
 
     // MARK: What an upload calls
 
-    /// Names, records and keeps a finished upload, and removes the one before. The file must be durable.
+    /// Names, keeps and records a finished upload, and removes the one before.
     func record(_ upload: SnapshotUpload.Finished) async throws -> SnapshotRecord {
         // A name of its own even for the same position and bytes, so that removing one never hits another.
         let name = "\(upload.spaceID)-\(upload.position)-\(Self.randomText()).zst"
         let record = SnapshotRecord(position: upload.position, byteCount: upload.byteCount, digest: upload.digest, file: name)
         return try await RelayLogError.wrapped {
-            try DurableFiles.rename(upload.path, to: path(name))
+            try upload.file.keep(as: name)
             do {
-                try DurableFiles.synchronizeDirectory(directory)
-                for file in try await add(record, of: upload) { DurableFiles.remove(path(file)) }
+                for file in try await add(record, of: upload) { database.snapshots.remove(file) }
             } catch {
-                DurableFiles.remove(path(name))
+                database.snapshots.remove(name)
                 throw error
             }
             return record
@@ -205,18 +200,6 @@ package final class SnapshotStore: Sendable {
                 return space.id
             }
         }
-    }
-
-    private func removeLeftovers() throws {
-        let kept = Set(try database.storage.readNow { try LogStorage.snapshotFiles(in: $0) })
-        for name in try FileManager.default.contentsOfDirectory(atPath: directory) where !kept.contains(name) {
-            logger.info("removing an unfinished snapshot", metadata: ["file": "\(name)"])
-            DurableFiles.remove(path(name))
-        }
-    }
-
-    private func path(_ name: String) -> String {
-        (directory as NSString).appendingPathComponent(name)
     }
 }
 

@@ -2,9 +2,9 @@ package import AnnalsCore
 
 /// A snapshot on its way in. End it with `finish` or `abandon`; otherwise its bytes are removed at the next start.
 package actor SnapshotUpload {
-    /// A whole and durable file that has no lasting name yet.
+    /// A whole file that has no lasting name yet.
     struct Finished: Sendable {
-        var path: String
+        var file: any NewSnapshotFile
         var space: SpaceName
         var spaceID: Int64
         var position: Position
@@ -17,7 +17,7 @@ package actor SnapshotUpload {
     private let spaceID: Int64
     private let position: Position
     private let limit: Int64
-    private let file: DurableFile
+    private let file: any NewSnapshotFile
     private var hasher = Digest.Hasher()
     private var byteCount: Int64 = 0
     private var isEnded = false
@@ -25,7 +25,7 @@ package actor SnapshotUpload {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    init(store: SnapshotStore, space: SpaceName, spaceID: Int64, position: Position, file: DurableFile, limit: Int64) {
+    init(store: SnapshotStore, space: SpaceName, spaceID: Int64, position: Position, file: any NewSnapshotFile, limit: Int64) {
         self.store = store
         self.space = space
         self.spaceID = spaceID
@@ -57,7 +57,7 @@ package actor SnapshotUpload {
         precondition(!isEnded, "an upload that has ended takes no bytes")
         guard byteCount + Int64(bytes.count) <= limit else { throw RelayLogError.snapshotTooLarge(limit: limit) }
         do {
-            try bytes.withUnsafeBytes { try file.write($0) }
+            try file.write(bytes)
         } catch {
             throw RelayLogError.wrapping(error)
         }
@@ -72,9 +72,8 @@ package actor SnapshotUpload {
         precondition(!isEnded, "an upload ends once")
         do {
             guard hasher.finish() == digest else { throw RelayLogError.snapshotDigestMismatch }
-            do { try file.synchronize() } catch { throw RelayLogError.wrapping(error) }
             let finished = Finished(
-                path: file.path, space: space, spaceID: spaceID, position: position, byteCount: byteCount, digest: digest)
+                file: file, space: space, spaceID: spaceID, position: position, byteCount: byteCount, digest: digest)
             let record = try await store.record(finished)
             end()
             return record
@@ -87,13 +86,12 @@ package actor SnapshotUpload {
     /// Removes what has come. Does nothing after the end.
     package func abandon() {
         guard !isEnded else { return }
-        DurableFiles.remove(file.path)
+        file.abandon()
         end()
     }
 
     private func end() {
         isEnded = true
-        file.close()
         store.uploadEnded()
     }
 }
@@ -101,12 +99,12 @@ package actor SnapshotUpload {
 /// A snapshot on its way out.
 package actor SnapshotFile {
     package nonisolated let record: SnapshotRecord
-    private let file: DurableFile
+    private let file: any KeptSnapshotFile
     private let executor = QueueExecutor(label: "annals.relay.download")
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    init(record: SnapshotRecord, file: DurableFile) {
+    init(record: SnapshotRecord, file: any KeptSnapshotFile) {
         self.record = record
         self.file = file
     }

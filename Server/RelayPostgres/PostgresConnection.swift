@@ -1,3 +1,4 @@
+internal import AnnalsCore
 internal import CPostgres
 internal import Foundation
 internal import RelayLog
@@ -86,6 +87,21 @@ final class PostgresConnection: LogConnection {
         } catch {
             disconnect()
         }
+    }
+
+    // MARK: Heads
+
+    /// A channel belongs to the whole database, the relay's tables to one schema of it.
+    static let channel = "SELECT 'annals_' || substr(md5(current_schema()), 1, 16)"
+
+    func announce(_ head: Position, of space: SpaceName) throws {
+        try execute("SELECT pg_notify((\(Self.channel)), ?1)", ["\(space) \(head.rawValue)"])
+    }
+
+    /// Hears what others announce from now on.
+    func listen() throws {
+        guard let channel = try row(Self.channel, [])?.text(0) else { return }
+        try execute("LISTEN \(channel)", [])
     }
 
     // MARK: Statements

@@ -1,5 +1,4 @@
-internal import AnnalsCore
-internal import Dispatch
+package import AnnalsCore
 package import RelayLog
 internal import Synchronization
 
@@ -15,40 +14,40 @@ package final class PostgresDatabase: LogDatabase {
     private let writer: Lane
     private let readers: [Lane]
     private let turn = Mutex(0)
+    private let listener = Mutex<HeadListener?>(nil)
+    private let url: String
 
-    /// How often a transaction is tried.
-    private static let attempts = 3
-
-    /// A connection and the queue on which alone it is used.
-    private final class Lane: Sendable {
-        let queue: DispatchQueue
-        // Only touched on the queue.
-        nonisolated(unsafe) let connection: PostgresConnection
-
-        init(_ label: String, _ url: String) {
-            queue = DispatchQueue(label: label)
-            connection = PostgresConnection(url: url)
-        }
-
-        func run<T: Sendable>(_ body: @escaping @Sendable (PostgresConnection) throws -> T) async throws -> T {
-            try await withCheckedThrowingContinuation { continuation in
-                queue.async { continuation.resume(with: Result { try PostgresDatabase.persistently { try body(self.connection) } }) }
-            }
-        }
-    }
+    /// Snapshots, in the same database.
+    package let snapshots: PostgresSnapshotFiles
 
     /// Connects, and makes the tables where they are missing.
     ///
     /// Throws `AnnalsError`: `.newerFormat`, `.cannotCreate`.
     package init(url: String, readers: Int = RelayLogLimits().readers) throws {
+        self.url = url
         writer = Lane("annals.relay.writer", url)
         self.readers = (0..<max(1, readers)).map { Lane("annals.relay.reader.\($0)", url) }
+        snapshots = PostgresSnapshotFiles(url: url) { RelayClock.system.wall() }
         do {
-            try writer.queue.sync { [writer] in try Self.persistently { try PostgresSchema.migrate(writer.connection) } }
+            try writer.runNow(PostgresSchema.migrate)
         } catch let error as PostgresError {
             throw AnnalsError(
                 .cannotCreate, operation: "relay", "PostgreSQL: \(error.description)", hint: "Check the address, and that the server runs")
         }
+    }
+
+    /// Logs and snapshots.
+    package static func relayDatabase(url: String, readers: Int = RelayLogLimits().readers) throws -> RelayDatabase {
+        let database = try PostgresDatabase(url: url, readers: readers)
+        return RelayDatabase(shared: database, snapshots: database.snapshots)
+    }
+
+    /// The same in a schema of its own, which is made where it is missing: several relays' data in one database.
+    package static func relayDatabase(url: String, creating schema: String) throws -> RelayDatabase {
+        let lane = Lane("annals.relay.schema", url)
+        defer { lane.close() }
+        try lane.runNow { try $0.execute("CREATE SCHEMA IF NOT EXISTS \"\(schema)\"", []) }
+        return try relayDatabase(url: url)
     }
 
     package func read<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
@@ -60,10 +59,7 @@ package final class PostgresDatabase: LogDatabase {
     }
 
     package func readNow<T: Sendable>(_ body: @Sendable (any LogConnection) throws -> T) throws -> T {
-        let lane = readers[0]
-        return try lane.queue.sync {
-            try Self.persistently { try lane.connection.snapshot { try body(lane.connection) } }
-        }
+        try readers[0].runNow { connection in try connection.snapshot { try body(connection) } }
     }
 
     package func write<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
@@ -71,21 +67,17 @@ package final class PostgresDatabase: LogDatabase {
     }
 
     package func schedule(_ body: @escaping @Sendable (any LogConnection) -> Void) {
-        writer.queue.async { [writer] in body(writer.connection) }
+        writer.schedule(body)
+    }
+
+    package func listen(_ visit: @escaping @Sendable (SpaceName, Position) -> Void) {
+        let listener = HeadListener(url: url, visit)
+        self.listener.withLock { $0 = listener }
     }
 
     package func close() {
-        for lane in readers + [writer] { lane.queue.sync { lane.connection.disconnect() } }
-    }
-
-    fileprivate static func persistently<T>(_ body: () throws -> T) throws -> T {
-        for _ in 1..<attempts {
-            do {
-                return try body()
-            } catch let error as PostgresError where error.isTransient {
-                continue
-            }
-        }
-        return try body()
+        listener.withLock { $0 }?.close()
+        for lane in readers + [writer] { lane.close() }
+        snapshots.close()
     }
 }

@@ -13,7 +13,7 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    @Test func `a lock that is held is refused, and one that was released is free`() throws {
+    @Test(.filesOnly) func `a lock that is held is refused, and one that was released is free`() throws {
         let lock = try DirectoryLock(path: path)
         let refusal = #expect(throws: (any Error).self) { try DirectoryLock(path: path) }
         #expect(try DirectoryLock.isHeldElsewhere(#require(refusal)))
@@ -23,7 +23,7 @@ import Testing
     }
 
     /// As a process has them that was forked and does not run its own program yet.
-    @Test func `a released lock is free though a copy of its descriptor is open`() throws {
+    @Test(.filesOnly) func `a released lock is free though a copy of its descriptor is open`() throws {
         let lock = try DirectoryLock(path: path)
         let copies = try descriptors(of: path).map { dup($0) }
         defer { for copy in copies { close(copy) } }

@@ -15,14 +15,14 @@ import Testing
 
     init() async throws {
         directory = try TemporaryDirectory()
-        log = try RelayLog(directory: directory.path, logger: .silent)
+        log = try TestStorage.log(directory.path)
         lineage = try await log.createSpace(.shop).lineage
     }
 
     private func rows(_ table: String, in directory: TemporaryDirectory? = nil) throws -> Int {
-        let queue = try DatabaseQueue(path: (directory ?? self.directory).path + "/relay.db")
-        defer { try? queue.close() }
-        return try queue.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0 }
+        let database = try TestStorage.database((directory ?? self.directory).path)
+        defer { try? database.close() }
+        return try database.storage.readNow { db in Int(try db.integer("SELECT count(*) FROM \(table)", []) ?? 0) }
     }
 
     @Test func `law 6: parts wait until the last, which brings all of them into the log`() async throws {
@@ -120,7 +120,7 @@ import Testing
         #expect(try await log.push(two.batch(lineage, base: Position(1), .writing(1))).outcome != .accepted)
     }
 
-    @Test func `a killed relay goes on where it was`() async throws {
+    @Test(.filesOnly) func `a killed relay goes on where it was`() async throws {
         var one = TestReplica(1)
         let parts = one.parts(lineage, base: .zero, .writing(1), count: 3)
         for number in 0...2 {
@@ -128,11 +128,11 @@ import Testing
             for name in ["relay.db", "relay.db-wal"] {
                 try FileManager.default.copyItem(atPath: directory.path + "/" + name, toPath: copy.path + "/" + name)
             }
-            let reopened = try RelayLog(directory: copy.path, logger: .silent)
+            let reopened = try TestStorage.log(copy.path)
             for part in parts[number...] { #expect(try await reopened.push(part).outcome == .accepted) }
             #expect(try await reopened.describe(.shop).head == Position(3))
             await reopened.close()
-            let again = try RelayLog(directory: copy.path, logger: .silent)
+            let again = try TestStorage.log(copy.path)
             var two = TestReplica(2)
             #expect(try await again.push(two.batch(lineage, base: .zero, .writing(1))).outcome == .stale(at: Position(3)))
             #expect(try await again.push(two.batch(lineage, base: .zero, .writing(2))).outcome == .accepted)
@@ -148,7 +148,7 @@ import Testing
         var one = TestReplica(1)
         let parts = one.parts(lineage, base: .zero, .writing(1), count: 4)
         limits.pendingPartBytes = Int64(parts[0].bytes.count * 5 / 2)
-        let small = try RelayLog(directory: directory.path, limits: limits, logger: .silent)
+        let small = try TestStorage.log(directory.path, limits: limits)
         _ = try await small.push(parts[0])
         _ = try await small.push(parts[1])
         let error = await #expect(throws: RelayLogError.self) { try await small.push(parts[2]) }
@@ -164,7 +164,7 @@ import Testing
     @Test func `a turn lasts while its holder sends parts`() async throws {
         await log.close()
         let clock = TestClock()
-        let log = try RelayLog(directory: directory.path, clock: clock.clock, logger: .silent)
+        let log = try TestStorage.log(directory.path, clock: clock.clock)
         var (one, two) = (TestReplica(1), TestReplica(2))
         for base in 0..<3 {
             let other = two.batch(lineage, base: Position(Int64(base)), .writing(1))
@@ -187,7 +187,7 @@ import Testing
         await log.close()
     }
 
-    @Test func `a directory of the format before parts and running digests is taken over`() async throws {
+    @Test(.filesOnly) func `a directory of the format before parts and running digests is taken over`() async throws {
         var zero = TestReplica(9)
         var old: [TestBatch] = []
         for footprints in [[Footprint.writing(7)], [.writing(8), .writing(9)]] {
@@ -203,7 +203,7 @@ import Testing
             try db.execute(sql: "DROP TABLE annals_parts; ALTER TABLE annals_runs DROP COLUMN log_digest; PRAGMA user_version = 1")
         }
         try queue.close()
-        let log = try RelayLog(directory: directory.path, logger: .silent)
+        let log = try TestStorage.log(directory.path)
         var one = TestReplica(1)
         for part in one.parts(lineage, base: .zero, .writing(1), count: 2) { #expect(try await log.push(part).outcome == .accepted) }
         #expect(try await log.describe(.shop).head == Position(5))

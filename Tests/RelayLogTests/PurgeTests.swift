@@ -12,6 +12,7 @@ enum FormatThree {
     static let sql = """
         ALTER TABLE annals_spaces DROP COLUMN horizon_digest;
         ALTER TABLE annals_spaces DROP COLUMN log_bytes;
+        ALTER TABLE annals_spaces DROP COLUMN part_changes;
         ALTER TABLE annals_replicas DROP COLUMN last_position;
         ALTER TABLE annals_replicas DROP COLUMN retired;
         DROP TABLE annals_snapshots;
@@ -31,7 +32,7 @@ enum FormatThree {
 
     init() async throws {
         directory = try TemporaryDirectory()
-        log = try RelayLog(directory: directory.path, clock: clock.clock, logger: .silent)
+        log = try TestStorage.log(directory.path, clock: clock.clock)
         lineage = try await log.createSpace(.shop).lineage
     }
 
@@ -93,7 +94,7 @@ enum FormatThree {
         await #expect { _ = try await log.pull(from: .shop, after: Position(3)) } throws: {
             if case .expired(Position(4))? = $0 as? RelayLogError { true } else { false }
         }
-        #expect(try directory.files(in: "snapshots").count == 1)
+        #expect(try TestStorage.database(directory.path).snapshots.names().count == 1)
         #expect(try await purge() == 4)
     }
 
@@ -191,7 +192,7 @@ enum FormatThree {
 
     private func reopened() async throws -> RelayLog {
         await log.close()
-        return try RelayLog(directory: directory.path, clock: clock.clock, logger: .silent)
+        return try TestStorage.log(directory.path, clock: clock.clock)
     }
 
     @Test func `the running digest goes on from the horizon, and an older base is stale`() async throws {
@@ -255,7 +256,7 @@ enum FormatThree {
         #expect(try await runs() == 0)
     }
 
-    @Test func `law 9: what a purge frees is used again`() async throws {
+    @Test(.filesOnly) func `law 9: what a purge frees is used again`() async throws {
         var one = TestReplica(1)
         func pages() async throws -> Int {
             try await log.database.storage.read { Int(try $0.integer("PRAGMA page_count", []) ?? 0) }
@@ -284,7 +285,7 @@ enum FormatThree {
         var one = TestReplica(1)
         _ = try await fill(40, by: &one)
         for position in stride(from: 1, through: 40, by: 2) { try await snapshot(Int64(position)) }
-        #expect(try directory.files(in: "snapshots").count == RelayLogLimits().snapshotsKept)
+        #expect(try TestStorage.database(directory.path).snapshots.names().count == RelayLogLimits().snapshotsKept)
         for position in 1...40 {
             let found = try await log.snapshots.open(.shop, atOrBefore: Position(Int64(position))).record.position
             #expect(found <= Position(Int64(position)))
@@ -300,7 +301,7 @@ enum FormatThree {
         await log.close()
         var limits = RelayLogLimits()
         limits.snapshotLogPositions = 3
-        let log = try RelayLog(directory: directory.path, limits: limits, clock: clock.clock, logger: .silent)
+        let log = try TestStorage.log(directory.path, limits: limits, clock: clock.clock)
         var one = TestReplica(1)
         func isAsked(_ replica: TestReplica) async throws -> Bool {
             let seen = LogMark(lineage: lineage, replica: replica.id)
@@ -337,7 +338,7 @@ enum FormatThree {
         await log.close()
         var limits = RelayLogLimits()
         limits.snapshotLogPositions = 2
-        let log = try RelayLog(directory: directory.path, limits: limits, clock: clock.clock, logger: .silent)
+        let log = try TestStorage.log(directory.path, limits: limits, clock: clock.clock)
         var one = TestReplica(1)
         for number in 0..<2 {
             let batch = one.batch(lineage, base: Position(Int64(number)), .writing(1))
@@ -348,14 +349,14 @@ enum FormatThree {
         await log.close()
     }
 
-    @Test func `a directory of the format before is taken over`() async throws {
+    @Test(.filesOnly) func `a directory of the format before is taken over`() async throws {
         var one = TestReplica(1)
         let batches = try await fill(3, by: &one)
         await log.close()
         let queue = try DatabaseQueue(path: directory.path + "/relay.db")
         try await queue.write { db in try db.execute(sql: FormatThree.sql) }
         try queue.close()
-        let log = try RelayLog(directory: directory.path, clock: clock.clock, logger: .silent)
+        let log = try TestStorage.log(directory.path, clock: clock.clock)
         let upload = try await log.snapshots.begin(.shop, position: Position(3))
         _ = try await upload.finish(digest: .sha256([]))
         log.note(one.id, named: nil, at: Position(3), in: .shop)

@@ -92,7 +92,7 @@ import Testing
         let clock = TestClock()
         var limits = RelayLogLimits()
         (limits.snapshotLogPositions, limits.snapshotsKept) = (3, 3)
-        let log = try RelayLog(directory: directory.path, limits: limits, clock: clock.clock, logger: .silent)
+        let log = try TestStorage.log(directory.path, limits: limits, clock: clock.clock)
         let lineage = try await log.createSpace(.shop).lineage
         let memory = MemoryRelay(space: .shop, wall: { clock.now }, monotonic: { clock.now }, lineage: { lineage }, limits: limits)
         _ = try await memory.create()

@@ -18,7 +18,7 @@ import Testing
     }
 
     func open(limits: RelayLogLimits = RelayLogLimits()) throws -> RelayLog {
-        try RelayLog(directory: directory.path, limits: limits, clock: clock.clock, logger: .silent)
+        try TestStorage.log(directory.path, limits: limits, clock: clock.clock)
     }
 
     @Test func `a new space is empty and has a lineage of its own`() async throws {
@@ -203,7 +203,7 @@ import Testing
             _ = try await log.push(batch)
             one.accept(batch)
         }
-        let database = try RelayDatabase(directory: directory.path)
+        let database = try TestStorage.database(directory.path)
         try await database.storage.write { db in
             try db.execute("UPDATE annals_spaces SET horizon = 2", [])
             try db.execute("DELETE FROM annals_runs WHERE position <= 2", [])
@@ -273,21 +273,21 @@ import Testing
             ])
     }
 
-    @Test func `the database is written through to the disk`() async throws {
-        let database = try RelayDatabase(directory: directory.path)
+    @Test(.filesOnly) func `the database is written through to the disk`() async throws {
+        let database = try TestStorage.database(directory.path)
         let settings = try await database.storage.write { db in
             try ["synchronous", "journal_mode", "foreign_keys"].compactMap { try db.row("PRAGMA \($0)", [])?.values }
         }
         #expect(settings == [[.integer(2)], [.text("wal")], [.integer(1)]])
     }
 
-    @Test func `one relay at a time serves a directory`() async throws {
+    @Test(.filesOnly) func `one relay at a time serves a directory`() async throws {
         let log = try open()
         #expect { try open() } throws: { ($0 as? AnnalsError)?.code == .busy }
         await log.close()
     }
 
-    @Test func `a newer format, a foreign file and an impossible place are refused by name`() async throws {
+    @Test(.filesOnly) func `a newer format, a foreign file and an impossible place are refused by name`() async throws {
         let first = try open()
         await first.close()
         let path = directory.path + "/relay.db"

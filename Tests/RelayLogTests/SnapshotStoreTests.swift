@@ -13,7 +13,7 @@ import Testing
 
     init() async throws {
         directory = try TemporaryDirectory()
-        log = try RelayLog(directory: directory.path, logger: .silent)
+        log = try TestStorage.log(directory.path)
         lineage = try await log.createSpace(.shop).lineage
         var replica = TestReplica(1)
         for _ in 0..<3 {
@@ -58,7 +58,7 @@ import Testing
         _ = try await upload("new", position: 3)
         #expect(try await content() == "new")
         #expect(try await old.read(at: 0, count: 10) == Array("old".utf8))
-        #expect(try directory.files(in: "snapshots").count == 2)
+        #expect(try TestStorage.database(directory.path).snapshots.names().count == 2)
         await fails({ if case .snapshotSuperseded(Position(3)) = $0 { true } else { false } }) { _ = try await upload("late", position: 2) }
     }
 
@@ -68,7 +68,7 @@ import Testing
         #expect(try await content() == "one")
         await fails({ if case .snapshotSuperseded(Position(2)) = $0 { true } else { false } }) { _ = try await upload("two", position: 2) }
         #expect(try await content() == "one")
-        #expect(try directory.files(in: "snapshots").count == 1)
+        #expect(try TestStorage.database(directory.path).snapshots.names().count == 1)
     }
 
     @Test func `an upload overtaken by a newer one is refused at its end`() async throws {
@@ -78,14 +78,14 @@ import Testing
             _ = try await slow.finish(digest: .sha256([]))
         }
         #expect(try await content() == "quick")
-        #expect(try directory.files(in: "snapshots").count == 1)
+        #expect(try TestStorage.database(directory.path).snapshots.names().count == 1)
     }
 
     @Test func `bytes that do not match their digest leave nothing`() async throws {
         await fails({ if case .snapshotDigestMismatch = $0 { true } else { false } }) {
             _ = try await upload("damaged", position: 1, digest: .zero)
         }
-        #expect(try directory.files(in: "snapshots").isEmpty)
+        #expect(try TestStorage.database(directory.path).snapshots.names().isEmpty)
         await fails({ if case .noSnapshot = $0 { true } else { false } }) { _ = try await content() }
     }
 
@@ -94,7 +94,7 @@ import Testing
         try await upload.write([1, 2, 3])
         await upload.abandon()
         await upload.abandon()
-        #expect(try directory.files(in: "snapshots").isEmpty)
+        #expect(try TestStorage.database(directory.path).snapshots.names().isEmpty)
     }
 
     @Test func `a position beyond the head, another lineage and an unknown space are refused before the first byte`() async throws {
@@ -113,7 +113,7 @@ import Testing
         var limits = RelayLogLimits()
         limits.snapshotBytes = 10
         limits.snapshotUploads = 1
-        let log = try RelayLog(directory: directory.path, limits: limits, logger: .silent)
+        let log = try TestStorage.log(directory.path, limits: limits)
         let upload = try await log.snapshots.begin(.shop, position: .zero)
         await fails({ if case .overloaded = $0 { true } else { false } }) { _ = try await log.snapshots.begin(.shop, position: .zero) }
         await fails({ if case .snapshotTooLarge(10) = $0 { true } else { false } }) {
@@ -124,14 +124,14 @@ import Testing
         await log.close()
     }
 
-    @Test func `what a killed relay left unfinished is removed at the next start, what is recorded stays`() async throws {
+    @Test(.filesOnly) func `what a killed relay left unfinished is removed at the next start, what is recorded stays`() async throws {
         _ = try await upload("kept", position: 1)
         let unfinished = try await log.snapshots.begin(.shop, position: Position(2))
         try await unfinished.write([1])
         try Data("renamed, not recorded".utf8).write(to: URL(fileURLWithPath: directory.path + "/snapshots/1-2-abc.zst"))
         await log.close()
-        let reopened = try RelayLog(directory: directory.path, logger: .silent)
-        #expect(try directory.files(in: "snapshots").count == 1)
+        let reopened = try TestStorage.log(directory.path)
+        #expect(try TestStorage.database(directory.path).snapshots.names().count == 1)
         let file = try await reopened.snapshots.open(.shop)
         #expect(try await file.read(at: 0, count: 10) == Array("kept".utf8))
         await reopened.close()

@@ -13,7 +13,7 @@ import Testing
 
     init() throws {
         directory = try TemporaryDirectory()
-        database = try RelayDatabase(directory: directory.path)
+        database = try TestStorage.database(directory.path)
         tokens = TokenStore(database: database, clock: clock.clock)
     }
 
@@ -71,7 +71,7 @@ import Testing
 
     @Test func `revoked here it ends at once, elsewhere within a second`() async throws {
         let (secret, record) = try await tokens.create(scope: .read)
-        let elsewhere = TokenStore(database: try RelayDatabase(directory: directory.path), clock: clock.clock)
+        let elsewhere = TokenStore(database: try TestStorage.database(directory.path), clock: clock.clock)
         #expect(try await elsewhere.verify(secret) != .unknown)
         #expect(try await grant(secret) != nil)
         #expect(try await tokens.revoke(record.id))

@@ -3,7 +3,9 @@ package import AnnalsWire
 import Foundation
 package import Logging
 package import RelayLog
+import RelayPostgres
 import Synchronization
+package import Testing
 
 /// A directory that goes away with the test.
 package final class TemporaryDirectory: Sendable {
@@ -20,6 +22,35 @@ package final class TemporaryDirectory: Sendable {
     package func files(in folder: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: (path as NSString).appendingPathComponent(folder)).sorted()
     }
+}
+
+/// Where the logs of a test run are kept: in files, or in PostgreSQL if `ANNALS_TEST_POSTGRES` names one. Each directory then
+/// stands for a schema of its own.
+package enum TestStorage {
+    package static let postgres = ProcessInfo.processInfo.environment["ANNALS_TEST_POSTGRES"]
+
+    package static func database(_ directory: String) throws -> RelayDatabase {
+        guard let postgres else { return try RelayDatabase(directory: directory) }
+        let schema = schema(of: directory)
+        let url = "\(postgres) application_name=\(schema) options='-c search_path=\(schema)'"
+        return try PostgresDatabase.relayDatabase(url: url, creating: schema)
+    }
+
+    /// Also the name under which its connections go.
+    package static func schema(of directory: String) -> String {
+        "t" + directory.suffix(36).filter { $0 != "-" }.lowercased()
+    }
+
+    package static func log(
+        _ directory: String, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system
+    ) throws -> RelayLog {
+        try RelayLog(database: database(directory), limits: limits, clock: clock, logger: .silent)
+    }
+}
+
+extension Trait where Self == ConditionTrait {
+    /// What is true of SQLite's file only.
+    package static var filesOnly: Self { .enabled(if: TestStorage.postgres == nil, "of files, and this run's logs are in PostgreSQL") }
 }
 
 /// A clock that stands until it is turned.

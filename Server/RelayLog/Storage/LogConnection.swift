@@ -14,6 +14,9 @@ package protocol LogConnection {
     /// Runs a statement and returns its rows.
     func rows(_ sql: String, _ arguments: [any Storable]) throws -> [LogRow]
 
+    /// Tells the other relays of the same database of a head, once the transaction is committed.
+    func announce(_ head: Position, of space: SpaceName) throws
+
     /// Runs `body` in one transaction, which is durable when this returns, and rolled back when it throws.
     func transaction<T>(_ body: () throws -> T) throws -> T
 }
@@ -39,6 +42,9 @@ package protocol LogDatabase: Sendable {
     /// Runs `body` without a transaction when all that was scheduled or written before is done.
     func schedule(_ body: @escaping @Sendable (any LogConnection) -> Void)
 
+    /// Calls `visit` with heads that other relays of the same database announce, until `close`.
+    func listen(_ visit: @escaping @Sendable (SpaceName, Position) -> Void)
+
     func close() throws
 }
 
@@ -57,6 +63,8 @@ extension LogDatabase {
 /// A database's own error, which says what it means for the log.
 package protocol StorageFailure: Error {
     var logError: RelayLogError { get }
+    /// The transaction may be tried again at once: others, or a lost connection, undid it, as far as anybody knows.
+    var isTransient: Bool { get }
 }
 
 /// What can be stored.

@@ -1,4 +1,4 @@
-internal import AnnalsCore
+package import AnnalsCore
 
 /// All SQL of spaces, logs and replicas. It stores and finds; what may be appended is the certifier's business.
 ///
@@ -6,7 +6,7 @@ internal import AnnalsCore
 /// consecutive counters and consecutive positions. One row per run holds the batch's bytes once; digest and base of
 /// each transaction are in the batch's clear part, so they are not stored again. A push of ten thousand transactions
 /// costs one row, and a retry, the only reader of old digests, parses one header.
-enum LogStorage {
+package enum LogStorage {
     struct Space: Sendable, Hashable {
         var id: Int64
         var lineage: Lineage
@@ -17,6 +17,8 @@ enum LogStorage {
         var floor: Position
         /// Bytes of all batches since the space's beginning, purged ones included.
         var logBytes: Int64
+        /// How often parts that wait were kept or dropped.
+        var partChanges: Int64
     }
 
     struct Replica: Sendable, Hashable {
@@ -40,12 +42,12 @@ enum LogStorage {
 
     /// - Parameter locking: others that want to write to the space wait until this transaction ends.
     static func space(_ name: SpaceName, in db: any LogConnection, locking: Bool = false) throws -> Space? {
-        let sql = "SELECT id, lineage, head, horizon, floor, log_bytes FROM annals_spaces WHERE name = ?1"
+        let sql = "SELECT id, lineage, head, horizon, floor, log_bytes, part_changes FROM annals_spaces WHERE name = ?1"
         guard let row = try db.row(locking ? sql + db.lockingClause : sql, [name]) else { return nil }
         guard let lineage = Lineage(bytes: try row.bytes(1)) else { throw RelayLogError.storage("a space's lineage is damaged") }
         return Space(
             id: try row.integer(0), lineage: lineage, head: try row.position(2), horizon: try row.position(3), floor: try row.position(4),
-            logBytes: try row.integer(5))
+            logBytes: try row.integer(5), partChanges: try row.integer(6))
     }
 
     /// False when there is one of that name.
@@ -61,9 +63,14 @@ enum LogStorage {
         }
     }
 
-    static func setHead(_ head: Position, floor: Position, logBytes: Int64, of space: Int64, in db: any LogConnection) throws {
-        let sql = "UPDATE annals_spaces SET head = ?1, floor = CASE WHEN floor > ?2 THEN floor ELSE ?2 END, log_bytes = ?3 WHERE id = ?4"
-        try db.execute(sql, [head, floor, logBytes, space])
+    static func save(
+        head: Position, floor: Position, logBytes: Int64, partChanges: Int64, of space: Int64, in db: any LogConnection
+    ) throws {
+        let sql = """
+            UPDATE annals_spaces SET head = ?1, floor = CASE WHEN floor > ?2 THEN floor ELSE ?2 END, log_bytes = ?3, part_changes = ?4
+            WHERE id = ?5
+            """
+        try db.execute(sql, [head, floor, logBytes, partChanges, space])
     }
 
     // MARK: Replicas
@@ -225,6 +232,13 @@ enum LogStorage {
             firstPosition: try row.position(0), count: Int(try row.integer(1)), logDigest: row.isNull(2) ? nil : try row.digest(2),
             space: space)
         return head.lastPosition >= position ? head : nil
+    }
+
+    /// Name and head of every space.
+    package static func heads(in db: any LogConnection) throws -> [(SpaceName, Position)] {
+        try db.rows("SELECT name, head FROM annals_spaces", []).compactMap { row in
+            try SpaceName(try row.text(0)).map { ($0, try row.position(1)) }
+        }
     }
 
     /// All runs' positions, oldest first.

@@ -4,7 +4,9 @@ internal import GRDB
 /// What a relay keeps: its spaces' logs, replicas, snapshots' records and tokens in a database, the snapshots beside it.
 package final class RelayDatabase: Sendable {
     let storage: any LogDatabase
-    let directory: String
+    package let snapshots: any SnapshotFiles
+    /// Which one relay at a time may serve; nil where any number may.
+    private let directory: String?
 
     /// Opens the database in `directory`, creating both where they are missing.
     ///
@@ -12,6 +14,34 @@ package final class RelayDatabase: Sendable {
     package init(directory: String, readers: Int = RelayLogLimits().readers) throws {
         self.directory = directory
         storage = try SQLiteDatabase(directory: directory, readers: readers)
+        do {
+            snapshots = try LocalSnapshotFiles(in: directory)
+        } catch {
+            throw AnnalsError(
+                .cannotCreate, operation: "relay", "cannot use \(directory)/snapshots: \(Self.reason(of: error))", underlying: error)
+        }
+    }
+
+    /// A database that any number of relays may serve.
+    package init(shared storage: any LogDatabase, snapshots: any SnapshotFiles) {
+        directory = nil
+        self.storage = storage
+        self.snapshots = snapshots
+    }
+
+    /// Takes the right to serve, where only one has it. Throws `AnnalsError`: `.busy` when another relay has it.
+    func lockForServing() throws -> DirectoryLock? {
+        guard let directory else { return nil }
+        do {
+            return try DirectoryLock(path: directory + "/relay.lock")
+        } catch  where DirectoryLock.isHeldElsewhere(error) {
+            throw AnnalsError(
+                .busy, operation: "relay", "another relay serves \(directory)", hint: "Stop it first, or name another directory",
+                underlying: error)
+        } catch {
+            throw AnnalsError(
+                .cannotCreate, operation: "relay", "cannot lock \(directory): \(Self.reason(of: error))", underlying: error)
+        }
     }
 
     package func close() throws { try storage.close() }

@@ -10,6 +10,9 @@ struct SQLiteConnection: LogConnection {
     /// One connection writes.
     var lockingClause: String { "" }
 
+    /// One relay at a time serves a file.
+    func announce(_ head: Position, of space: SpaceName) {}
+
     func transaction<T>(_ body: () throws -> T) throws -> T {
         var result: T?
         try db.inTransaction(.immediate) {

@@ -82,6 +82,9 @@ final class SQLiteDatabase: LogDatabase {
         pool.asyncWriteWithoutTransaction { db in body(SQLiteConnection(db: db)) }
     }
 
+    /// One relay at a time serves a file.
+    func listen(_ visit: @escaping @Sendable (SpaceName, Position) -> Void) {}
+
     /// Folds the write-ahead log back, so that the file alone is whole, and closes the connections. Throws what SQLite
     /// reports.
     func close() throws {

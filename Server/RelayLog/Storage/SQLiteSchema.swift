@@ -3,7 +3,7 @@ internal import GRDB
 
 /// The tables of DATA/relay.db, as each format added them.
 enum SQLiteSchema {
-    static let formatVersion = 4
+    static let formatVersion = 5
 
     /// Brings the file to this program's format. Throws `AnnalsError` with `.newerFormat`.
     static func migrate(_ db: Database) throws {
@@ -27,6 +27,7 @@ enum SQLiteSchema {
                 try RunningDigests.fill(SQLiteConnection(db: db))
             }
             if version < 4 { try db.execute(sql: purge) }
+            if version < 5 { try db.execute(sql: "ALTER TABLE annals_spaces ADD COLUMN part_changes INTEGER NOT NULL DEFAULT 0") }
             if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
             return .commit
         }

@@ -1,0 +1,138 @@
+package import RelayLog
+internal import Synchronization
+
+/// Snapshots as rows, so that every relay of the database has them: pieces of one mebibyte, in order.
+package final class PostgresSnapshotFiles: SnapshotFiles {
+    private let lane: Lane
+    private let now: @Sendable () -> Int64
+
+    static let pieceBytes = 1 << 20
+    /// How long the bytes of one that is given up stay for those who read them; milliseconds.
+    static let graceMilliseconds: Int64 = 3_600_000
+    /// After so long one that is still not recorded is a leftover; milliseconds.
+    static let leftoverMilliseconds: Int64 = 86_400_000
+
+    init(url: String, now: @escaping @Sendable () -> Int64) {
+        lane = Lane("annals.relay.snapshots", url)
+        self.now = now
+    }
+
+    package func create() throws -> any NewSnapshotFile {
+        let name = "upload-" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        try write { [now] in try $0.execute("INSERT INTO annals_snapshot_files(name, created) VALUES (?1, ?2)", [name, now()]) }
+        return NewFile(files: self, name: name)
+    }
+
+    package func open(_ name: String) throws -> any KeptSnapshotFile {
+        let found = try write { try $0.row("SELECT name FROM annals_snapshot_files WHERE name = ?1 AND removed IS NULL", [name]) }
+        guard found != nil else { throw RelayLogError.storage("the snapshot \(name) is missing") }
+        return KeptFile(files: self, name: name)
+    }
+
+    /// What cannot be reached now is a leftover later.
+    package func remove(_ name: String) {
+        try? write { [now] db in
+            try db.execute("UPDATE annals_snapshot_files SET removed = ?1 WHERE name = ?2", [now(), name])
+            try Self.drop("removed < ?1", now() - Self.graceMilliseconds, db)
+        }
+    }
+
+    package func names() throws -> [String] {
+        try write { db in
+            try db.rows("SELECT name FROM annals_snapshot_files WHERE removed IS NULL", []).map { try $0.text(0) }
+        }
+    }
+
+    package func removeLeftovers(except kept: Set<String>) throws -> [String] {
+        try write { [now] db in
+            let old = try db.rows(
+                "SELECT name FROM annals_snapshot_files WHERE created < ?1 AND removed IS NULL", [now() - Self.leftoverMilliseconds])
+            let leftovers = try old.map { try $0.text(0) }.filter { !kept.contains($0) }
+            for name in leftovers { try db.execute("UPDATE annals_snapshot_files SET removed = ?1 WHERE name = ?2", [now(), name]) }
+            try Self.drop("removed < ?1", now() - Self.graceMilliseconds, db)
+            return leftovers
+        }
+    }
+
+    func close() { lane.close() }
+
+    private static func drop(_ condition: String, _ argument: Int64, _ db: PostgresConnection) throws {
+        try db.execute(
+            "DELETE FROM annals_snapshot_pieces WHERE file IN (SELECT name FROM annals_snapshot_files WHERE \(condition))", [argument])
+        try db.execute("DELETE FROM annals_snapshot_files WHERE \(condition)", [argument])
+    }
+
+    fileprivate func write<T: Sendable>(_ body: @Sendable (PostgresConnection) throws -> T) throws -> T {
+        try lane.runNow { connection in try connection.transaction { try body(connection) } }
+    }
+
+    private final class NewFile: NewSnapshotFile {
+        private let files: PostgresSnapshotFiles
+        private let name: String
+        private let state = Mutex(State())
+
+        private struct State {
+            var rest: [UInt8] = []
+            var count = 0
+        }
+
+        init(files: PostgresSnapshotFiles, name: String) {
+            self.files = files
+            self.name = name
+        }
+
+        func write(_ bytes: [UInt8]) throws {
+            try state.withLock { state in
+                state.rest += bytes
+                while state.rest.count >= PostgresSnapshotFiles.pieceBytes {
+                    try add(Array(state.rest.prefix(PostgresSnapshotFiles.pieceBytes)), &state)
+                    state.rest.removeFirst(PostgresSnapshotFiles.pieceBytes)
+                }
+            }
+        }
+
+        /// The same piece again where the connection was lost over the answer.
+        private func add(_ piece: [UInt8], _ state: inout State) throws {
+            let (name, number) = (name, state.count)
+            try files.write { db in
+                let sql = """
+                    INSERT INTO annals_snapshot_pieces(file, number, bytes) VALUES (?1, ?2, ?3)
+                    ON CONFLICT (file, number) DO UPDATE SET bytes = excluded.bytes
+                    """
+                try db.execute(sql, [name, number, piece])
+            }
+            state.count += 1
+        }
+
+        func keep(as lasting: String) throws {
+            try state.withLock { state in
+                if !state.rest.isEmpty { try add(state.rest, &state) }
+                state.rest = []
+            }
+            let name = name
+            try files.write { [now = files.now] db in
+                try db.execute(
+                    "INSERT INTO annals_snapshot_files(name, created) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING", [lasting, now()])
+                try db.execute("UPDATE annals_snapshot_pieces SET file = ?1 WHERE file = ?2", [lasting, name])
+                try db.execute("DELETE FROM annals_snapshot_files WHERE name = ?1", [name])
+            }
+        }
+
+        func abandon() { files.remove(name) }
+    }
+
+    private struct KeptFile: KeptSnapshotFile {
+        let files: PostgresSnapshotFiles
+        let name: String
+
+        func read(at offset: Int64, count: Int) throws -> [UInt8] {
+            let piece = Int64(PostgresSnapshotFiles.pieceBytes)
+            let (first, last) = (offset / piece, (offset + Int64(count) - 1) / piece)
+            let bytes = try files.write { [name] db in
+                let sql = "SELECT bytes FROM annals_snapshot_pieces WHERE file = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number"
+                return try db.rows(sql, [name, first, last]).flatMap { try $0.bytes(0) }
+            }
+            return Array(bytes.dropFirst(Int(offset - first * piece)).prefix(count))
+        }
+    }
+}
