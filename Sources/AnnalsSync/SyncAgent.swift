@@ -155,7 +155,10 @@ public actor SyncAgent {
         guard let answer = try await settle(push, &summary, &status) else { return exchange.next(after: .refused) }
         if case .stale = answer.outcome { summary.refusals += 1 }
         if answer.isSnapshotDue { summary.isSnapshotDue = true }
-        if let page = answer.page, !page.frames.isEmpty { status = try await take(page, &summary) }
+        if var page = answer.page, !page.frames.isEmpty {
+            page.relayTime = answer.receivedAt
+            status = try await take(page, &summary)
+        }
         if !status.isBehind { exchange.noteCaughtUp() }
         return exchange.next(after: .answered(answer.outcome, isBehind: status.isBehind, outbox: status.outbox))
     }
