@@ -128,6 +128,8 @@ package final class RelayLog: Sendable {
         if let base = verdict.stoppedBase, verdict.outcome.carriesPage {
             // A base before the horizon has no page; the author learns that when it asks for one.
             answer.page = try? await pull(from: space, after: base, byteLimit: inlineBytes)
+            // The answer has a time of its own.
+            answer.page?.relayTime = nil
         }
         if let replica = seen?.replica, verdict.outcome == .accepted, verdict.accepted > 0 {
             if !jobs.knows(space) { try? await noteNewestSnapshot(of: space) }
@@ -180,6 +182,7 @@ package final class RelayLog: Sendable {
                 isLast: last == space.head)
             return (page, space.logBytes, try LogStorage.snapshot(of: space.id, in: db))
         }
+        page.relayTime = clock.wall()
         if page.isLast, let replica = seen?.replica, let newest {
             // Another process may have recorded it.
             jobs.note(.init(newest), of: name)

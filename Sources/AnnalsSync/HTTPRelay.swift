@@ -76,6 +76,7 @@ public struct HTTPRelay: RelayTransport {
         do {
             var page = try Page.decode(response.body)
             page.isSnapshotDue = Self.asksForSnapshot(response)
+            page.relayTime = response.headers[Endpoints.Header.time].flatMap { Int64($0) }
             return page
         } catch {
             throw .badAnswer(error)

@@ -171,6 +171,7 @@ public final class MemoryRelay: RelayTransport {
             }
             guard position >= log.horizon else { return .failure(.problem(Problem(.expired), retryAfter: nil)) }
             var page = log.page(after: position, byteLimit: byteLimit)
+            page.relayTime = wall()
             if let replica = seen.replica {
                 log.note(replica, at: position, wall())
                 page.isSnapshotDue =

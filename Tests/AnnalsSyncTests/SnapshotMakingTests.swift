@@ -52,6 +52,26 @@ import Testing
         for store in world.stores { #expect(try await store.verify().isEmpty) }
     }
 
+    @Test func `rows whose key holds NULL stay where they are`() async throws {
+        func rows(_ store: Store) async throws -> [Int] {
+            try await store.read { db in try Int.fetchAll(db, sql: "SELECT v FROM t ORDER BY v") }
+        }
+        let world = try await World(
+            replicas: 2, schema: "CREATE TABLE t(id TEXT PRIMARY KEY, v INTEGER); INSERT INTO t VALUES(NULL, 1), ('a', 2), (NULL, 3);")
+        #expect(try await rows(world.stores[0]) == [1, 2, 3])
+        #expect(try await rows(world.stores[1]) == [2])
+        try world.outside(0, "UPDATE t SET id = 'b' WHERE v = 1; UPDATE t SET id = NULL WHERE v = 2; INSERT INTO t VALUES(NULL, 4)")
+        try await world.settle()
+        #expect(try await rows(world.stores[1]) == [1])
+        try world.outside(0, "UPDATE t SET v = 5 WHERE id IS NULL AND v = 4; UPDATE t SET id = 'c' WHERE v = 3")
+        #expect(try await makeSnapshot(world, 0) != nil)
+        #expect(try await rows(try await world.addClone("new")) == [1])
+        try await world.settle()
+        #expect(try await rows(world.stores[0]) == [1, 2, 3, 5])
+        for store in world.stores.dropFirst() { #expect(try await rows(store) == [1, 3]) }
+        for store in world.stores { #expect(try await store.verify().isEmpty) }
+    }
+
     @Test func `no writer waits for it in WAL mode`() async throws {
         let world = try await World(replicas: 2, schema: Self.schema)
         try await world.stores[0].setJournalMode("wal")

@@ -62,6 +62,7 @@ private struct SnapshotMaking {
         }
         try copy.move(.back, through: changes.unsealedParts())
         try WayToLog(db, copy: copy, changes: changes).undoOutbox()
+        try schema.dropLocalRows()
         try schema.makeRest { throw $0 }
         try schema.copyHeader()
         try SnapshotFile.writeContents(
