@@ -32,7 +32,9 @@ struct PlanMaker {
         let steps = (0..<dice.number(12...32)).map { number in step(number, replicas: count, &workload) }
         var plan = Plan(seed: seed, schema: schema, rows: rows, replicas: replicas, network: network, steps: steps)
         if features.parts { divide(&plan) }
+        if features.scenes { Scenes.add(to: &plan, features) }
         RareEvents.add(to: &plan, features)
+        Purges.add(to: &plan, features)
         return plan
     }
 

@@ -47,8 +47,26 @@ final class Replica {
     var keepsLostParts = false
     /// The last exchange ended with word that the relay went back.
     var wasTold = false
+    /// The position of the last snapshot that the exchange got.
+    var downloaded: Int64?
+    /// Programs that read its history.
+    var readers: [Int: Reader] = [:]
+    /// A purge of its history is under way that nobody holds back.
+    var isPurgeForced = false
     /// Tokens with the rows of their moment.
     var memories: [(token: HistoryToken, rows: Rows)] = []
+
+    /// One that reads history.
+    struct Reader {
+        /// It has read the transactions up to this one.
+        var number: Int64
+        /// What it had not read was purged.
+        var isExpired = false
+        /// A rebuilt table began history anew, or its program died: nobody outside can tell where it is.
+        var isUnclear = false
+
+        static func consumer(_ number: Int) -> HistoryConsumer { HistoryConsumer("reader \(number)") }
+    }
 
     struct Exchange {
         var session: Session
@@ -91,6 +109,10 @@ final class Replica {
     static func configuration(_ name: String, _ clock: WallClock, _ identities: Identities, _ sizes: SizePlan?) -> Store.Configuration {
         var configuration = Store.Configuration()
         if let sizes { configuration.outboxLimits.partBytes = sizes.partBytes }
+        // A purge's slices end after a step or two, and always at the same one.
+        let ticks = Atomic<Int64>(0)
+        configuration.microseconds = { ticks.add(4_000, ordering: .relaxed).newValue }
+        configuration.pause = { _ in }
         configuration.now = { clock.milliseconds }
         configuration.process = name
         configuration.random = { identities.next() }
