@@ -5,13 +5,13 @@ import Logging
 
 extension SyncAgent {
     /// Makes the snapshot that the relay asked this replica for. What keeps it from that is no failure of the exchange, which
-    /// is done: the relay asks another replica after a while.
+    /// is done: the relay asks another replica after a while. Only that the relay went back meanwhile is told.
     func bringSnapshot(_ summary: inout Summary) async throws {
         do {
             summary.snapshot = try await makeSnapshot()
         } catch let error as CancellationError {
             throw error
-        } catch let error as AnnalsError where error.code == .cancelled {
+        } catch let error as AnnalsError where [.cancelled, .relayWentBack].contains(error.code) {
             throw error
         } catch {
             let reason = (error as? AnnalsError)?.message ?? "\(error)"
@@ -33,13 +33,13 @@ extension SyncAgent {
             guard let made = try await store.makeSnapshot(at: plain, relayTime: time) else { return nil }
             let file = try SnapshotPacking.pack(plain, packed)
             do {
-                try await transport.uploadSnapshot(at: packed, position: made.position, digest: file.digest) { _ in }
+                try await transport.uploadSnapshot(at: packed, seen: made.seen, digest: file.digest) { _ in }
             } catch let error as TransportError {
                 // Another one was quicker.
                 if error.code == .snapshotSuperseded { return nil }
                 throw error.annalsError
             }
-            return made.position
+            return made.seen.position
         }
     }
 

@@ -198,7 +198,7 @@ public final class MemoryRelay: RelayTransport {
 }
 
 extension MemoryRelay.State {
-    fileprivate func agrees(with seen: LogMark) -> Bool {
+    func agrees(with seen: LogMark) -> Bool {
         guard seen.lineage == certifier.lineage, seen.position <= certifier.head else { return false }
         return seen.digest == nil || seen.position < horizon || seen.digest == logDigests[Int(seen.position.rawValue)]
     }

@@ -19,7 +19,7 @@ final class Session: Sendable {
         case pull(after: Position, LogMark, byteLimit: Int)
         case describe
         case downloadSnapshot(to: String, atOrBefore: Position?)
-        case uploadSnapshot(String, Position, Digest)
+        case uploadSnapshot(String, LogMark, Digest)
     }
 
     enum Reply: Sendable {
@@ -129,9 +129,9 @@ private struct Line: RelayTransport {
     }
 
     func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
-        switch await stop(.request(.uploadSnapshot(path, position, digest))) {
+        switch await stop(.request(.uploadSnapshot(path, seen, digest))) {
         case .uploaded: return
         case .failed(let error): throw error
         default: throw .cancelled

@@ -116,9 +116,9 @@ extension World {
             case .downloadSnapshot(let path, nil): return .snapshot(try await relay.downloadSnapshot(to: path) { _ in })
             case .downloadSnapshot(let path, let position?):
                 return .snapshot(try await relay.downloadSnapshot(atOrBefore: position, to: path) { _ in })
-            case .uploadSnapshot(let path, let position, let digest):
-                try await relay.uploadSnapshot(at: path, position: position, digest: digest) { _ in }
-                return .uploaded(position)
+            case .uploadSnapshot(let path, let seen, let digest):
+                try await relay.uploadSnapshot(at: path, seen: seen, digest: digest) { _ in }
+                return .uploaded(seen.position)
             }
         } catch {
             return .failed(error)
@@ -197,7 +197,7 @@ extension Session.Request {
         case .describe: return "asks about the space"
         case .downloadSnapshot(_, nil): return "asks for the snapshot"
         case .downloadSnapshot(_, let position?): return "asks for the snapshot at \(position) or before"
-        case .uploadSnapshot(_, let position, _): return "brings a snapshot of \(position)"
+        case .uploadSnapshot(_, let seen, _): return "brings a snapshot of \(seen.position)"
         case .pull(let position, _, _): return "pulls after \(position)"
         }
     }

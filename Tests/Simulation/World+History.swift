@@ -78,6 +78,9 @@ extension World {
             replica.readers[number]?.isExpired = true
         }
         if replica.isPurgeForced || replica.mayHoldUnseen { return }
+        // What lies before a table's history began anew can be read by nobody anyhow.
+        let gap = try replica.read { db in try Int64.fetchOne(db, sql: "SELECT max(gap) FROM annals_tables") ?? 0 }
+        if now.purged <= gap { return }
         let unmoved = ledger.intents(of: replica.name, in: now.outboxed..<Int64.max).filter { $0.number <= now.purged }
         let unsent = now.outbox.compactMap { ledger.intents[$0.id] }.filter { $0.replica == replica.name && $0.number <= now.purged }
         for intent in unmoved + unsent where intent.number > 0 {

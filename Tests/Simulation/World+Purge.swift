@@ -29,7 +29,8 @@ extension World {
 
     /// A snapshot holds the log's rows at its position, whatever its maker had beside them (law 3).
     func checkSnapshot(_ request: Session.Request, of replica: Replica) throws {
-        guard case .uploadSnapshot(let packed, let position, _) = request else { return }
+        guard case .uploadSnapshot(let packed, let seen, _) = request else { return }
+        let position = seen.position
         let path = folder.file("snapshot.db")
         defer { try? FileManager.default.removeItem(atPath: path) }
         _ = try Compression.decompressFile(at: packed, to: path, maximumBytes: .max)
@@ -44,10 +45,10 @@ extension World {
 
     /// The request as it is when it comes again much later, when its sender's files are gone.
     func lasting(_ request: Session.Request, _ step: Int, _ number: Int) -> Session.Request {
-        guard case .uploadSnapshot(let path, let position, let digest) = request else { return request }
+        guard case .uploadSnapshot(let path, let seen, let digest) = request else { return request }
         let copy = folder.file("late-\(step)-\(number)")
         try? FileManager.default.copyItem(atPath: path, toPath: copy)
-        return .uploadSnapshot(copy, position, digest)
+        return .uploadSnapshot(copy, seen, digest)
     }
 
     /// Whether a replica took a snapshot between two looks.

@@ -100,7 +100,7 @@ extension Store {
             let plan = try PurgePlan(db, aim, mode, now: now)
             var outcome = try Self.expected(db, plan)
             if dryRun { outcome.bytes = try Self.expectedBytes(db, plan) }
-            let isInterrupted = try Purge.horizon(db) > (Int64.fetchOne(db, sql: "SELECT min(number) FROM main.annals_transactions") ?? 0)
+            let isInterrupted = try Purge.isUnfinished(db)
             if let moment = plan.conflictsBefore, try ReplicaTables.exist(db) {
                 outcome.conflicts = try ConflictJournal.purge(db, before: moment, force: mode == .force, isTrial: dryRun)
             }
