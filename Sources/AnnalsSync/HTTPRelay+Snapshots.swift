@@ -93,10 +93,11 @@ extension HTTPRelay {
     private func send(
         _ path: String, _ seen: LogMark, _ digest: Digest, _ range: String, _ part: [UInt8]
     ) async throws(TransportError) -> Int64? {
-        let headers = Self.headers(seen) + [
-            (Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot), ("Content-Range", range),
-            (Endpoints.Header.partDigest, Digest.sha256(part[...]).description),
-        ]
+        let headers =
+            Self.headers(seen) + [
+                (Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot), ("Content-Range", range),
+                (Endpoints.Header.partDigest, Digest.sha256(part[...]).description),
+            ]
         let response = try accepted(
             await answer { () async throws(HTTPError) in
                 try await client.send(

@@ -27,6 +27,7 @@ extension SyncAgent {
     public nonisolated func makeSnapshot() async throws -> Position? {
         guard let joining = try await joining(), let position = try await store.replicaState()?.position else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
+        guard description.head >= position else { throw AnnalsError.relayWentBack(operation: "snapshot") }
         guard let time = description.time, position > description.snapshot?.position ?? .zero else { return nil }
         return try await joining.withTemporaryFolder(beside: store.path) { folder -> Position? in
             let (plain, packed) = (folder + "/snapshot.db", folder + "/snapshot.zst")

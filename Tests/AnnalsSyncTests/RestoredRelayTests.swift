@@ -144,6 +144,20 @@ import Testing
         #expect(made == description.head)
     }
 
+    @Test func `a replica that is to make a snapshot notices that the log is shorter`() async throws {
+        let world = try await world()
+        try backup(world, "backup")
+        try await note(world, 0, "c")
+        try await world.sync(0)
+        // A policy that waits keeps it from making one.
+        try await world.stores[0].setPolicies([PolicySetting(table: "note", aspect: .delete, policy: "manual")], isOverride: false)
+        _ = try await world.stores[0].prepareOutbox()
+        let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
+        let agent = SyncAgent(store: world.stores[0], transport: relay, environment: world.environment)
+        let error = await #expect(throws: AnnalsError.self) { try await agent.makeSnapshot() }
+        #expect(error?.code == .relayWentBack)
+    }
+
     @Test func `rows in doubt are not compared with another log than theirs`() async throws {
         let world = try await world()
         try await world.addClone("r2")

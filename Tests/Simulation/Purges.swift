@@ -35,8 +35,21 @@ enum Purges {
         // Long enough before for the exchange to have ended, mostly.
         let sync = max(begin, end - Int64(20 * plan.network.delay))
         add(.sync(.both), at: sync, replica: other)
+        // What is written while the exchange is under way waits when the snapshot is made.
+        var workload = Workload(schema: plan.schema, features: features, dice: Dice(seed: plan.seed, 15))
+        for _ in 0..<dice.number(0...2) {
+            let statements = workload.transaction() + workload.rows(1)
+            let time = sync + Int64(dice.number(0...6 * plan.network.delay))
+            let isStranger = features.strangers && dice.chance(30)
+            let write: Step.Action =
+                isStranger
+                ? .strangerWrites(statements: statements, isTolerant: true, checksParents: true)
+                : .write(statements: statements, isTolerant: true)
+            add(write, at: time, replica: other)
+        }
         if features.crashes, dice.chance(25) {
-            add(.crash(dice.one(of: [.now, .beforeCommit(dice.number(1...4))]), downFor: 300), at: sync + Int64(dice.number(0...400)), replica: other)
+            let point = dice.one(of: [CrashPoint.now, .beforeCommit(dice.number(1...4))])
+            add(.crash(point, downFor: 300), at: sync + Int64(dice.number(0...400)), replica: other)
         }
         let silence = dice.one(of: [0, end - begin, 1 << 40])
         add(.purgeRelay(.init(retired: dice.chance(50) ? [away] : [], silence: silence, isForced: dice.chance(40))), at: end, replica: 0)
@@ -47,6 +60,7 @@ enum Purges {
             add(.crash(dice.one(of: [.beforeCommit(commits), .afterCommit(commits)]), downFor: 300), at: end + 1, replica: away)
         }
         if dice.chance(40) { add(.purgeRelay(.init(silence: 0, isForced: true)), at: end + Int64(dice.number(1...2_000)), replica: 0) }
+        plan.leaveOut(steps.count / 2, &dice)
         plan.insert(steps)
     }
 
@@ -84,6 +98,7 @@ enum Purges {
             if features.clockFaults { add(.turnClock(by: 7_200_000), at: time + 1) }
             add(.sync(.both), at: time + 2)
         }
+        plan.leaveOut(steps.count / 2, &dice)
         plan.insert(steps)
     }
 }

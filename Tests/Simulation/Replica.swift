@@ -66,6 +66,15 @@ final class Replica {
         var isUnclear = false
 
         static func consumer(_ number: Int) -> HistoryConsumer { HistoryConsumer("reader \(number)") }
+
+        /// What is wrong with what it got: it gets what it has not read, in order, each once; where that is gone it is told.
+        func complaint(_ found: [Int64], limit: Int, newest: Int64, isTold: Bool) -> String? {
+            if isUnclear { return nil }
+            guard isTold == isExpired else { return "is\(isTold ? "" : " not") told that it expired" }
+            let end = min(newest, number + Int64(limit))
+            let expected = isTold || end <= number ? [] : Array(number + 1...end)
+            return found == expected ? nil : "gets \(found) and not \(expected)"
+        }
     }
 
     struct Exchange {
@@ -75,6 +84,8 @@ final class Replica {
         var requests = 0
         /// Answers to requests before this one go to nobody.
         var isWaiting = false
+        /// The relay answered while it had another log than the replica.
+        var hasOtherAnswer = false
         /// The relay may say that it went back.
         var mayBeTold = false
         /// What was pushed last is the last part of its transaction, or all of it: the answer says where it stands.

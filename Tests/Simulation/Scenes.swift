@@ -97,11 +97,14 @@ struct Scenes {
         sync(one, dice.weighted([(50, .both), (50, .pullOnly)]))
     }
 
-    /// The relay is put back after it has accepted what one pushed, which has pulled nothing of that (rule 41).
+    /// The relay is put back after it has accepted what one pushed behind another's entry, which that one has not pulled (rule 41).
     private mutating func acceptedAndLost(_ one: Int, _ other: Int) {
+        let tables = plan.schema.tables
         sync(one)
         add(one, .backUpRelay)
-        write(one, workload.transaction() + workload.rows(2))
+        write(other, workload.rows(4, of: tables[0]))
+        sync(other)
+        write(one, workload.rows(4, of: tables[tables.count - 1]))
         sync(one, .pushOnly)
         add(one, .restoreRelay)
         if dice.chance(40) {
@@ -164,13 +167,14 @@ extension Workload {
             ])
     }
 
-    /// So many rows of any tables.
-    mutating func rows(_ count: Int) -> [String] {
-        (0..<count).map { _ in row(dice.one(of: schema.tables), [:]) }
+    /// So many rows of any tables, or of one.
+    mutating func rows(_ count: Int, of table: Table? = nil) -> [String] {
+        (0..<count).map { _ in row(table ?? dice.one(of: schema.tables), [:]) }
     }
 
     private mutating func row(_ table: Table, _ given: [Int: Cell]) -> String {
         let cells = table.columns.indices.map { (given[$0] ?? value(table, $0)).literal }
-        return "INSERT OR IGNORE INTO \(table.name) (\(table.names(Array(table.columns.indices)))) VALUES (\(cells.joined(separator: ", ")))"
+        let columns = table.names(Array(table.columns.indices))
+        return "INSERT OR IGNORE INTO \(table.name) (\(columns)) VALUES (\(cells.joined(separator: ", ")))"
     }
 }

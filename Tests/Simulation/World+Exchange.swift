@@ -137,6 +137,7 @@ extension World {
             for position in answer.acceptedPositions { replicas[number].accepted.formUnion(oracle.entry(at: position).span) }
         }
         if case .snapshot(let position) = reply { replicas[number].downloaded = position.rawValue }
+        if reply.isOfLog, replicas[number].lostLog != nil { replicas[number].exchange?.hasOtherAnswer = true }
         replicas[number].exchange?.isWaiting = false
         exchange.session.reply(reply)
         try await proceed(number, after: .reply)
@@ -210,6 +211,14 @@ extension Session.Request {
 }
 
 extension Session.Reply {
+    /// Whether the relay looked at what the replica has seen of the log.
+    var isOfLog: Bool {
+        switch self {
+        case .answer, .page, .uploaded: true
+        case .description, .snapshot, .failed, .goOn, .dead: false
+        }
+    }
+
     var isAnswer: Bool {
         switch self {
         case .answer, .page, .description, .snapshot, .uploaded: true

@@ -13,7 +13,7 @@ extension World {
         case .token(let number):
             guard !replica.memories.isEmpty else { return }
             let token = replica.memories[number % replica.memories.count].token
-            try await purge(store, replica, before: token, mode)
+            guard try await purge(store, replica, before: token, mode) else { return }
         case .age(let age):
             areJournalsPurged = true
             try await attempt(replica) { _ = try await store.purge(.untilConsumed.keepingAtLeast(.milliseconds(age)), mode: mode) }
@@ -25,8 +25,8 @@ extension World {
         if !replica.power.isDead, !replica.mayHoldUnseen { try checkFreed(replica) }
     }
 
-    /// The token stays, and what is before it goes, if nobody needs it.
-    private func purge(_ store: Store, _ replica: Replica, before token: HistoryToken, _ mode: PurgeMode) async throws {
+    /// The token stays, and what is before it goes, if nobody needs it. False where the token has expired.
+    private func purge(_ store: Store, _ replica: Replica, before token: HistoryToken, _ mode: PurgeMode) async throws -> Bool {
         let purged = replica.look.purged
         var isExpired = false
         try await attempt(replica) {
@@ -37,14 +37,15 @@ extension World {
             }
         }
         try observe(replica, after: .seal)
-        if replica.power.isDead || replica.mayHoldUnseen { return }
+        if replica.power.isDead || replica.mayHoldUnseen { return !isExpired }
         guard isExpired == (token.number < purged) else {
-            throw Violation("law 8", "\(replica.name) purged up to \(purged), and \(token) is\(isExpired ? "" : " not") taken for one that expired")
+            throw Violation("law 8", "\(replica.name) purged up to \(purged), and \(token) has\(isExpired ? "" : " not") expired")
         }
         let now = replica.look.purged
         guard now <= max(purged, token.number - 1), mode != .force || isExpired || now == max(purged, token.number - 1) else {
             throw Violation("law 10", "\(replica.name) was to purge before \(token), and did up to \(now)")
         }
+        return !isExpired
     }
 
     /// Nothing remains below the horizon but the newest transaction.
@@ -67,25 +68,17 @@ extension World {
     }
 
     /// Law 10: a purge leaves what somebody still needs, unless it is forced; and unpushed work is pushed in any case.
-    func checkPurge(_ replica: Replica, _ before: Look, _ now: Look, _ cause: Cause) throws {
+    func checkPurge(_ replica: Replica, _ before: Look, _ now: Look) throws {
         guard now.purged != before.purged else { return }
         trace.note("  \(replica.name) purged its history up to \(now.purged)")
-        guard now.purged > before.purged else { throw Violation("law 10", "\(replica.name) has purged less than before") }
-        for (number, reader) in replica.readers where reader.number < now.purged && !reader.isUnclear && !reader.isExpired {
-            guard replica.isPurgeForced else {
-                throw Violation("law 10", "\(replica.name) purged up to \(now.purged), and reader \(number) is at \(reader.number)")
-            }
-            replica.readers[number]?.isExpired = true
-        }
-        if replica.isPurgeForced || replica.mayHoldUnseen { return }
+        var purge = PurgeCheck(before: before.purged, now: now.purged, isForced: replica.isPurgeForced, readers: replica.readers)
+        let unsent = now.outbox.compactMap { ledger.intents[$0.id] }.filter { $0.replica == replica.name }
+        purge.unpushed = (ledger.intents(of: replica.name, in: now.outboxed..<Int64.max) + unsent).map(\.number).filter { $0 > 0 }
         // What lies before a table's history began anew can be read by nobody anyhow.
         let gap = try replica.read { db in try Int64.fetchOne(db, sql: "SELECT max(gap) FROM annals_tables") ?? 0 }
-        if now.purged <= gap { return }
-        let unmoved = ledger.intents(of: replica.name, in: now.outboxed..<Int64.max).filter { $0.number <= now.purged }
-        let unsent = now.outbox.compactMap { ledger.intents[$0.id] }.filter { $0.replica == replica.name && $0.number <= now.purged }
-        for intent in unmoved + unsent where intent.number > 0 {
-            throw Violation("law 10", "\(replica.name) purged up to \(now.purged), and its transaction \(intent.number) is not pushed")
-        }
+        if now.purged <= gap || replica.mayHoldUnseen { purge.unpushed = [] }
+        if let complaint = purge.complaint { throw Violation("law 10", "\(replica.name) purged up to \(now.purged), \(complaint)") }
+        for number in purge.passed { replica.readers[number]?.isExpired = true }
     }
 
     // MARK: Readers
@@ -110,24 +103,13 @@ extension World {
             reader.isUnclear = true
         } else {
             let found = seen.withLock { $0 }
-            if !reader.isUnclear { try check(reader, number, of: replica, limit, found, isExpired) }
+            if let complaint = reader.complaint(found, limit: limit, newest: replica.seenNumber, isTold: isExpired) {
+                throw Violation("law 10", "\(replica.name)'s reader \(number) at \(reader.number) \(complaint)")
+            }
             reader = Replica.Reader(number: isExpired ? replica.seenNumber : found.last ?? replica.seenNumber)
             if found.count < limit { reader.number = replica.seenNumber }
         }
         replica.readers[number] = reader
-    }
-
-    /// It gets what it has not read, in order, each once; and where that is gone it is told.
-    private func check(
-        _ reader: Replica.Reader, _ number: Int, of replica: Replica, _ limit: Int, _ found: [Int64], _ isExpired: Bool
-    ) throws {
-        guard isExpired == reader.isExpired else {
-            throw Violation("law 10", "\(replica.name)'s reader \(number) at \(reader.number) is\(isExpired ? "" : " not") told that it expired")
-        }
-        let end = min(replica.seenNumber, reader.number + Int64(limit))
-        let expected = isExpired || end <= reader.number ? [] : Array(reader.number + 1...end)
-        guard found != expected else { return }
-        throw Violation("law 10", "\(replica.name)'s reader \(number) at \(reader.number) gets \(found) and not \(expected)")
     }
 
     private func register(_ store: Store, _ replica: Replica, _ number: Int) async throws {

@@ -32,7 +32,7 @@ extension World {
         if now.replica != before.replica, !replica.isCopied {
             throw Violation("rule 39", "\(replica.name) took a new identity, and its file was never copied")
         }
-        try checkPurge(replica, before, now, cause)
+        try checkPurge(replica, before, now)
         try checkView(replica, now)
         // Nothing is pulled before the rows were compared.
         if !before.isInDoubt { try checkRebase(replica, before, now) }

@@ -158,22 +158,6 @@ struct PurgeTests {
         #expect(try shop.file.findings() == [])
     }
 
-    @Test("A purge of one transaction that is interrupted is ended by the next one too")
-    func interruptedAtOne() async throws {
-        let shop = try shop(3)
-        try shop.file.managed(nil, nil, "UPDATE item SET n = n + 1")
-        func oldest() async throws -> Int64? {
-            try await shop.store.read { try Int64.fetchOne($0, sql: "SELECT min(number) FROM annals_transactions") }
-        }
-        shop.slicesLeft.withLock { $0 = 0 }
-        await #expect(throws: Interrupted.self) { try await shop.store.deleteHistory(before: shop.file.token(2)) }
-        #expect(try await oldest() == 1, "it is left to drop")
-        shop.slicesLeft.withLock { $0 = nil }
-        try await shop.store.deleteHistory(before: shop.file.token(2))
-        #expect(try await oldest() == 2)
-        #expect(try shop.file.findings() == [])
-    }
-
     @Test("Between two slices others can write, and what they write is captured")
     func slices() async throws {
         let shop = try shop(2)
