@@ -22,45 +22,45 @@ enum Purges {
             positions: Int64(dice.number(1...3)), lease: dice.one(of: [0, 300, 5_000]), kept: dice.one(of: [1, 2, 8]))
         let away = dice.number(0...plan.replicas.count - 1)
         let other = (away + dice.number(1...plan.replicas.count - 1)) % plan.replicas.count
-        let begin = Int64(dice.number(0...Int(plan.length) / 2))
-        let end = Int64(dice.number(Int(begin + plan.length) / 2...Int(plan.length)))
-        plan.steps.removeAll { step in
-            guard case .sync = step.action else { return false }
-            return step.replica == away && step.at >= begin && step.at <= end
-        }
-        var steps: [Step] = []
-        func add(_ action: Step.Action, at time: Int64, replica: Int) {
-            steps.append(Step(number: firstRelayStep + steps.count, at: time, replica: replica, action: action))
-        }
-        // Long enough before for the exchange to have ended, mostly.
-        let sync = max(begin, end - Int64(20 * plan.network.delay))
-        add(.sync(.both), at: sync, replica: other)
-        // What is written while the exchange is under way waits when the snapshot is made.
         var workload = Workload(schema: plan.schema, features: features, dice: Dice(seed: plan.seed, 15))
-        for _ in 0..<dice.number(0...2) {
-            let statements = workload.transaction() + workload.rows(1)
-            let time = sync + Int64(dice.number(0...6 * plan.network.delay))
-            let isStranger = features.strangers && dice.chance(30)
-            let write: Step.Action =
-                isStranger
+        var steps: [Step] = []
+        var time = Int64(dice.number(0...Int(plan.length) * 2 / 3))
+        func add(_ replica: Int, _ action: Step.Action, after pause: Int = 0) {
+            steps.append(Step(number: firstRelayStep + steps.count, at: time + Int64(pause), replica: replica, action: action))
+        }
+        func write() -> Step.Action {
+            let (statements, isStranger) = (workload.transaction() + workload.rows(1), features.strangers && dice.chance(30))
+            return isStranger
                 ? .strangerWrites(statements: statements, isTolerant: true, checksParents: true)
                 : .write(statements: statements, isTolerant: true)
-            add(write, at: time, replica: other)
         }
-        if features.crashes, dice.chance(25) {
-            let point = dice.one(of: [CrashPoint.now, .beforeCommit(dice.number(1...4))])
-            add(.crash(point, downFor: 300), at: sync + Int64(dice.number(0...400)), replica: other)
+        let (begin, delay) = (time, plan.network.delay)
+        add(away, write())
+        for _ in 0..<dice.number(1...3) { add(other, write()) }
+        add(other, .sync(.both), after: 1)
+        // What is written while the exchange is under way waits when the snapshot is made.
+        for _ in 0..<dice.number(0...2) { add(other, write(), after: dice.number(1...8 * delay)) }
+        if features.crashes, dice.chance(15) {
+            add(other, .crash(dice.one(of: [.now, .beforeCommit(dice.number(1...4))]), downFor: 300), after: dice.number(1...8 * delay))
         }
-        let silence = dice.one(of: [0, end - begin, 1 << 40])
-        add(.purgeRelay(.init(retired: dice.chance(50) ? [away] : [], silence: silence, isForced: dice.chance(40))), at: end, replica: 0)
-        if features.newcomers, dice.chance(30) { add(.newcomer, at: end, replica: 0) }
-        add(.sync(dice.weighted([(80, .both), (20, .pullOnly)])), at: end + 1, replica: away)
+        // Long enough for the exchange to have ended, mostly.
+        time += Int64(10 * delay + (plan.network.losesAnything ? 2_000 : 50))
+        if dice.chance(30) { add(other, write()) }
+        let silence = dice.one(of: [0, 0, time - begin, 1 << 40])
+        add(0, .purgeRelay(.init(retired: dice.chance(50) ? [away] : [], silence: silence, isForced: dice.chance(50))))
+        if features.newcomers, dice.chance(30) { add(0, .newcomer) }
+        if dice.chance(30) { add(other, .sync(.both)) }
+        add(away, .sync(dice.weighted([(80, .both), (20, .pullOnly)])), after: 1)
         if features.crashes, dice.chance(25) {
             let commits = dice.number(1...5)
-            add(.crash(dice.one(of: [.beforeCommit(commits), .afterCommit(commits)]), downFor: 300), at: end + 1, replica: away)
+            add(away, .crash(dice.one(of: [.beforeCommit(commits), .afterCommit(commits)]), downFor: 300), after: 1)
         }
-        if dice.chance(40) { add(.purgeRelay(.init(silence: 0, isForced: true)), at: end + Int64(dice.number(1...2_000)), replica: 0) }
-        plan.leaveOut(steps.count / 2, &dice)
+        if dice.chance(30) { add(0, .purgeRelay(.init(silence: 0, isForced: true)), after: dice.number(1...2_000)) }
+        plan.steps.removeAll { step in
+            guard case .sync = step.action else { return false }
+            return step.replica == away && step.at >= begin && step.at <= time
+        }
+        plan.leaveOut(steps.count, &dice)
         plan.insert(steps)
     }
 
@@ -75,8 +75,9 @@ enum Purges {
             steps.append(Step(number: firstHistoryStep + steps.count, at: Int64(time), replica: replica, action: action))
         }
         for _ in 0..<dice.number(1...3) { add(.remember, at: dice.number(0...length)) }
-        for _ in 0..<dice.number(0...3) {
-            add(.consume(reader: dice.number(0...1), limit: dice.one(of: [1, 2, 100])), at: dice.number(0...length))
+        if dice.chance(75) { add(.consume(reader: 0, limit: 1), at: dice.number(0...length / 3)) }
+        for _ in 0..<dice.number(0...2) {
+            add(.consume(reader: dice.number(0...1), limit: dice.one(of: [1, 1, 100])), at: dice.number(0...length))
         }
         for _ in 0..<dice.number(1...2) {
             let time = dice.number(length / 3...length)
@@ -85,7 +86,7 @@ enum Purges {
                 add(.crash(dice.one(of: [.beforeCommit(commits), .afterCommit(commits)]), downFor: Int64(dice.number(0...300))), at: time)
             }
             let aim: Step.HistoryPurge = dice.weighted([
-                (50, .token(dice.number(0...9))), (25, .age(Int64(dice.number(0...length)))), (25, .consumed),
+                (40, .token(dice.number(0...9))), (20, .age(Int64(dice.number(0...length)))), (40, .consumed),
             ])
             add(.purgeHistory(aim, isForced: dice.chance(35)), at: time)
             if dice.chance(50) { add(.remember, at: time + 1) }
