@@ -1,4 +1,4 @@
-public import AnnalsCore
+import AnnalsCore
 public import AnnalsWire
 import Foundation
 import GRDB
