@@ -1,6 +1,6 @@
 public import AnnalsCore
 import AnnalsHTTP
-import AnnalsWire
+public import AnnalsWire
 import Foundation
 import Synchronization
 
@@ -59,27 +59,26 @@ extension HTTPRelay {
     // MARK: Up
 
     public func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
         guard let file = FileHandle(forReadingAtPath: path), let size = (try? file.seekToEnd()).map({ Int64($0) }) else {
             throw .localFile("the snapshot cannot be read", isDiskFull: false)
         }
         defer { try? file.close() }
-        let upload = "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(position)"
+        let upload = "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(seen.position)"
         var offset: Int64? = 0
         var patience = Patience()
         while true {
             do {
                 guard let start = offset else {
                     // What became of the last part is not known.
-                    offset = try await send(upload, digest, "bytes */\(size)", [])
+                    offset = try await send(upload, seen, digest, "bytes */\(size)", [])
                     continue
                 }
                 let part = try Self.read(file, at: start, min(WireLimits.snapshotPartBytes, Int(size - start)))
                 progress(start)
-                guard let next = try await send(upload, digest, "bytes \(start)-\(start + Int64(part.count) - 1)/\(size)", part) else {
-                    return progress(size)
-                }
+                let range = "bytes \(start)-\(start + Int64(part.count) - 1)/\(size)"
+                guard let next = try await send(upload, seen, digest, range, part) else { return progress(size) }
                 if next > start { patience = Patience() }
                 offset = next
             } catch {
@@ -91,11 +90,14 @@ extension HTTPRelay {
     }
 
     /// Sends a part, or asks with none. Returns how many bytes the relay has; nil when it has all of them.
-    private func send(_ path: String, _ digest: Digest, _ range: String, _ part: [UInt8]) async throws(TransportError) -> Int64? {
-        let headers = [
-            (Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot), ("Content-Range", range),
-            (Endpoints.Header.partDigest, Digest.sha256(part[...]).description),
-        ]
+    private func send(
+        _ path: String, _ seen: LogMark, _ digest: Digest, _ range: String, _ part: [UInt8]
+    ) async throws(TransportError) -> Int64? {
+        let headers =
+            Self.headers(seen) + [
+                (Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot), ("Content-Range", range),
+                (Endpoints.Header.partDigest, Digest.sha256(part[...]).description),
+            ]
         let response = try accepted(
             await answer { () async throws(HTTPError) in
                 try await client.send(

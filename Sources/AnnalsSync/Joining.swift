@@ -174,7 +174,9 @@ public struct Joining: Sendable {
             let file = try SnapshotPacking.pack(rows.path, packed)
             try await store.noteSnapshot(file.digest)
             do {
-                try await transport.uploadSnapshot(at: packed, position: Store.firstPosition, digest: file.digest) {
+                try await transport.uploadSnapshot(
+                    at: packed, seen: LogMark(lineage: lineage, position: Store.firstPosition), digest: file.digest
+                ) {
                     progress(.uploading, $0)
                 }
             } catch let error as TransportError where error.code == .snapshotSuperseded {

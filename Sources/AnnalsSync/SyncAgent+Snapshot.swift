@@ -5,13 +5,13 @@ import Logging
 
 extension SyncAgent {
     /// Makes the snapshot that the relay asked this replica for. What keeps it from that is no failure of the exchange, which
-    /// is done: the relay asks another replica after a while.
+    /// is done: the relay asks another replica after a while. Only that the relay went back meanwhile is told.
     func bringSnapshot(_ summary: inout Summary) async throws {
         do {
             summary.snapshot = try await makeSnapshot()
         } catch let error as CancellationError {
             throw error
-        } catch let error as AnnalsError where error.code == .cancelled {
+        } catch let error as AnnalsError where [.cancelled, .relayWentBack].contains(error.code) {
             throw error
         } catch {
             let reason = (error as? AnnalsError)?.message ?? "\(error)"
@@ -27,19 +27,20 @@ extension SyncAgent {
     public nonisolated func makeSnapshot() async throws -> Position? {
         guard let joining = try await joining(), let position = try await store.replicaState()?.position else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
+        guard description.head >= position else { throw AnnalsError.relayWentBack(operation: "snapshot") }
         guard let time = description.time, position > description.snapshot?.position ?? .zero else { return nil }
         return try await joining.withTemporaryFolder(beside: store.path) { folder -> Position? in
             let (plain, packed) = (folder + "/snapshot.db", folder + "/snapshot.zst")
             guard let made = try await store.makeSnapshot(at: plain, relayTime: time) else { return nil }
             let file = try SnapshotPacking.pack(plain, packed)
             do {
-                try await transport.uploadSnapshot(at: packed, position: made.position, digest: file.digest) { _ in }
+                try await transport.uploadSnapshot(at: packed, seen: made.seen, digest: file.digest) { _ in }
             } catch let error as TransportError {
                 // Another one was quicker.
                 if error.code == .snapshotSuperseded { return nil }
                 throw error.annalsError
             }
-            return made.position
+            return made.seen.position
         }
     }
 

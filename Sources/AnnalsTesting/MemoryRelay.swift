@@ -109,6 +109,9 @@ public final class MemoryRelay: RelayTransport {
     /// What was backed up takes the place of everything there is.
     package func restore(_ backup: Backup) {
         state.withLock { $0 = backup.state }
+        jobs.forget(space)
+        guard let newest = backup.state.snapshot else { return }
+        jobs.note(.init(position: newest.position, byteCount: Int64(newest.bytes.count), logBytes: newest.logBytes), of: space)
     }
 
     // MARK: The log
@@ -196,7 +199,7 @@ public final class MemoryRelay: RelayTransport {
 }
 
 extension MemoryRelay.State {
-    fileprivate func agrees(with seen: LogMark) -> Bool {
+    func agrees(with seen: LogMark) -> Bool {
         guard seen.lineage == certifier.lineage, seen.position <= certifier.head else { return false }
         return seen.digest == nil || seen.position < horizon || seen.digest == logDigests[Int(seen.position.rawValue)]
     }

@@ -140,7 +140,7 @@ private struct ReadingRelay: RelayTransport {
     }
 
     func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
         throw .problem(Problem(.notPermitted), retryAfter: nil)
     }
