@@ -5,7 +5,8 @@ import Foundation
 import Synchronization
 
 /// Snapshots both ways. A connection that breaks costs no more than what was under way: a download goes on where it broke
-/// off, if the snapshot is still the same one, and an upload is sent in parts of which the relay keeps the whole ones.
+/// off, if the snapshot is still the same one, and an upload is sent in parts of which the relay keeps the whole ones. It is the
+/// same when the process ended meanwhile, as long as the file is there.
 extension HTTPRelay {
     public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
         try await download("", to: path, progress)
@@ -20,29 +21,40 @@ extension HTTPRelay {
     private func download(
         _ query: String, to path: String, _ progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) -> Position {
-        let state = Mutex((tag: String?.none, length: Int64(0)))
+        let earlier = PartialDownload(at: path)
+        let state = Mutex((tag: earlier?.tag, length: earlier?.length ?? 0))
+        var mayBeOther = earlier != nil
         var patience = Patience()
         while true {
-            let (tag, start) = state.withLock { $0.tag == nil ? (nil, 0) : $0 }
+            // One byte again, so that a request for a file that is whole is answered like any other.
+            let (tag, start) = state.withLock { $0.tag == nil ? (nil, 0) : ($0.tag, max(0, $0.length - 1)) }
             do {
                 let request = request("GET", Endpoints.snapshot(space) + query, headers: tag.map { [("If-Range", $0)] } ?? [], timeout: nil)
                 let response = try accepted(
                     await answer { () async throws(HTTPError) in
                         try await client.download(request, to: .path(path), startingAt: start) { headers, length in
-                            state.withLock { $0 = (headers["ETag"], length) }
+                            let tag = headers["ETag"]
+                            let isNew = state.withLock { state in
+                                defer { state = (tag, length) }
+                                return state.tag != tag
+                            }
+                            if isNew { PartialDownload.note(tag, of: path) }
                             progress(length)
                         }
                     })
                 return try check(response, path)
             } catch {
                 let (tag, length) = state.withLock { $0 }
-                // What was asked for lies beyond the file: it is another one by now.
-                if error.code == .rangeNotSatisfiable, tag != nil {
+                // What was asked for lies beyond the file, so it is another one by now; or what an earlier process left is not
+                // what it wrote.
+                let isOther = error.code == .rangeNotSatisfiable && tag != nil
+                if isOther || (error.isBadChecksum && mayBeOther) {
+                    mayBeOther = false
                     state.withLock { $0 = (nil, 0) }
                 } else if !error.isWorthRetrying {
                     throw error
                 }
-                try await patience.wait(after: error, moved: length > start)
+                try await patience.wait(after: error, moved: length > start + 1)
             }
         }
     }
@@ -66,12 +78,13 @@ extension HTTPRelay {
         }
         defer { try? file.close() }
         let upload = "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(position)"
-        var offset: Int64? = 0
+        // An earlier process may have sent some of it.
+        var offset: Int64? = size > WireLimits.snapshotPartBytes ? nil : 0
         var patience = Patience()
         while true {
             do {
                 guard let start = offset else {
-                    // What became of the last part is not known.
+                    // What became of the last part, or of an earlier try, is not known.
                     offset = try await send(upload, digest, "bytes */\(size)", [])
                     continue
                 }
@@ -115,6 +128,12 @@ extension HTTPRelay {
         } catch {
             throw .localFile("the snapshot cannot be read", isDiskFull: false)
         }
+    }
+}
+
+extension TransportError {
+    fileprivate var isBadChecksum: Bool {
+        if case .badAnswer(.badChecksum) = self { true } else { false }
     }
 }
 

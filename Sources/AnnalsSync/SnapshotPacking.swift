@@ -4,9 +4,9 @@ import AnnalsWire
 
 /// Snapshots between the form that SQLite reads and the one that travels.
 enum SnapshotPacking {
-    static func pack(_ plain: String, _ packed: String) throws -> Compression.FileResult {
+    static func pack(_ plain: String, _ packed: String, progress: (Int64) -> Void = { _ in }) throws -> Compression.FileResult {
         do {
-            return try Compression.compressFile(at: plain, to: packed)
+            return try Compression.compressFile(at: plain, to: packed, progress: progress)
         } catch let error as AnnalsError where error.code == .diskFull {
             throw diskFull
         } catch {
@@ -18,9 +18,9 @@ enum SnapshotPacking {
         AnnalsError(.diskFull, operation: "join", "the disk is full", hint: "Make room; nothing was changed")
     }
 
-    static func unpack(_ packed: String, _ plain: String) throws {
+    static func unpack(_ packed: String, _ plain: String, progress: (Int64) -> Void = { _ in }) throws {
         do {
-            _ = try Compression.decompressFile(at: packed, to: plain, maximumBytes: SyncLimits.snapshotBytes)
+            _ = try Compression.decompressFile(at: packed, to: plain, maximumBytes: SyncLimits.snapshotBytes, progress: progress)
         } catch let error as AnnalsError where error.code == .diskFull {
             throw diskFull
         } catch let error as AnnalsError {

@@ -1,6 +1,7 @@
 public import AnnalsCore
 import AnnalsStore
 import AnnalsWire
+import Foundation
 import Logging
 
 extension SyncAgent {
@@ -25,21 +26,37 @@ extension SyncAgent {
     /// - Returns: its position; nil when the rows are not what the log has at one position just now, or the relay has it.
     /// - Throws: `AnnalsError`.
     public nonisolated func makeSnapshot() async throws -> Position? {
-        guard let joining = try await joining(), let position = try await store.replicaState()?.position else { return nil }
+        guard let joining = try await joining(), let state = try await store.replicaState() else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
-        guard let time = description.time, position > description.snapshot?.position ?? .zero else { return nil }
-        return try await joining.withTemporaryFolder(beside: store.path) { folder -> Position? in
-            let (plain, packed) = (folder + "/snapshot.db", folder + "/snapshot.zst")
-            guard let made = try await store.makeSnapshot(at: plain, relayTime: time) else { return nil }
-            let file = try SnapshotPacking.pack(plain, packed)
-            do {
-                try await transport.uploadSnapshot(at: packed, position: made.position, digest: file.digest) { _ in }
-            } catch let error as TransportError {
-                // Another one was quicker.
-                if error.code == .snapshotSuperseded { return nil }
-                throw error.annalsError
+        let newest = description.snapshot?.position ?? .zero
+        guard let time = description.time, state.position > newest else { return nil }
+        // The replica is named since its log and the relay's are the same, as the exchange before this one has shown.
+        let purpose = "snapshot \(state.lineage) \(state.replica)"
+        return try await joining.withTemporaryFolder(beside: store.path, for: purpose) { folder -> Position? in
+            if let kept = folder.keptSnapshot, kept.position > newest, kept.position <= state.position {
+                return try await bring(folder, at: kept.position, kept.digest)
             }
-            return made.position
+            folder.forget()
+            progress(.copying, 0)
+            let plain = folder.file("snapshot.db")
+            guard let made = try await store.makeSnapshot(at: plain, relayTime: time) else { return nil }
+            progress(.compressing, 0)
+            let file = try SnapshotPacking.pack(plain, folder.packed) { progress(.compressing, $0) }
+            try? FileManager.default.removeItem(atPath: plain)
+            folder.note(purpose, of: (made.position, file.digest))
+            return try await bring(folder, at: made.position, file.digest)
+        }
+    }
+
+    /// nil when another replica was quicker.
+    private nonisolated func bring(_ folder: WorkFolder, at position: Position, _ digest: Digest) async throws -> Position? {
+        let progress = progress
+        do {
+            try await transport.uploadSnapshot(at: folder.packed, position: position, digest: digest) { progress(.uploading, $0) }
+            return position
+        } catch {
+            if error.code == .snapshotSuperseded { return nil }
+            throw error.annalsError
         }
     }
 
@@ -48,6 +65,7 @@ extension SyncAgent {
         guard let state = try await store.replicaState() else { return nil }
         return Joining(
             transport: transport, address: state.relay, space: state.space, name: state.name, credentialFile: state.credentialFile,
-            configuration: store.configuration, environment: environment)
+            configuration: store.configuration, environment: environment,
+            progress: progress)
     }
 }
