@@ -23,6 +23,7 @@ extension HTTPRelay {
     ) async throws(TransportError) -> Position {
         let earlier = PartialDownload(at: path)
         let state = Mutex((tag: earlier?.tag, length: earlier?.length ?? 0))
+        let running = Mutex(RunningDigest())
         var mayBeOther = earlier != nil
         var patience = Patience()
         while true {
@@ -32,7 +33,10 @@ extension HTTPRelay {
                 let request = request("GET", Endpoints.snapshot(space) + query, headers: tag.map { [("If-Range", $0)] } ?? [], timeout: nil)
                 let response = try accepted(
                     await answer { () async throws(HTTPError) in
-                        try await client.download(request, to: .path(path), startingAt: start) { headers, length in
+                        try await client.download(
+                            request, to: .path(path), startingAt: start,
+                            onPiece: { piece, offset in running.withLock { $0.take(piece, at: offset) } }
+                        ) { headers, length in
                             let tag = headers["ETag"]
                             let isNew = state.withLock { state in
                                 defer { state = (tag, length) }
@@ -42,7 +46,7 @@ extension HTTPRelay {
                             progress(length)
                         }
                     })
-                return try check(response, path)
+                return try check(response, running.withLock { $0.digest } ?? (try? FileDigest.sha256(path)))
             } catch {
                 let (tag, length) = state.withLock { $0 }
                 // What was asked for lies beyond the file, so it is another one by now; or what an earlier process left is not
@@ -59,12 +63,12 @@ extension HTTPRelay {
         }
     }
 
-    private func check(_ response: HTTPResponse, _ path: String) throws(TransportError) -> Position {
+    private func check(_ response: HTTPResponse, _ received: Digest?) throws(TransportError) -> Position {
         try expect(response, Endpoints.MediaType.snapshot)
         guard let position = response.headers[Endpoints.Header.position].flatMap({ Int64($0) }),
             let digest = response.headers[Endpoints.Header.digest]
         else { throw .notARelay("a snapshot came without its position and digest") }
-        guard (try? FileDigest.sha256(path))?.description == digest else { throw .badAnswer(.badChecksum) }
+        guard received?.description == digest else { throw .badAnswer(.badChecksum) }
         return Position(position)
     }
 

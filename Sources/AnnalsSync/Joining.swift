@@ -270,17 +270,22 @@ public struct Joining: Sendable {
         let (packed, plain) = (folder.packed, folder.file("store.db"))
         let progress = progress
         do {
-            if let position {
-                _ = try await transport.downloadSnapshot(atOrBefore: position, to: packed) { progress(.downloading, $0) }
-            } else {
-                _ = try await transport.downloadSnapshot(to: packed) { progress(.downloading, $0) }
+            try await SnapshotReceiving(packed, to: plain).run { note in
+                let told: @Sendable (Int64) -> Void = { length in
+                    note(length)
+                    progress(.downloading, length)
+                }
+                if let position {
+                    _ = try await transport.downloadSnapshot(atOrBefore: position, to: packed, progress: told)
+                } else {
+                    _ = try await transport.downloadSnapshot(to: packed, progress: told)
+                }
+                progress(.unpacking, 0)
             }
-        } catch {
+        } catch let error as TransportError {
             guard error.code == .noSnapshot else { throw error.annalsError }
             throw unfinished(description)
         }
-        progress(.unpacking, 0)
-        try SnapshotPacking.unpack(packed, plain) { progress(.unpacking, $0) }
         let snapshot = description.snapshot
         return try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: configuration) {
             // A newer one may have come since the space was described.

@@ -18,9 +18,9 @@ enum SnapshotPacking {
         AnnalsError(.diskFull, operation: "join", "the disk is full", hint: "Make room; nothing was changed")
     }
 
-    static func unpack(_ packed: String, _ plain: String, progress: (Int64) -> Void = { _ in }) throws {
+    static func unpack(_ packed: String, _ plain: String) throws {
         do {
-            _ = try Compression.decompressFile(at: packed, to: plain, maximumBytes: SyncLimits.snapshotBytes, progress: progress)
+            _ = try Compression.decompressFile(at: packed, to: plain, maximumBytes: SyncLimits.snapshotBytes)
         } catch let error as AnnalsError where error.code == .diskFull {
             throw diskFull
         } catch let error as AnnalsError {

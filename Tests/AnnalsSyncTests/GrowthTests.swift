@@ -64,7 +64,6 @@ struct GrowthTests {
             files.append(try await store.read { db in try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0 })
         }
         let settled = Self.keptDays + 3
-        print("growth", isWAL, bound, sizes, files)
         #expect(sizes.allSatisfy { $0 <= bound }, "\(sizes) beyond \(bound)")
         #expect(files[(2 * settled)...].max() == files[settled..<(2 * settled)].max(), "\(files) pages go on growing")
         #expect(try await store.status().transactions <= (Self.keptDays + 1) * Self.transactionsPerDay)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Another program, with what it took when it has ended.
+/// Another program.
 final class ChildProgram {
     private let process: pid_t
     private let output: FileHandle
@@ -29,14 +29,11 @@ final class ChildProgram {
         if !hasEnded { stop() }
     }
 
-    /// Runs a program to its end. Returns the most memory that it held, in megabytes.
-    @discardableResult
-    static func run(_ path: String, _ arguments: [String]) throws -> Double {
+    /// Runs a program to its end.
+    static func run(_ path: String, _ arguments: [String]) throws {
         let program = try ChildProgram(path, arguments)
         _ = try program.output.readToEnd()
-        let (status, memory) = program.wait()
-        guard status == 0 else { throw BareConnection.Failure(description: "\(path) \(arguments.first ?? "") failed") }
-        return memory
+        guard program.wait() == 0 else { throw BareConnection.Failure(description: "\(path) \(arguments.first ?? "") failed") }
     }
 
     func firstLine() throws -> String {
@@ -51,17 +48,11 @@ final class ChildProgram {
         _ = wait()
     }
 
-    private func wait() -> (status: Int32, memory: Double) {
-        guard !hasEnded else { return (0, 0) }
+    private func wait() -> Int32 {
+        guard !hasEnded else { return 0 }
         var status: Int32 = 0
-        var usage = rusage()
-        while wait4(process, &status, 0, &usage) < 0, errno == EINTR {}
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
         hasEnded = true
-        #if os(Linux)
-            let unit = 1_024.0
-        #else
-            let unit = 1.0
-        #endif
-        return (status, Double(usage.ru_maxrss) * unit / 1_048_576)
+        return status
     }
 }
