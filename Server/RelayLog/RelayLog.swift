@@ -216,8 +216,24 @@ package final class RelayLog: Sendable {
     package func note(_ replica: ReplicaID, named name: String?, at position: Position, in space: SpaceName) {
         let sighting = Sighting(name: String((name ?? "").prefix(limits.nameCharacters)), position: position, time: clock.wall())
         let key = Sightings.Key(space: space, replica: replica)
-        let isDue = sightings.withLock { $0.note(sighting, of: key, now: clock.monotonic(), limits: limits) }
-        if isDue { database.pool.asyncWriteWithoutTransaction { db in self.saveSightings(db) } }
+        let (isDue, isFirst) = sightings.withLock { sightings in
+            let isFirst = sightings.isEmpty
+            return (sightings.note(sighting, of: key, now: clock.monotonic(), limits: limits), isFirst)
+        }
+        if isDue {
+            database.pool.asyncWriteWithoutTransaction { db in self.saveSightings(db) }
+        } else if isFirst {
+            saveSightingsLater()
+        }
+    }
+
+    /// For when nobody comes after those that were seen last.
+    private func saveSightingsLater() {
+        Task { [weak self, limits] in
+            try await ContinuousClock().sleep(for: .milliseconds(limits.sightingMilliseconds))
+            guard let self, !self.sightings.withLock({ $0.isEmpty }) else { return }
+            try await self.writingWithoutTransaction { self.saveSightings($0) }
+        }
     }
 
     /// The replicas that pushed to or pulled from a space. Throws `.spaceNotFound`.

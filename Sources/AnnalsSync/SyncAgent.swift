@@ -69,14 +69,18 @@ public actor SyncAgent {
     let transport: any RelayTransport
     let environment: Environment
     let logger: Logger
+    /// Told of snapshots on their way: a stage, and bytes done in it.
+    let progress: @Sendable (Joining.Stage, Int64) -> Void
 
     public init(
-        store: Store, transport: any RelayTransport, environment: Environment = .system, logger: Logger = Logger(label: "annals.sync")
+        store: Store, transport: any RelayTransport, environment: Environment = .system, logger: Logger = Logger(label: "annals.sync"),
+        progress: @escaping @Sendable (Joining.Stage, Int64) -> Void = { _, _ in }
     ) {
         self.store = store
         self.transport = transport
         self.environment = environment
         self.logger = logger
+        self.progress = progress
     }
 
     /// One exchange: pushes what is new here, takes in what is new there, and lays this store's work on top.

@@ -3,6 +3,7 @@ import AnnalsStore
 import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
+import Foundation
 import GRDB
 import RelayLog
 import Testing
@@ -137,6 +138,26 @@ import Testing
         }
         #expect(try await snapshotPosition(world) == Position(1))
         #expect(try await makeSnapshot(world, 0) == Position(2))
+    }
+
+    @Test func `one whose upload broke off is sent by the next sync as it was`() async throws {
+        let world = try await World(replicas: 1, schema: Self.schema)
+        // What is too small to be worth it is made anew.
+        try world.outside(0, "INSERT INTO item VALUES(13, 1, hex(randomblob(4000000)))")
+        try await world.sync(0)
+        let away = FailingRelay(world.relay, failing: 2, error: .unreachable("away", wasSent: true))
+        await #expect(throws: AnnalsError.self) {
+            _ = try await SyncAgent(store: world.stores[0], transport: away, environment: world.environment).makeSnapshot()
+        }
+        try world.outside(0, "INSERT INTO item VALUES(14, 1, 'later')")
+        try await world.sync(0)
+        #expect(try await world.stores[0].replicaState()?.position == Position(3))
+        #expect(try await makeSnapshot(world, 0) == Position(2), "the one that was packed")
+        #expect(try await makeSnapshot(world, 0) == Position(3))
+        let clone = try await world.addClone("new")
+        #expect(try await clone.digest() == world.stores[0].digest())
+        let left = try FileManager.default.contentsOfDirectory(atPath: world.folder.path).filter { $0.hasPrefix(".annals-") }
+        #expect(left.isEmpty)
     }
 }
 
