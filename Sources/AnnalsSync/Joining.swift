@@ -248,7 +248,7 @@ public struct Joining: Sendable {
                 let copy = try await replica(in: folder, description)
                 let clone = Clone(position: try await position(of: copy), emptyTables: try await copy.emptyTables())
                 try copy.close()
-                try FileManager.default.moveItem(atPath: copy.path, toPath: path)
+                try OutputFile(path, writtenAt: copy.path, operation: "clone").finish()
                 return clone
             }
         } catch let error as TransportError {
@@ -288,7 +288,9 @@ public struct Joining: Sendable {
             throw unfinished(description)
         }
         let snapshot = description.snapshot
-        return try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: configuration) {
+        var scratch = configuration
+        scratch.isScratch = true
+        return try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: scratch) {
             // A newer one may have come since the space was described.
             $0 == snapshot?.position ? snapshot?.logDigest.flatMap { Digest($0) } : nil
         }

@@ -18,7 +18,14 @@ extension WorkFolder {
     func note(_ purpose: String, of snapshot: (seen: LogMark, digest: Digest)? = nil) {
         let facts = snapshot.flatMap { snapshot in snapshot.seen.headerValue.map { "\($0) \(snapshot.digest)\n" } } ?? ""
         // Without a note nothing is kept, which is no harm.
-        try? Data("\(purpose)\n\(facts)".utf8).write(to: URL(fileURLWithPath: file(Self.noteName)), options: .atomic)
+        try? Self.write("\(purpose)\n\(facts)", to: file(Self.noteName))
+    }
+
+    /// Whoever reads finds all of it or none, unless the machine stops: Foundation's own atomic writing waits for the disk.
+    fileprivate static func write(_ text: String, to path: String) throws {
+        let beside = path + ".new"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: beside))
+        guard rename(beside, path) == 0 else { throw AnnalsError(.cannotCreate, operation: "snapshot", "\(path) cannot be written") }
     }
 
     /// The whole packed snapshot that was noted; nil where there is none, or other bytes.
@@ -86,7 +93,7 @@ struct PartialDownload {
 
     /// Notes what the bytes that come are of. Where that fails they are of no use to another process.
     static func note(_ tag: String?, of path: String) {
-        let file = URL(fileURLWithPath: tagFile(of: path))
-        do { try Data((tag ?? "").utf8).write(to: file, options: .atomic) } catch { try? FileManager.default.removeItem(at: file) }
+        let file = tagFile(of: path)
+        do { try WorkFolder.write(tag ?? "", to: file) } catch { try? FileManager.default.removeItem(atPath: file) }
     }
 }

@@ -8,7 +8,7 @@ import AnnalsCore
     import Darwin
 #endif
 
-/// A file read or written from its beginning to its end.
+/// A file read or written from its beginning to its end, on its way from one place to another: what is written is not durable.
 final class FileStream {
     private static let chunkBytes = 256 << 10
 
@@ -69,9 +69,7 @@ final class FileStream {
         }
     }
 
-    /// Makes what was written durable and closes the file.
     func close() throws {
-        guard fsync(descriptor) == 0 else { throw failure(errno == ENOSPC ? .diskFull : .cannotCreate, "cannot be written") }
         let result = closeDescriptor(descriptor)
         descriptor = -1
         guard result == 0 else { throw failure(.cannotCreate, "cannot be written") }
