@@ -49,6 +49,7 @@ simulate: dependencies ## worlds of replicas, each from one seed, with every law
 
 .PHONY: bench
 bench: dependencies ## the benchmarks, release build; ARGS=--quick for a short run
+	$(SWIFT_BUILD) --configuration release --product annals
 	$(SWIFT_BUILD) --configuration release --product annals-bench
 	@.build/release/annals-bench $(ARGS)
 

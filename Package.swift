@@ -114,7 +114,7 @@ let package = Package(
         // The simulator: a world from one seed, its oracle, and the program that runs as many seeds as one likes.
         .target(
             name: "Simulation",
-            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsSync", "AnnalsTesting", grdb, sqlite, logging],
+            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "RelayLog", grdb, sqlite, logging],
             path: "Tests/Simulation", swiftSettings: settings),
         .executableTarget(
             name: "SimulateProgram", dependencies: ["Simulation", argumentParser], path: "Tests/SimulateProgram", swiftSettings: settings),

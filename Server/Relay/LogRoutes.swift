@@ -38,6 +38,7 @@ struct LogRoutes: Sendable {
         if let replica { log.note(replica, named: request.replicaName, at: after, in: space) }
         var headers = Self.headers(Endpoints.MediaType.page)
         if page.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }
+        if let time = page.relayTime { headers[.time] = String(time) }
         return Response(status: .ok, headers: headers, body: Self.body(of: page))
     }
 

@@ -62,6 +62,7 @@ extension HTTPField.Name {
     static let partDigest = HTTPField.Name(Endpoints.Header.partDigest)!
     static let offset = HTTPField.Name(Endpoints.Header.offset)!
     static let snapshot = HTTPField.Name(Endpoints.Header.snapshot)!
+    static let time = HTTPField.Name(Endpoints.Header.time)!
     static let requestID = HTTPField.Name("X-Request-ID")!
     static let lastEventID = HTTPField.Name("Last-Event-ID")!
     static let accelBuffering = HTTPField.Name("X-Accel-Buffering")!

@@ -22,6 +22,8 @@ struct SnapshotRoutes: Sendable {
             throw ProblemResponse.badRequest(
                 "\(Endpoints.Header.digest) is not a SHA-256", hint: "Send the body's digest in hexadecimal")
         }
+        // Each part again: the relay may have been put back to a backup since the last.
+        try await log.require(space, seen: request.seen())
         if let text = request.headers[.contentRange] {
             guard let range = PartRange(text), range.total <= limits.log.snapshotBytes else {
                 throw ProblemResponse.badRequest(

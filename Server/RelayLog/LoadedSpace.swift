@@ -59,7 +59,8 @@ struct LoadedSpace: Sendable {
         let pending = try PartStorage.load(of: space.id, in: db)
         let logDigest = try RunningDigests.newest(of: space.id, in: db)
         return LoadedSpace(
-            id: space.id, certifier: certifier, pending: pending, logDigest: logDigest, logBytes: space.logBytes, savedFloor: space.floor, partChanges: space.partChanges)
+            id: space.id, certifier: certifier, pending: pending, logDigest: logDigest, logBytes: space.logBytes, savedFloor: space.floor,
+            partChanges: space.partChanges)
     }
 
     /// Takes in what other relays of the same database appended meanwhile, and how far it was purged. False when that cannot

@@ -121,6 +121,8 @@ package final class RelayLog: Sendable {
         if let base = verdict.stoppedBase, verdict.outcome.carriesPage {
             // A base before the horizon has no page; the author learns that when it asks for one.
             answer.page = try? await pull(from: space, after: base, byteLimit: inlineBytes)
+            // The answer has a time of its own.
+            answer.page?.relayTime = nil
         }
         if let replica = seen?.replica, verdict.outcome == .accepted, verdict.accepted > 0 {
             if !jobs.knows(space) { try? await noteNewestSnapshot(of: space) }
@@ -173,6 +175,7 @@ package final class RelayLog: Sendable {
                 isLast: last == space.head)
             return (page, space.logBytes, try LogStorage.snapshot(of: space.id, in: db))
         }
+        page.relayTime = clock.wall()
         if page.isLast, let replica = seen?.replica, let newest {
             // Another process may have recorded it.
             jobs.note(.init(newest), of: name)
@@ -206,8 +209,24 @@ package final class RelayLog: Sendable {
     package func note(_ replica: ReplicaID, named name: String?, at position: Position, in space: SpaceName) {
         let sighting = Sighting(name: String((name ?? "").prefix(limits.nameCharacters)), position: position, time: clock.wall())
         let key = Sightings.Key(space: space, replica: replica)
-        let isDue = sightings.withLock { $0.note(sighting, of: key, now: clock.monotonic(), limits: limits) }
-        if isDue { database.storage.schedule { db in self.saveSightings(db) } }
+        let (isDue, isFirst) = sightings.withLock { sightings in
+            let isFirst = sightings.isEmpty
+            return (sightings.note(sighting, of: key, now: clock.monotonic(), limits: limits), isFirst)
+        }
+        if isDue {
+            database.storage.schedule { db in self.saveSightings(db) }
+        } else if isFirst {
+            saveSightingsLater()
+        }
+    }
+
+    /// For when nobody comes after those that were seen last.
+    private func saveSightingsLater() {
+        Task { [weak self, limits] in
+            try await ContinuousClock().sleep(for: .milliseconds(limits.sightingMilliseconds))
+            guard let self, !self.sightings.withLock({ $0.isEmpty }) else { return }
+            await self.database.storage.scheduled { self.saveSightings($0) }
+        }
     }
 
     /// The replicas that pushed to or pulled from a space. Throws `.spaceNotFound`.

@@ -13,6 +13,9 @@ struct Sightings: Sendable {
     private var unsaved: [Key: Sighting] = [:]
     private var lastSaved: Int64
 
+    /// Whether nothing waits to be saved.
+    var isEmpty: Bool { unsaved.isEmpty }
+
     init(now: Int64) {
         lastSaved = now
     }

@@ -61,6 +61,12 @@ package final class SnapshotJobs: Sendable {
         jobs.withLock { $0[space] = nil }
     }
 
+    /// The space's data are others now: those of a backup.
+    package func forget(_ space: SpaceName) {
+        jobs.withLock { $0[space] = nil }
+        newest.withLock { $0[space] = nil }
+    }
+
     package func knows(_ space: SpaceName) -> Bool {
         newest.withLock { $0[space] != nil }
     }

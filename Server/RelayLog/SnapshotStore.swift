@@ -167,7 +167,7 @@ package final class SnapshotStore: Sendable {
                 // Others may have begun from the one that is there: at one position there is one set of rows.
                 let isOther = newest.position == record.position && newest.digest != record.digest
                 if newest.position > record.position || isOther { throw RelayLogError.snapshotSuperseded(by: newest.position) }
-                if newest.position == record.position { files.append(newest.file) }
+                if newest.position == record.position, newest.file != record.file { files.append(newest.file) }
             }
             let added = try LogStorage.addSnapshot(record, of: space, at: now, in: db)
             return (added, files + (try LogStorage.dropOldSnapshots(of: space, limits: limits, in: db)))

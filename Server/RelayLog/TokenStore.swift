@@ -92,7 +92,8 @@ package final class TokenStore: Sendable {
         let expires = lifetimeMilliseconds.map { created.addingReportingOverflow($0) }.map { $0.overflow ? Int64.max : $0.partialValue }
         let id = try await database.storage.write { db in
             let sql = """
-                INSERT INTO annals_tokens(hash, label, space, scope, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id
+                INSERT INTO annals_tokens(hash, label, space, scope, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                ON CONFLICT (hash) DO UPDATE SET label = excluded.label RETURNING id
                 """
             return try db.integer(sql, [hash, label, space, scope.rawValue, created, expires]) ?? 0
         }
@@ -127,7 +128,7 @@ package final class TokenStore: Sendable {
     package func revoke(_ id: Int64) async throws -> Bool {
         let now = clock.wall()
         let found = try await database.storage.write { db in
-            try db.row("UPDATE annals_tokens SET revoked = ?1 WHERE id = ?2 AND revoked IS NULL RETURNING id", [now, id])
+            try db.row("UPDATE annals_tokens SET revoked = ?1 WHERE id = ?2 AND (revoked IS NULL OR revoked = ?1) RETURNING id", [now, id])
         }
         cache.withLock { $0.removeAll() }
         return found != nil

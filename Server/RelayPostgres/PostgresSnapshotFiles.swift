@@ -17,9 +17,11 @@ package final class PostgresSnapshotFiles: SnapshotFiles {
         self.now = now
     }
 
+    private static let insertion = "INSERT INTO annals_snapshot_files(name, created) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING"
+
     package func create() throws -> any NewSnapshotFile {
         let name = "upload-" + String(UInt64.random(in: 0 ... .max), radix: 36)
-        try write { [now] in try $0.execute("INSERT INTO annals_snapshot_files(name, created) VALUES (?1, ?2)", [name, now()]) }
+        try write { [now] in try $0.execute(Self.insertion, [name, now()]) }
         return NewFile(files: self, name: name)
     }
 
@@ -111,8 +113,7 @@ package final class PostgresSnapshotFiles: SnapshotFiles {
             }
             let name = name
             try files.write { [now = files.now] db in
-                try db.execute(
-                    "INSERT INTO annals_snapshot_files(name, created) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING", [lasting, now()])
+                try db.execute(PostgresSnapshotFiles.insertion, [lasting, now()])
                 try db.execute("UPDATE annals_snapshot_pieces SET file = ?1 WHERE file = ?2", [lasting, name])
                 try db.execute("DELETE FROM annals_snapshot_files WHERE name = ?1", [name])
             }

@@ -29,7 +29,7 @@ public struct Digest: Hashable, Sendable {
     }
 
     /// Digests what arrives piece by piece.
-    public struct Hasher {
+    public struct Hasher: Sendable {
         private var state = SHA256()
 
         public init() {}

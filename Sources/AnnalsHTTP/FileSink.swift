@@ -16,6 +16,7 @@ final class FileSink: BodySink {
     private let start: Int64
     private let limit: Int64
     private let promise: ResponsePromise
+    private let onPiece: (@Sendable (UnsafeRawBufferPointer, Int64) -> Void)?
     private let onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)?
     private var headers = HTTPHeaders()
     private var file: OpenFile?
@@ -25,8 +26,9 @@ final class FileSink: BodySink {
 
     init(
         _ destination: HTTPFile, start: Int64, limit: Int64, _ promise: ResponsePromise,
-        onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
+        onPiece: (@Sendable (UnsafeRawBufferPointer, Int64) -> Void)? = nil, onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
     ) {
+        self.onPiece = onPiece
         self.onProgress = onProgress
         self.destination = destination
         self.start = start
@@ -65,6 +67,7 @@ final class FileSink: BodySink {
         }
         guard Int64(piece.count) <= limit - written else { throw tooLarge }
         try file.write(piece, at: offset + written)
+        onPiece?(piece, offset + written)
         written += Int64(piece.count)
         onProgress?(headers, offset + written)
         return true

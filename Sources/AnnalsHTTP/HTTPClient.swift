@@ -72,18 +72,19 @@ public final class HTTPClient: Sendable {
     /// - Parameters:
     ///   - offset: bytes of the file that stay; the others are cut off.
     ///   - maximumLength: bytes to write; beyond them it throws `tooLarge`.
+    ///   - onPiece: shown every piece of the body and where in the file it was written, as `onProgress` is.
     ///   - onProgress: told the answer's headers and how long the file is, when the body begins and with every piece; on the
     ///     client's thread, so it must return quickly. By it a caller knows what a download that broke off was of.
     /// - Returns: the answer; its `bodyLength` is what was written now.
     public func download(
         _ request: HTTPRequest, to file: HTTPFile, startingAt offset: Int64 = 0, maximumLength: Int64 = HTTPLimits.downloadedFile,
-        onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
+        onPiece: (@Sendable (UnsafeRawBufferPointer, Int64) -> Void)? = nil, onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
     ) async throws(HTTPError) -> HTTPResponse {
         precondition(offset >= 0, "a file has no bytes before its first")
         var request = request
         if offset > 0 { request.headers.append(("Range", "bytes=\(offset)-")) }
         let promise = ResponsePromise()
-        let sink = FileSink(file, start: offset, limit: maximumLength, promise, onProgress: onProgress)
+        let sink = FileSink(file, start: offset, limit: maximumLength, promise, onPiece: onPiece, onProgress: onProgress)
         return try await perform(Transfer(request, sink: sink), promise)
     }
 

@@ -16,3 +16,25 @@ enum FileDigest {
         return hasher.finish()
     }
 }
+
+/// The digest of a file whose pieces are seen as they are written to it, from its beginning on.
+struct RunningDigest: Sendable {
+    private var hasher = Digest.Hasher()
+    private var count: Int64 = 0
+    private var isWhole = true
+
+    /// Takes a piece that is written at an offset; one at the beginning begins anew, and what was taken before counts once.
+    mutating func take(_ piece: UnsafeRawBufferPointer, at offset: Int64) {
+        if offset == 0 { self = RunningDigest() }
+        guard offset <= count else {
+            isWhole = false
+            return
+        }
+        guard offset + Int64(piece.count) > count else { return }
+        hasher.update(UnsafeRawBufferPointer(rebasing: piece.dropFirst(Int(count - offset))))
+        count = offset + Int64(piece.count)
+    }
+
+    /// nil where pieces were written that this has not seen.
+    var digest: Digest? { isWhole ? hasher.finish() : nil }
+}

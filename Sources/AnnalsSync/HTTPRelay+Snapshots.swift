@@ -1,11 +1,12 @@
 public import AnnalsCore
 import AnnalsHTTP
-import AnnalsWire
+public import AnnalsWire
 import Foundation
 import Synchronization
 
 /// Snapshots both ways. A connection that breaks costs no more than what was under way: a download goes on where it broke
-/// off, if the snapshot is still the same one, and an upload is sent in parts of which the relay keeps the whole ones.
+/// off, if the snapshot is still the same one, and an upload is sent in parts of which the relay keeps the whole ones. It is the
+/// same when the process ended meanwhile, as long as the file is there.
 extension HTTPRelay {
     public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
         try await download("", to: path, progress)
@@ -20,66 +21,81 @@ extension HTTPRelay {
     private func download(
         _ query: String, to path: String, _ progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) -> Position {
-        let state = Mutex((tag: String?.none, length: Int64(0)))
+        let earlier = PartialDownload(at: path)
+        let state = Mutex((tag: earlier?.tag, length: earlier?.length ?? 0))
+        let running = Mutex(RunningDigest())
+        var mayBeOther = earlier != nil
         var patience = Patience()
         while true {
-            let (tag, start) = state.withLock { $0.tag == nil ? (nil, 0) : $0 }
+            // One byte again, so that a request for a file that is whole is answered like any other.
+            let (tag, start) = state.withLock { $0.tag == nil ? (nil, 0) : ($0.tag, max(0, $0.length - 1)) }
             do {
                 let request = request("GET", Endpoints.snapshot(space) + query, headers: tag.map { [("If-Range", $0)] } ?? [], timeout: nil)
                 let response = try accepted(
                     await answer { () async throws(HTTPError) in
-                        try await client.download(request, to: .path(path), startingAt: start) { headers, length in
-                            state.withLock { $0 = (headers["ETag"], length) }
+                        try await client.download(
+                            request, to: .path(path), startingAt: start,
+                            onPiece: { piece, offset in running.withLock { $0.take(piece, at: offset) } }
+                        ) { headers, length in
+                            let tag = headers["ETag"]
+                            let isNew = state.withLock { state in
+                                defer { state = (tag, length) }
+                                return state.tag != tag
+                            }
+                            if isNew { PartialDownload.note(tag, of: path) }
                             progress(length)
                         }
                     })
-                return try check(response, path)
+                return try check(response, running.withLock { $0.digest } ?? (try? FileDigest.sha256(path)))
             } catch {
                 let (tag, length) = state.withLock { $0 }
-                // What was asked for lies beyond the file: it is another one by now.
-                if error.code == .rangeNotSatisfiable, tag != nil {
+                // What was asked for lies beyond the file, so it is another one by now; or what an earlier process left is not
+                // what it wrote.
+                let isOther = error.code == .rangeNotSatisfiable && tag != nil
+                if isOther || (error.isBadChecksum && mayBeOther) {
+                    mayBeOther = false
                     state.withLock { $0 = (nil, 0) }
                 } else if !error.isWorthRetrying {
                     throw error
                 }
-                try await patience.wait(after: error, moved: length > start)
+                try await patience.wait(after: error, moved: length > start + 1)
             }
         }
     }
 
-    private func check(_ response: HTTPResponse, _ path: String) throws(TransportError) -> Position {
+    private func check(_ response: HTTPResponse, _ received: Digest?) throws(TransportError) -> Position {
         try expect(response, Endpoints.MediaType.snapshot)
         guard let position = response.headers[Endpoints.Header.position].flatMap({ Int64($0) }),
             let digest = response.headers[Endpoints.Header.digest]
         else { throw .notARelay("a snapshot came without its position and digest") }
-        guard (try? FileDigest.sha256(path))?.description == digest else { throw .badAnswer(.badChecksum) }
+        guard received?.description == digest else { throw .badAnswer(.badChecksum) }
         return Position(position)
     }
 
     // MARK: Up
 
     public func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
         guard let file = FileHandle(forReadingAtPath: path), let size = (try? file.seekToEnd()).map({ Int64($0) }) else {
             throw .localFile("the snapshot cannot be read", isDiskFull: false)
         }
         defer { try? file.close() }
-        let upload = "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(position)"
-        var offset: Int64? = 0
+        let upload = "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(seen.position)"
+        // An earlier process may have sent some of it.
+        var offset: Int64? = size > WireLimits.snapshotPartBytes ? nil : 0
         var patience = Patience()
         while true {
             do {
                 guard let start = offset else {
-                    // What became of the last part is not known.
-                    offset = try await send(upload, digest, "bytes */\(size)", [])
+                    // What became of the last part, or of an earlier try, is not known.
+                    offset = try await send(upload, seen, digest, "bytes */\(size)", [])
                     continue
                 }
                 let part = try Self.read(file, at: start, min(WireLimits.snapshotPartBytes, Int(size - start)))
                 progress(start)
-                guard let next = try await send(upload, digest, "bytes \(start)-\(start + Int64(part.count) - 1)/\(size)", part) else {
-                    return progress(size)
-                }
+                let range = "bytes \(start)-\(start + Int64(part.count) - 1)/\(size)"
+                guard let next = try await send(upload, seen, digest, range, part) else { return progress(size) }
                 if next > start { patience = Patience() }
                 offset = next
             } catch {
@@ -91,11 +107,14 @@ extension HTTPRelay {
     }
 
     /// Sends a part, or asks with none. Returns how many bytes the relay has; nil when it has all of them.
-    private func send(_ path: String, _ digest: Digest, _ range: String, _ part: [UInt8]) async throws(TransportError) -> Int64? {
-        let headers = [
-            (Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot), ("Content-Range", range),
-            (Endpoints.Header.partDigest, Digest.sha256(part[...]).description),
-        ]
+    private func send(
+        _ path: String, _ seen: LogMark, _ digest: Digest, _ range: String, _ part: [UInt8]
+    ) async throws(TransportError) -> Int64? {
+        let headers =
+            Self.headers(seen) + [
+                (Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot), ("Content-Range", range),
+                (Endpoints.Header.partDigest, Digest.sha256(part[...]).description),
+            ]
         let response = try accepted(
             await answer { () async throws(HTTPError) in
                 try await client.send(
@@ -115,6 +134,12 @@ extension HTTPRelay {
         } catch {
             throw .localFile("the snapshot cannot be read", isDiskFull: false)
         }
+    }
+}
+
+extension TransportError {
+    fileprivate var isBadChecksum: Bool {
+        if case .badAnswer(.badChecksum) = self { true } else { false }
     }
 }
 

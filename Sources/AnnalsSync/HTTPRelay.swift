@@ -76,6 +76,7 @@ public struct HTTPRelay: RelayTransport {
         do {
             var page = try Page.decode(response.body)
             page.isSnapshotDue = Self.asksForSnapshot(response)
+            page.relayTime = response.headers[Endpoints.Header.time].flatMap { Int64($0) }
             return page
         } catch {
             throw .badAnswer(error)
@@ -86,7 +87,7 @@ public struct HTTPRelay: RelayTransport {
         response.headers[Endpoints.Header.snapshot] == Endpoints.snapshotDue
     }
 
-    private static func headers(_ seen: LogMark) -> [(String, String)] {
+    static func headers(_ seen: LogMark) -> [(String, String)] {
         var headers = [(Endpoints.Header.lineage, seen.lineage.description)]
         if let value = seen.headerValue { headers.append((Endpoints.Header.seen, value)) }
         // The store's own word: it may be a replica of its own since the connection was made, or a copy that is none at all.

@@ -33,7 +33,8 @@ extension Joining {
                     hint: "Positions \(oldest) to \(description.head) can be had")
             }
             guard position >= oldest else { throw gone(position, oldest, description.head) }
-            return try await withTemporaryFolder(beside: path) { folder in
+            let purpose = Self.purpose(ofDownload: description, atOrBefore: position)
+            return try await withTemporaryFolder(beside: path, for: purpose) { folder in
                 let (copy, snapshot) = try await replayed(to: position, in: folder, description)
                 let replay = SpaceReplay(
                     position: try await copy.replicaState()?.position ?? snapshot, snapshot: snapshot,
@@ -54,7 +55,7 @@ extension Joining {
         }
     }
 
-    private func replayed(to position: Position, in folder: String, _ description: SpaceDescription) async throws -> (Store, Position) {
+    private func replayed(to position: Position, in folder: WorkFolder, _ description: SpaceDescription) async throws -> (Store, Position) {
         do {
             let copy = try await snapshotReplica(in: folder, description, atOrBefore: position)
             let snapshot = try await copy.snapshotStamp().seen.position

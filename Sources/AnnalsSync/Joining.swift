@@ -33,7 +33,7 @@ public struct Joining: Sendable {
     private let configuration: Store.Configuration
     let environment: SyncAgent.Environment
     /// Told what goes on: a stage, and bytes done in it.
-    private let progress: @Sendable (Stage, Int64) -> Void
+    let progress: @Sendable (Stage, Int64) -> Void
 
     /// What a join would find.
     public enum Prospect: Sendable {
@@ -105,6 +105,9 @@ public struct Joining: Sendable {
                         return .created(try await position(of: store))
                     }
                 } else {
+                    if case .copied(_, let digest) = stage, let outcome = try await bringKept(store, stage.lineage, digest) {
+                        return outcome
+                    }
                     return try await create(store, description)
                 }
             }
@@ -137,7 +140,7 @@ public struct Joining: Sendable {
     public func prospect(of store: Store) async throws -> Prospect {
         do {
             guard let description = try await describe(), !description.isEmpty else { return .new }
-            return try await withTemporaryFolder(beside: store.path) { folder in
+            return try await withTemporaryFolder(beside: store.path, for: Self.purpose(ofDownload: description)) { folder in
                 let copy = try await replica(in: folder, description)
                 let differences = try await store.differences(from: copy.path)
                 try copy.close()
@@ -153,10 +156,10 @@ public struct Joining: Sendable {
     /// What can fail here is tried before the space is made.
     private func create(_ store: Store, _ known: SpaceDescription?, after first: Digest? = nil) async throws -> Outcome? {
         try await withTemporaryFolder(beside: store.path) { folder in
-            let packed = folder + "/snapshot.zst"
+            let packed = folder.packed
             let progress = progress
             progress(.copying, 0)
-            let rows = try await store.copyRows(to: folder + "/snapshot.db")
+            let rows = try await store.copyRows(to: folder.file("snapshot.db"))
             var lineage = known?.lineage
             do {
                 if lineage == nil { lineage = try await transport.create().lineage }
@@ -171,23 +174,41 @@ public struct Joining: Sendable {
                 return nil
             }
             progress(.compressing, 0)
-            let file = try SnapshotPacking.pack(rows.path, packed)
+            let file = try SnapshotPacking.pack(rows.path, packed) { progress(.compressing, $0) }
             try await store.noteSnapshot(file.digest)
-            do {
-                try await transport.uploadSnapshot(at: packed, position: Store.firstPosition, digest: file.digest) {
-                    progress(.uploading, $0)
-                }
-            } catch let error as TransportError where error.code == .snapshotSuperseded {
-                try await store.abandonSpace(lineage)
-                return nil
-            }
-            try await store.finishJoin(file.digest)
-            return .created(try await position(of: store))
+            try? FileManager.default.removeItem(atPath: rows.path)
+            folder.note(Self.purpose(ofJoin: lineage, file.digest))
+            return try await bring(packed, file.digest, of: store, lineage)
         }
     }
 
+    /// Brings a packed snapshot that an earlier process made for the same join, so that what the relay has of it is not sent
+    /// again; nil when there is none, or another store's came first.
+    private func bringKept(_ store: Store, _ lineage: Lineage, _ digest: Digest) async throws -> Outcome? {
+        let purpose = Self.purpose(ofJoin: lineage, digest)
+        guard WorkFolder.isKept(in: Self.folder(of: store.path), for: purpose) else { return nil }
+        return try await withTemporaryFolder(beside: store.path, for: purpose) { folder -> Outcome? in
+            guard folder.holds(digest) else { return nil }
+            return try await bring(folder.packed, digest, of: store, lineage)
+        }
+    }
+
+    private func bring(_ packed: String, _ digest: Digest, of store: Store, _ lineage: Lineage) async throws -> Outcome? {
+        let progress = progress
+        do {
+            let seen = LogMark(lineage: lineage, position: Store.firstPosition)
+            try await transport.uploadSnapshot(at: packed, seen: seen, digest: digest) { progress(.uploading, $0) }
+        } catch {
+            guard error.code == .snapshotSuperseded else { throw error }
+            try await store.abandonSpace(lineage)
+            return nil
+        }
+        try await store.finishJoin(digest)
+        return .created(try await position(of: store))
+    }
+
     private func recognise(_ store: Store, _ description: SpaceDescription, _ existing: ExistingRows?) async throws -> Outcome {
-        try await withTemporaryFolder(beside: store.path) { folder in
+        try await withTemporaryFolder(beside: store.path, for: Self.purpose(ofDownload: description)) { folder in
             let copy = try await replica(in: folder, description)
             if try await store.adopt(copy, digest: { try StoreDigest.rows($0) }) {
                 return .recognised(try await position(of: store))
@@ -213,7 +234,8 @@ public struct Joining: Sendable {
 
     /// Makes a new store at `path` from the space: the newest snapshot's rows by bulk, and the log after it.
     ///
-    /// Untracked tables come empty. The file appears when it is whole. Whoever is interrupted leaves nothing behind.
+    /// Untracked tables come empty. The file appears when it is whole. A transfer that the relay or a crash cut off is kept beside
+    /// it for a day, for the next try to go on from; whoever is cancelled leaves nothing behind.
     ///
     /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists.
     public func clone(to path: String) async throws -> Clone {
@@ -222,11 +244,11 @@ public struct Joining: Sendable {
         }
         do {
             let description = try await transport.describe()
-            return try await withTemporaryFolder(beside: path) { folder in
+            return try await withTemporaryFolder(beside: path, for: Self.purpose(ofDownload: description)) { folder in
                 let copy = try await replica(in: folder, description)
                 let clone = Clone(position: try await position(of: copy), emptyTables: try await copy.emptyTables())
                 try copy.close()
-                try FileManager.default.moveItem(atPath: copy.path, toPath: path)
+                try OutputFile(path, writtenAt: copy.path, operation: "clone").finish()
                 return clone
             }
         } catch let error as TransportError {
@@ -235,7 +257,7 @@ public struct Joining: Sendable {
     }
 
     /// A replica in a temporary folder, brought up to the head.
-    private func replica(in folder: String, _ description: SpaceDescription) async throws -> Store {
+    private func replica(in folder: WorkFolder, _ description: SpaceDescription) async throws -> Store {
         let store = try await snapshotReplica(in: folder, description)
         progress(.pulling, 0)
         try await SyncAgent(store: store, transport: LogThrough(of: transport), environment: environment).sync(.pullOnly)
@@ -244,25 +266,31 @@ public struct Joining: Sendable {
 
     /// A replica in a temporary folder, at the position of the newest snapshot, or of the newest that holds no later one.
     func snapshotReplica(
-        in folder: String, _ description: SpaceDescription, atOrBefore position: Position? = nil
+        in folder: WorkFolder, _ description: SpaceDescription, atOrBefore position: Position? = nil
     ) async throws -> Store {
-        let packed = folder + "/snapshot.zst"
-        let plain = folder + "/store.db"
+        let (packed, plain) = (folder.packed, folder.file("store.db"))
         let progress = progress
         do {
-            if let position {
-                _ = try await transport.downloadSnapshot(atOrBefore: position, to: packed) { progress(.downloading, $0) }
-            } else {
-                _ = try await transport.downloadSnapshot(to: packed) { progress(.downloading, $0) }
+            try await SnapshotReceiving(packed, to: plain).run { note in
+                let told: @Sendable (Int64) -> Void = { length in
+                    note(length)
+                    progress(.downloading, length)
+                }
+                if let position {
+                    _ = try await transport.downloadSnapshot(atOrBefore: position, to: packed, progress: told)
+                } else {
+                    _ = try await transport.downloadSnapshot(to: packed, progress: told)
+                }
+                progress(.unpacking, 0)
             }
-        } catch {
+        } catch let error as TransportError {
             guard error.code == .noSnapshot else { throw error.annalsError }
             throw unfinished(description)
         }
-        progress(.unpacking, 0)
-        try SnapshotPacking.unpack(packed, plain)
         let snapshot = description.snapshot
-        return try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: configuration) {
+        var scratch = configuration
+        scratch.isScratch = true
+        return try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: scratch) {
             // A newer one may have come since the space was described.
             $0 == snapshot?.position ? snapshot?.logDigest.flatMap { Digest($0) } : nil
         }
@@ -279,17 +307,6 @@ public struct Joining: Sendable {
 
     private func membership(_ lineage: Lineage) -> Membership {
         Membership(name: name, relay: address, space: space, lineage: lineage, credentialFile: credentialFile)
-    }
-
-    // MARK: Files
-
-    /// A folder for files on their way, on the disk where the result will be; gone on every way out.
-    func withTemporaryFolder<T>(beside path: String, _ body: (String) async throws -> T) async throws -> T {
-        let parent =
-            path == ":memory:" ? FileManager.default.temporaryDirectory.path : URL(fileURLWithPath: path).deletingLastPathComponent().path
-        let folder = try WorkFolder(in: parent)
-        defer { folder.remove() }
-        return try await body(folder.path)
     }
 }
 

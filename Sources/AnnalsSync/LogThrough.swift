@@ -45,9 +45,9 @@ struct LogThrough: RelayTransport {
     }
 
     func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
-        try await base.uploadSnapshot(at: path, position: position, digest: digest, progress: progress)
+        try await base.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
     }
 
     func downloadSnapshot(

@@ -15,8 +15,10 @@ public protocol RelayTransport: Sendable {
     /// The log after a position, up to about `byteLimit` bytes. With `wait` the relay holds the answer back until
     /// there is something or the time is over.
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page
-    /// Sends a compressed snapshot file that holds the rows at `position`.
-    func uploadSnapshot(at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)
+    /// Sends a compressed snapshot file that holds the rows at a position.
+    ///
+    /// - Parameter seen: that position, and of which log; a relay that has another refuses with code `went-back`.
+    func uploadSnapshot(at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)
         async throws(TransportError)
     /// Fetches the newest snapshot into a file, and says which position it holds.
     func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position

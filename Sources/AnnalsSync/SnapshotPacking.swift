@@ -4,9 +4,9 @@ import AnnalsWire
 
 /// Snapshots between the form that SQLite reads and the one that travels.
 enum SnapshotPacking {
-    static func pack(_ plain: String, _ packed: String) throws -> Compression.FileResult {
+    static func pack(_ plain: String, _ packed: String, progress: (Int64) -> Void = { _ in }) throws -> Compression.FileResult {
         do {
-            return try Compression.compressFile(at: plain, to: packed)
+            return try Compression.compressFile(at: plain, to: packed, progress: progress)
         } catch let error as AnnalsError where error.code == .diskFull {
             throw diskFull
         } catch {

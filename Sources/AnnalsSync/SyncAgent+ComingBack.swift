@@ -28,7 +28,8 @@ extension SyncAgent {
         guard let joining = try await joining(), let state = try await store.replicaState() else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
         guard description.lineage == state.lineage else { throw AnnalsError.relayWentBack(operation: "sync") }
-        return try await joining.withTemporaryFolder(beside: store.path) { folder in
+        let purpose = Joining.purpose(ofDownload: description)
+        return try await joining.withTemporaryFolder(beside: store.path, for: purpose) { folder in
             let copy = try await joining.snapshotReplica(in: folder, description)
             defer { try? copy.close() }
             var stamp = try await copy.snapshotStamp()

@@ -37,7 +37,8 @@ extension SyncAgent {
         guard let state = try await store.replicaState(), let joining = try await joining() else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
         guard description.lineage == doubt.lineage else { throw AnnalsError.relayWentBack(operation: "sync") }
-        return try await joining.withTemporaryFolder(beside: store.path) { folder in
+        let purpose = Joining.purpose(ofDownload: description, atOrBefore: doubt.position)
+        return try await joining.withTemporaryFolder(beside: store.path, for: purpose) { folder in
             let copy = try await joining.snapshotReplica(in: folder, description, atOrBefore: doubt.position)
             defer { try? copy.close() }
             guard let snapshot = try await copy.replicaState(), snapshot.position <= doubt.position else { throw Self.tooOld }

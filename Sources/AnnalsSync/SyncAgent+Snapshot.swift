@@ -1,17 +1,18 @@
 public import AnnalsCore
 import AnnalsStore
 import AnnalsWire
+import Foundation
 import Logging
 
 extension SyncAgent {
     /// Makes the snapshot that the relay asked this replica for. What keeps it from that is no failure of the exchange, which
-    /// is done: the relay asks another replica after a while.
+    /// is done: the relay asks another replica after a while. Only that the relay went back meanwhile is told.
     func bringSnapshot(_ summary: inout Summary) async throws {
         do {
             summary.snapshot = try await makeSnapshot()
         } catch let error as CancellationError {
             throw error
-        } catch let error as AnnalsError where error.code == .cancelled {
+        } catch let error as AnnalsError where [.cancelled, .relayWentBack].contains(error.code) {
             throw error
         } catch {
             let reason = (error as? AnnalsError)?.message ?? "\(error)"
@@ -25,21 +26,37 @@ extension SyncAgent {
     /// - Returns: its position; nil when the rows are not what the log has at one position just now, or the relay has it.
     /// - Throws: `AnnalsError`.
     public nonisolated func makeSnapshot() async throws -> Position? {
-        guard let joining = try await joining(), let position = try await store.replicaState()?.position else { return nil }
+        guard let joining = try await joining(), let state = try await store.replicaState() else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
-        guard let time = description.time, position > description.snapshot?.position ?? .zero else { return nil }
-        return try await joining.withTemporaryFolder(beside: store.path) { folder -> Position? in
-            let (plain, packed) = (folder + "/snapshot.db", folder + "/snapshot.zst")
-            guard let made = try await store.makeSnapshot(at: plain, relayTime: time) else { return nil }
-            let file = try SnapshotPacking.pack(plain, packed)
-            do {
-                try await transport.uploadSnapshot(at: packed, position: made.position, digest: file.digest) { _ in }
-            } catch let error as TransportError {
-                // Another one was quicker.
-                if error.code == .snapshotSuperseded { return nil }
-                throw error.annalsError
+        guard description.head >= state.position else { throw AnnalsError.relayWentBack(operation: "snapshot") }
+        let newest = description.snapshot?.position ?? .zero
+        guard let time = description.time, state.position > newest else { return nil }
+        let purpose = "snapshot \(state.lineage) \(state.replica)"
+        return try await joining.withTemporaryFolder(beside: store.path, for: purpose) { folder -> Position? in
+            if let (seen, digest) = folder.keptSnapshot(of: state.lineage), seen.position > newest, seen.position <= state.position {
+                return try await bring(folder, seen, digest)
             }
-            return made.position
+            folder.forget()
+            progress(.copying, 0)
+            let plain = folder.file("snapshot.db")
+            guard let made = try await store.makeSnapshot(at: plain, relayTime: time) else { return nil }
+            progress(.compressing, 0)
+            let file = try SnapshotPacking.pack(plain, folder.packed) { progress(.compressing, $0) }
+            try? FileManager.default.removeItem(atPath: plain)
+            folder.note(purpose, of: (made.seen, file.digest))
+            return try await bring(folder, made.seen, file.digest)
+        }
+    }
+
+    /// nil when another replica was quicker.
+    private nonisolated func bring(_ folder: WorkFolder, _ seen: LogMark, _ digest: Digest) async throws -> Position? {
+        let progress = progress
+        do {
+            try await transport.uploadSnapshot(at: folder.packed, seen: seen, digest: digest) { progress(.uploading, $0) }
+            return seen.position
+        } catch {
+            if error.code == .snapshotSuperseded { return nil }
+            throw error.annalsError
         }
     }
 
@@ -48,6 +65,7 @@ extension SyncAgent {
         guard let state = try await store.replicaState() else { return nil }
         return Joining(
             transport: transport, address: state.relay, space: state.space, name: state.name, credentialFile: state.credentialFile,
-            configuration: store.configuration, environment: environment)
+            configuration: store.configuration, environment: environment,
+            progress: progress)
     }
 }

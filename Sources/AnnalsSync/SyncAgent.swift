@@ -69,14 +69,18 @@ public actor SyncAgent {
     let transport: any RelayTransport
     let environment: Environment
     let logger: Logger
+    /// Told of snapshots on their way: a stage, and bytes done in it.
+    let progress: @Sendable (Joining.Stage, Int64) -> Void
 
     public init(
-        store: Store, transport: any RelayTransport, environment: Environment = .system, logger: Logger = Logger(label: "annals.sync")
+        store: Store, transport: any RelayTransport, environment: Environment = .system, logger: Logger = Logger(label: "annals.sync"),
+        progress: @escaping @Sendable (Joining.Stage, Int64) -> Void = { _, _ in }
     ) {
         self.store = store
         self.transport = transport
         self.environment = environment
         self.logger = logger
+        self.progress = progress
     }
 
     /// One exchange: pushes what is new here, takes in what is new there, and lays this store's work on top.
@@ -149,13 +153,23 @@ public actor SyncAgent {
     }
 
     private func push(_ summary: inout Summary, _ exchange: inout Exchange, _ status: inout ExchangeStatus) async throws -> Exchange.Step {
-        guard let push = try await store.freezePush() else {
+        let frozen: FrozenPush?
+        do {
+            frozen = try await store.freezePush()
+        } catch let error as AnnalsError where error.code == .tooLarge {
+            summary.refusal = error
+            return exchange.next(after: .refused)
+        }
+        guard let push = frozen else {
             return exchange.next(after: .pulled(isBehind: status.isBehind, outbox: 0))
         }
         guard let answer = try await settle(push, &summary, &status) else { return exchange.next(after: .refused) }
         if case .stale = answer.outcome { summary.refusals += 1 }
         if answer.isSnapshotDue { summary.isSnapshotDue = true }
-        if let page = answer.page, !page.frames.isEmpty { status = try await take(page, &summary) }
+        if var page = answer.page, !page.frames.isEmpty {
+            page.relayTime = answer.receivedAt
+            status = try await take(page, &summary)
+        }
         if !status.isBehind { exchange.noteCaughtUp() }
         return exchange.next(after: .answered(answer.outcome, isBehind: status.isBehind, outbox: status.outbox))
     }

@@ -4,15 +4,16 @@ import Foundation
 /// A folder for files on their way, on the disk where the result will be.
 ///
 /// Whoever makes one holds a lock in it, which ends with the process. So what a killed program left is told from what
-/// another is at work in, and the next one in the same place removes it.
-struct WorkFolder {
+/// another is at work in, and the next one in the same place removes it: at once, or after a day where it holds a packed
+/// snapshot that was noted for a purpose (`WorkFolder+Keeping`).
+struct WorkFolder: Sendable {
     let path: String
     private let lock: Int32
 
     static let prefix = ".annals-"
     private static let nameDigits = 8
     /// No other program makes a file of that name, so a folder that has it is one of these.
-    private static let lockName = "annals-work.lock"
+    static let lockName = "annals-work.lock"
     private static let attempts = 10
 
     /// - Throws: `AnnalsError.cannotCreate`.
@@ -27,8 +28,7 @@ struct WorkFolder {
             let lock = open("\(path)/\(Self.lockName)", O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
             // Until it is locked another program may take it for a leftover.
             if lock >= 0, flock(lock, LOCK_EX | LOCK_NB) == 0, Self.isThere(lock) {
-                self.path = path
-                self.lock = lock
+                self.init(path: path, lock: lock)
                 return
             }
             if lock >= 0 { close(lock) }
@@ -38,10 +38,45 @@ struct WorkFolder {
             .cannotCreate, operation: "clone", "no file can be made in \(parent)", hint: "Check the folder and its permissions")
     }
 
+    private init(path: String, lock: Int32) {
+        self.path = path
+        self.lock = lock
+    }
+
+    /// Takes over the folder that was kept for a purpose; nil when there is none that is free.
+    init?(keptIn parent: String, for purpose: String) {
+        for path in Self.folders(in: parent) where Self.purpose(of: path) == purpose && Self.isWorthKeeping(path) {
+            guard let lock = Self.locked(path) else { continue }
+            self.init(path: path, lock: lock)
+            removeAllButKept()
+            return
+        }
+        return nil
+    }
+
+    func file(_ name: String) -> String { "\(path)/\(name)" }
+
     /// Removes it with all that is in it.
     func remove() {
         try? FileManager.default.removeItem(atPath: path)
         close(lock)
+    }
+
+    /// Lets it go for another to take over, if it holds something that was kept for a purpose; whether it does.
+    func leave() -> Bool {
+        guard Self.purpose(of: path) != nil, Self.isWorthKeeping(path) else { return false }
+        removeAllButKept()
+        close(lock)
+        return true
+    }
+
+    /// Takes a folder's lock; nil when another program is at work in it.
+    private static func locked(_ path: String) -> Int32? {
+        let lock = open("\(path)/\(lockName)", O_RDWR | O_CLOEXEC)
+        guard lock >= 0 else { return nil }
+        if flock(lock, LOCK_EX | LOCK_NB) == 0, isThere(lock) { return lock }
+        close(lock)
+        return nil
     }
 
     private static func isThere(_ file: Int32) -> Bool {
@@ -54,12 +89,14 @@ struct WorkFolder {
             && name.dropFirst(prefix.count).allSatisfy { $0.isHexDigit && $0.isASCII }
     }
 
+    static func folders(in parent: String) -> [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []).filter(isOwn).map { "\(parent)/\($0)" }
+    }
+
     private static func removeLeftovers(in parent: String) {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
-        for name in names where isOwn(name) {
-            let lock = open("\(parent)/\(name)/\(lockName)", O_RDWR | O_CLOEXEC)
-            guard lock >= 0 else { continue }
-            if flock(lock, LOCK_EX | LOCK_NB) == 0 { try? FileManager.default.removeItem(atPath: "\(parent)/\(name)") }
+        for path in folders(in: parent) {
+            guard let lock = locked(path) else { continue }
+            if purpose(of: path) == nil || !isWorthKeeping(path) { try? FileManager.default.removeItem(atPath: path) }
             close(lock)
         }
     }

@@ -51,10 +51,11 @@ public struct LocalRelay: RelayTransport {
     }
 
     public func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
         try await answer {
-            let upload = try await log.snapshots.begin(space, position: position)
+            try await log.require(space, seen: seen)
+            let upload = try await log.snapshots.begin(space, position: seen.position)
             let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
             try await upload.write([UInt8](bytes))
             _ = try await upload.finish(digest: digest)

@@ -1,19 +1,19 @@
 public import AnnalsCore
 public import AnnalsSync
-import AnnalsWire
+public import AnnalsWire
 import Foundation
 public import RelayLog
 
 /// Snapshots, and dropping what they cover, by the real relay's rules.
 extension MemoryRelay {
     public func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
         guard let data = FileManager.default.contents(atPath: path) else { throw .unreachable("the file cannot be read", wasSent: false) }
-        let bytes = [UInt8](data)
+        let (bytes, position) = ([UInt8](data), seen.position)
         guard Digest.sha256(bytes[...]) == digest else { throw .problem(Problem(.badDigest), retryAfter: nil) }
         let refusal = try withLog { log -> Problem.Code? in
-            guard position <= log.certifier.head else { return .wentBack }
+            guard log.agrees(with: seen) else { return .wentBack }
             if let snapshot = log.snapshot, snapshot.position > position || (snapshot.position == position && snapshot.digest != digest) {
                 return .snapshotSuperseded
             }

@@ -109,6 +109,9 @@ public final class MemoryRelay: RelayTransport {
     /// What was backed up takes the place of everything there is.
     package func restore(_ backup: Backup) {
         state.withLock { $0 = backup.state }
+        jobs.forget(space)
+        guard let newest = backup.state.snapshot else { return }
+        jobs.note(.init(position: newest.position, byteCount: Int64(newest.bytes.count), logBytes: newest.logBytes), of: space)
     }
 
     // MARK: The log
@@ -171,6 +174,7 @@ public final class MemoryRelay: RelayTransport {
             }
             guard position >= log.horizon else { return .failure(.problem(Problem(.expired), retryAfter: nil)) }
             var page = log.page(after: position, byteLimit: byteLimit)
+            page.relayTime = wall()
             if let replica = seen.replica {
                 log.note(replica, at: position, wall())
                 page.isSnapshotDue =
@@ -195,7 +199,7 @@ public final class MemoryRelay: RelayTransport {
 }
 
 extension MemoryRelay.State {
-    fileprivate func agrees(with seen: LogMark) -> Bool {
+    func agrees(with seen: LogMark) -> Bool {
         guard seen.lineage == certifier.lineage, seen.position <= certifier.head else { return false }
         return seen.digest == nil || seen.position < horizon || seen.digest == logDigests[Int(seen.position.rawValue)]
     }

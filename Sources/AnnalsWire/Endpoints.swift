@@ -62,6 +62,8 @@ public enum Endpoints {
         public static let position = "Annals-Position"
         /// `due` in the answer to a replica that is to make a snapshot.
         public static let snapshot = "Annals-Snapshot"
+        /// The relay's clock in the answer to a pull, in milliseconds since 1970.
+        public static let time = "Annals-Time"
     }
 
     public enum MediaType {

@@ -20,6 +20,8 @@ public struct Page: Hashable, Sendable {
     public var isLast: Bool
     /// The replica that asked is to make a snapshot when it has everything. Not among the page's bytes: HTTP has a header for it.
     public var isSnapshotDue = false
+    /// The relay's clock when it answered, in milliseconds since 1970; nil where it does not say. Not among the bytes either.
+    public var relayTime: Int64?
 
     public init(lineage: Lineage, head: Position, horizon: Position, after: Position, frames: [LogFrame] = [], isLast: Bool) {
         self.lineage = lineage

@@ -388,8 +388,8 @@ private final class PurgingRelay: RelayTransport {
     }
 
     func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
-        try await relay.uploadSnapshot(at: path, position: position, digest: digest, progress: progress)
+        try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
     }
 }

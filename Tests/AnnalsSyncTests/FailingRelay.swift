@@ -58,10 +58,10 @@ final class FailingRelay: RelayTransport {
     }
 
     func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
         try await request { () async throws(TransportError) in
-            try await relay.uploadSnapshot(at: path, position: position, digest: digest, progress: progress)
+            try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
         }
     }
 

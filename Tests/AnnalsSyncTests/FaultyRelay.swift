@@ -65,9 +65,9 @@ final class FaultyRelay: RelayTransport {
     func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
 
     func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
-        try await relay.uploadSnapshot(at: path, position: position, digest: digest, progress: progress)
+        try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
     }
 
     func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {

@@ -223,12 +223,22 @@ struct InterruptedJoinTests {
             try FileManager.default.createDirectory(atPath: shop.folder.file(name), withIntermediateDirectories: false)
             for file in [lock, "store.db"] { try Data().write(to: URL(fileURLWithPath: shop.folder.file("\(name)/\(file)"))) }
         }
+        // Of downloads that are kept for a day: one of today for somebody else, and one that nobody came for.
+        for (name, age) in [(".annals-cafe0001", 3_600.0), (".annals-cafe0002", 2 * 86_400.0)] {
+            let folder = shop.folder.file(name)
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+            try Data().write(to: URL(fileURLWithPath: "\(folder)/annals-work.lock"))
+            try Data("download of another\n".utf8).write(to: URL(fileURLWithPath: "\(folder)/annals-work.note"))
+            try Data(count: 1 << 20).write(to: URL(fileURLWithPath: "\(folder)/snapshot.zst"))
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSinceNow: -age)], ofItemAtPath: "\(folder)/snapshot.zst")
+        }
         let lock = open(shop.folder.file(".annals-0000beef/annals-work.lock"), O_RDWR)
         defer { close(lock) }
         #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
         _ = try await shop.clone()
         let names = try FileManager.default.contentsOfDirectory(atPath: shop.folder.path).filter { $0.hasPrefix(".annals-") }
-        #expect(names.sorted() == [".annals-00000000", ".annals-0000beef", ".annals-mine", ".annals-mine1234"])
+        #expect(names.sorted() == [".annals-00000000", ".annals-0000beef", ".annals-cafe0001", ".annals-mine", ".annals-mine1234"])
     }
 
     @Test("what cannot be copied is told before the space is made")
@@ -312,9 +322,9 @@ private final class LateRelay: RelayTransport {
     }
 
     func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
-        try await relay.uploadSnapshot(at: path, position: position, digest: digest, progress: progress)
+        try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
     }
 
     func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {

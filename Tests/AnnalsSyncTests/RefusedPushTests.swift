@@ -50,6 +50,23 @@ struct RefusedPushTests {
         #expect(try await names(world, 0) == names(world, 1))
     }
 
+    @Test("a row that no batch can hold is told, and what others wrote comes in; whoever takes it out joins again")
+    func tooLarge() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try world.outside(1, "INSERT INTO item VALUES(3, zeroblob(\(WireLimits.maximumPlainBytes + 1)))")
+        try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = 1")
+        try await world.sync(0)
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(1) }
+        #expect(error?.code == .tooLarge)
+        #expect(error?.message.contains("item") == true)
+        #expect(try await world.rows(1, "SELECT name FROM item WHERE id = 1") == world.rows(0, "SELECT name FROM item WHERE id = 1"))
+        try world.outside(1, "DELETE FROM item WHERE id = 3; UPDATE item SET name = 'small' WHERE id = 2")
+        try await world.stores[1].leave()
+        _ = try await world.joining("r1").join(world.stores[1], existing: .sameKey)
+        try await world.settle()
+        #expect(try await names(world, 0) == names(world, 1))
+    }
+
     @Test("--pull-only pulls, also behind a push that nobody answered")
     func pullOnly() async throws {
         let world = try await world()
@@ -123,7 +140,7 @@ private struct ReadingRelay: RelayTransport {
     }
 
     func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
         throw .problem(Problem(.notPermitted), retryAfter: nil)
     }

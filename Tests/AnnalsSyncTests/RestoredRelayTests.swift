@@ -2,6 +2,7 @@ import AnnalsCore
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting
+import AnnalsWire
 import Foundation
 import GRDB
 import Testing
@@ -126,6 +127,35 @@ import Testing
         #expect(try await world.stores[0].replicaState()?.replica == identity)
         #expect(try await world.stores[0].status().outbox == 1)
         #expect(try await world.stores[0].verify().isEmpty)
+    }
+
+    @Test func `a snapshot of a log that the relay no longer has is not taken`() async throws {
+        let world = try await world()
+        try await world.addClone("r2")
+        let file = try await world.copyFile(of: 2)
+        let relay = try await restored(world, file)
+        // The job was given before the relay went back, and the log is as long as before by now.
+        let agent = SyncAgent(store: world.stores[0], transport: relay, environment: world.environment)
+        let error = await #expect(throws: AnnalsError.self) { try await agent.makeSnapshot() }
+        #expect(error?.code == .relayWentBack)
+        let description = try await relay.describe()
+        #expect(try #require(description.snapshot).position < description.head)
+        let made = try await SyncAgent(store: world.stores[2], transport: relay, environment: world.environment).makeSnapshot()
+        #expect(made == description.head)
+    }
+
+    @Test func `a replica that is to make a snapshot notices that the log is shorter`() async throws {
+        let world = try await world()
+        try backup(world, "backup")
+        try await note(world, 0, "c")
+        try await world.sync(0)
+        // A policy that waits keeps it from making one.
+        try await world.stores[0].setPolicies([PolicySetting(table: "note", aspect: .delete, policy: "manual")], isOverride: false)
+        _ = try await world.stores[0].prepareOutbox()
+        let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
+        let agent = SyncAgent(store: world.stores[0], transport: relay, environment: world.environment)
+        let error = await #expect(throws: AnnalsError.self) { try await agent.makeSnapshot() }
+        #expect(error?.code == .relayWentBack)
     }
 
     @Test func `rows in doubt are not compared with another log than theirs`() async throws {

@@ -72,10 +72,10 @@ private final class MovingRelay: RelayTransport {
         return try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
     }
 
-    func uploadSnapshot(at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)
+    func uploadSnapshot(at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)
         async throws(TransportError)
     {
-        try await relay.uploadSnapshot(at: path, position: position, digest: digest, progress: progress)
+        try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
     }
 
     func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {

@@ -38,16 +38,21 @@ final class World: Sendable {
     let outboxLimits: OutboxLimits
 
     /// The first replica is made from `schema` and `rows`; the others are clones.
+    ///
+    /// `sharesClock`: the relay goes by the test's clock, too; else it has the machine's, which is years ahead.
     init(
         replicas: Int, schema: String, policies: MergePolicies = MergePolicies(), outboxLimits: OutboxLimits = OutboxLimits(),
-        relayLimits: RelayLogLimits = RelayLogLimits()
+        relayLimits: RelayLogLimits = RelayLogLimits(), sharesClock: Bool = false
     ) async throws {
         self.policies = policies
         self.outboxLimits = outboxLimits
         folder = try TemporaryFolder()
         space = try #require(SpaceName("shop"))
-        relay = try LocalRelay(folder: folder.file("relay"), space: space, limits: relayLimits)
-        clock = ManualClock(milliseconds: 1_700_000_000_000)
+        let clock = ManualClock(milliseconds: 1_700_000_000_000)
+        self.clock = clock
+        let relayClock = RelayClock(wall: { clock.milliseconds }, monotonic: RelayClock.system.monotonic)
+        relay = try LocalRelay(
+            folder: folder.file("relay"), space: space, limits: relayLimits, clock: sharesClock ? relayClock : .system)
         let first = folder.file("r0.db")
         let queue = try DatabaseQueue(path: first)
         try await queue.write { db in try db.execute(sql: schema) }

@@ -17,7 +17,7 @@ struct AnnalsBench: AsyncParsableCommand {
     var only: String?
 
     enum Group: String, CaseIterable {
-        case capture, commits, apply, rebase, encode, history
+        case capture, commits, apply, rebase, encode, history, clone
     }
 
     func validate() throws {
@@ -63,6 +63,8 @@ struct AnnalsBench: AsyncParsableCommand {
             return try EncodeBenchmarks.run(scale)
         case .history:
             return [try await HistoryBenchmarks.page(scale), try await HistoryBenchmarks.purge(scale)]
+        case .clone:
+            return try await CloneBenchmarks.run(scale)
         }
     }
 }

@@ -45,6 +45,19 @@ final class BareConnection {
         guard sqlite3_step(statement) == SQLITE_DONE else { throw failure() }
     }
 
+    /// Runs a query to its end; its rows go unread.
+    func query(_ sql: String) throws {
+        let statement = try prepared(sql)
+        defer { sqlite3_reset(statement) }
+        while true {
+            switch sqlite3_step(statement) {
+            case SQLITE_ROW: continue
+            case SQLITE_DONE: return
+            default: throw failure()
+            }
+        }
+    }
+
     private func prepared(_ sql: String) throws -> OpaquePointer? {
         if let statement = statements[sql] { return statement }
         var statement: OpaquePointer?

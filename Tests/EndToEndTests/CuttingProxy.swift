@@ -11,11 +11,19 @@ struct CuttingProxy {
     ///   - way: `up` or `down`: the direction in which bytes count.
     ///   - bytes: after which a connection ends.
     ///   - times: how often.
-    static func start(to address: String, _ way: String, after bytes: Int, times: Int, in folder: String) async throws -> CuttingProxy {
+    ///   - stalls: it does not end, but nothing comes through any more.
+    static func start(to address: String, _ way: String, after bytes: Int, times: Int, stalls: Bool = false, in folder: String) async throws
+        -> CuttingProxy
+    {
         let port = try #require(address.split(separator: ":").last.map(String.init))
-        let program = try Program("python3", ["-c", script, port, way, "\(bytes)", "\(times)"], in: folder)
+        let program = try Program("python3", ["-c", script, port, way, "\(bytes)", "\(times)", stalls ? "stall" : "end"], in: folder)
         let line = try await program.prints("\n").trimmingCharacters(in: .newlines)
         return CuttingProxy(url: "http://127.0.0.1:\(line)", program: program)
+    }
+
+    /// Waits until a connection stalls.
+    func stalls() async throws {
+        _ = try await program.prints("stalled")
     }
 
     /// Ends it; returns the bytes that it passed on in its direction and how many connections it cut.
@@ -28,12 +36,12 @@ struct CuttingProxy {
 
     private static let script = """
         import os, socket, sys, threading
-        port, way, limit, times = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+        port, way, limit, times, stalls = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5] == "stall"
         lock = threading.Lock()
         total, cuts = 0, 0
         def pump(source, target, counts):
             global total, cuts
-            passed = 0
+            passed, cut = 0, False
             try:
                 while True:
                     piece = source.recv(65536)
@@ -45,7 +53,11 @@ struct CuttingProxy {
                         total += len(piece)
                         if passed >= limit and cuts < times:
                             cuts += 1
-                            break
+                            cut = True
+                    if cut and stalls:
+                        print("stalled", flush=True)
+                        threading.Event().wait()
+                    if cut: break
             except OSError: pass
             for end in (source, target):
                 try: end.shutdown(socket.SHUT_RDWR)

@@ -9,24 +9,12 @@ struct InterruptionTests {
             let (url, relay) = try await FakeRelay.stall.start(in: shop.path)
             defer { relay.endInput() }
             let clone = try Program(Workshop.annals, ["clone", url, "shop", "laptop.db"], in: shop.path)
-            // The first bytes of the snapshot have come when the temporary folder has a file that is not empty.
-            try await eventually("the download is under way") { try Self.temporaryBytes(shop) > 0 }
+            try await eventually("the download is under way") { try shop.partialBytes() > 0 }
             clone.signal(signal)
             let outcome = try await clone.end(within: .seconds(20))
             #expect(outcome.status == status, "\(outcome.errors)")
             #expect(outcome.errors == "" && outcome.output == "")
             #expect(try shop.names().isEmpty, "the file and its temporary folder are gone")
-        }
-    }
-
-    private static func temporaryBytes(_ shop: Workshop) throws -> Int {
-        try shop.names().filter { $0.hasPrefix(".annals-") }.reduce(0) { sum, folder in
-            let names = (try? FileManager.default.contentsOfDirectory(atPath: shop.file(folder))) ?? []
-            return sum
-                + names.reduce(0) { sum, name in
-                    let attributes = try? FileManager.default.attributesOfItem(atPath: shop.file("\(folder)/\(name)"))
-                    return sum + (attributes?[.size] as? Int ?? 0)
-                }
         }
     }
 

@@ -54,7 +54,7 @@ struct PurgedSpaceTests {
     func up() async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay()
-            let size = try await makeLargeShop(shop)
+            let size = try await shop.makeLargeShop()
             let proxy = try await CuttingProxy.start(to: url, "up", after: 6 << 20, times: 3, in: shop.path)
             try await shop.succeed("track", "shop.db", "--all")
             try await shop.succeed("join", "shop.db", "--relay", proxy.url, "--space", "shop")
@@ -71,7 +71,7 @@ struct PurgedSpaceTests {
     func down() async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay()
-            let size = try await makeLargeShop(shop)
+            let size = try await shop.makeLargeShop()
             try await shop.succeed("track", "shop.db", "--all")
             try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
             let proxy = try await CuttingProxy.start(to: url, "down", after: 6 << 20, times: 2, in: shop.path)
@@ -82,15 +82,5 @@ struct PurgedSpaceTests {
             let digests = try await [shop.succeed("digest", "clone.db", "--json"), shop.succeed("digest", "shop.db", "--json")]
             #expect(try digests[0].object()["digest"] as? String == digests[1].object()["digest"] as? String)
         }
-    }
-
-    /// A shop whose rows cannot be packed; returns about how many bytes they have.
-    private func makeLargeShop(_ shop: Workshop) async throws -> Int {
-        try await shop.makeShop()
-        try await shop.shell(
-            "shop.db",
-            "CREATE TABLE photo(id INTEGER PRIMARY KEY, bytes BLOB); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20) INSERT INTO photo SELECT x, randomblob(1 << 20) FROM c;"
-        )
-        return 20 << 20
     }
 }

@@ -32,6 +32,17 @@ final class Workshop: Sendable {
     func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
     func bytes(_ name: String) throws -> Data { try #require(FileManager.default.contents(atPath: file(name))) }
 
+    /// How much there is of snapshots on their way.
+    func partialBytes() throws -> Int {
+        try partialFiles().reduce(0) { $0 + ((try? FileManager.default.attributesOfItem(atPath: $1)[.size] as? Int) ?? 0) }
+    }
+
+    func partialFiles() throws -> [String] {
+        try names().filter { $0.hasPrefix(".annals-") }.map { file("\($0)/snapshot.zst") }.filter {
+            FileManager.default.fileExists(atPath: $0)
+        }
+    }
+
     // MARK: Programs
 
     /// The built binary, which lies beside the test bundle.
@@ -124,6 +135,16 @@ final class Workshop: Sendable {
 
     func makeShop(_ name: String = "shop.db") async throws {
         try await shell(name, Self.schema)
+    }
+
+    /// A shop whose rows cannot be packed; returns about how many bytes they have.
+    func makeLargeShop() async throws -> Int {
+        try await makeShop()
+        try await shell(
+            "shop.db",
+            "CREATE TABLE photo(id INTEGER PRIMARY KEY, bytes BLOB); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20) INSERT INTO photo SELECT x, randomblob(1 << 20) FROM c;"
+        )
+        return 20 << 20
     }
 
     /// Two replicas of one space: shop.db and laptop.db.

@@ -66,7 +66,9 @@ import Testing
             }
             try Data(bytes).write(to: URL(fileURLWithPath: folder + "/snapshot"))
             do {
-                try await memory.uploadSnapshot(at: folder + "/snapshot", position: position, digest: digest) { _ in }
+                try await memory.uploadSnapshot(
+                    at: folder + "/snapshot", seen: LogMark(lineage: memory.describe().lineage, position: position), digest: digest
+                ) { _ in }
                 return (real, .problem("none"))
             } catch {
                 return (real, Self.problem(error))

@@ -51,8 +51,10 @@ import Testing
         #expect(answer.outcome == .accepted)
         #expect(answer.positions == [Position(1), Position(2)])
         #expect(answer.head == Position(2) && answer.lineage == lineage && answer.receivedAt == clock.now && answer.page == nil)
-        let page = try await log.pull(from: .shop, after: .zero)
+        var page = try await log.pull(from: .shop, after: .zero)
         let frame = LogFrame(firstPosition: Position(1), acceptedCount: 2, receivedAt: clock.now, batch: batch.bytes)
+        #expect(page.relayTime == clock.now)
+        page.relayTime = nil
         #expect(page == Page(lineage: lineage, head: Position(2), horizon: .zero, after: .zero, frames: [frame], isLast: true))
         #expect(try Page.decode(page.encode()) == page)
     }
@@ -128,7 +130,8 @@ import Testing
         for start in 0...head.rawValue {
             var after = Position(start)
             while true {
-                let page = try await log.pull(from: .shop, after: after, byteLimit: 1000)
+                var page = try await log.pull(from: .shop, after: after, byteLimit: 1000)
+                page.relayTime = nil
                 #expect(try Page.decode(page.encode()) == page)
                 if after == head { #expect(page.frames.isEmpty && page.isLast) }
                 after = page.lastPosition

@@ -1,10 +1,10 @@
 import AnnalsCore
 import AnnalsWire
 import Foundation
-import RelayLog
 import RelayTestSupport
 import Testing
 
+@testable import RelayLog
 @testable import RelayPostgres
 
 /// Any number of relays serve one database: they certify, number and wake as one.
@@ -147,6 +147,20 @@ struct SeveralRelaysTests {
         guard case .granted = try await relays[1].tokens.verify(secret) else { throw RelayLogError.closing }
         #expect(try await relays[0].tokens.revoke(record.id))
         #expect(try await relays[0].tokens.verify(secret) == .unknown)
+        await close()
+    }
+
+    @Test func `what is written again, since a connection was lost over its commit, is as if it had been written once`() async throws {
+        let database = try TestStorage.database(directory.path)
+        let (lineage, other) = (Lineage.random(), Lineage.random())
+        for _ in 0..<2 {
+            let isNew = try await database.storage.write { try LogStorage.createSpace(.other, lineage: lineage, at: 1, in: $0) }
+            #expect(isNew)
+        }
+        let isOther = try await database.storage.write { try LogStorage.createSpace(.other, lineage: other, at: 2, in: $0) }
+        #expect(!isOther)
+        #expect(try await relays[0].describe(.other).lineage == lineage)
+        try database.close()
         await close()
     }
 

@@ -47,6 +47,7 @@ import Testing
                 .get, "/v1/spaces/shop/entries?after=0",
                 headers: [.lineage: lineage.description, .replica: TestReplica(2).id.description, .replicaName: "laptop"])
             #expect(pulled.status == .ok && pulled.headers[.contentType] == "application/vnd.annals.page")
+            #expect(pulled.headers[.time].flatMap { Int64($0) } != nil)
             let page = try Page.decode(pulled.bytes)
             #expect(page.frames.map(\.batch) == [batch] && page.isLast && page.lineage == lineage)
 

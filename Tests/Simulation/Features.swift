@@ -66,6 +66,12 @@ public struct Features: Sendable, Hashable {
     public var unseenWrites = true
     /// A relay that is put back from an older backup.
     public var relayRestores = true
+    /// Replicas that make snapshots for the space, and a relay that drops the log before them.
+    public var relayPurges = true
+    /// Stores that drop old history.
+    public var historyPurges = true
+    /// Scenes of several steps that hardly ever come about by themselves.
+    public var scenes = true
 
     // MARK: Not supported yet
 
@@ -78,6 +84,12 @@ public struct Features: Sendable, Hashable {
     public var nullKeys = false
     /// Replicas whose file is restored from a backup.
     public var restoredFiles = false
+
+    // MARK: Not to be judged
+
+    /// A relay that was put back to a backup, and then drops the log up to where those who have more of the other log stand:
+    /// without the running digests of then it cannot tell them from replicas that were away.
+    public var relayPurgesAfterRestores = false
 
     public init() {}
 }

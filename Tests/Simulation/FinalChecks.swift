@@ -12,21 +12,23 @@ struct FinalChecks {
         for (number, replica) in world.replicas.enumerated() {
             try checkRows(replica)
             guard let store = replica.store else { throw Violation("simulator", "\(replica.name) is not running") }
-            if replica.lostLog == nil {
+            if !isLeftBehind(replica) {
                 try await checkJournal(replica, store)
                 try await checkPolicies(replica, store)
             }
             try checkCopies(replica)
             // What came into doubt on a replica that was left behind cannot be compared with anything.
-            let isChosen = number == Int(world.plan.seed % UInt64(world.replicas.count))
+            let isChosen = number == Int(world.plan.seed % UInt64(world.replicas.count)) || replica.look.purged > 0
             if isChosen, !replica.look.isInDoubt { try await verify(replica, store) }
         }
     }
 
-    /// Law 7: every transaction is in the log once, unless nothing remained of it, or it stays with a replica that has more of
-    /// the log than the relay.
+    /// Whether a replica has more of the log than the relay, or lacks what is gone and cannot come back.
+    private func isLeftBehind(_ replica: Replica) -> Bool { replica.lostLog != nil || world.isStranded(replica) }
+
+    /// Law 7: every transaction is in the log once, unless nothing remained of it, or it stays with a replica that is left behind.
     private func checkTransactions() throws {
-        let left = Set(world.replicas.filter { $0.lostLog != nil }.map(\.name))
+        let left = Set(world.replicas.filter(isLeftBehind).map(\.name))
         for intent in world.ledger.intents.values.sorted(by: { ($0.replica, $0.number) < ($1.replica, $1.number) }) {
             guard !left.contains(intent.replica), world.oracle.position(of: intent.id) == nil, !intent.differences.isEmpty, !intent.isGone
             else { continue }
@@ -38,7 +40,7 @@ struct FinalChecks {
     /// Law 2: replicas at the same position hold the same rows.
     private func checkRows(_ replica: Replica) throws {
         // Law 3 was held against it at each step, by the log that it has.
-        if replica.lostLog != nil { return }
+        if isLeftBehind(replica) { return }
         let expected = world.oracle.rows(at: world.oracle.head)
         guard replica.look.rows != expected else { return }
         throw Violation("law 2", "\(replica.name) ends otherwise: \(expected.differences(to: replica.look.rows).map(\.text))")
@@ -57,7 +59,8 @@ struct FinalChecks {
         let found = try await store.conflicts().sorted { $0.position < $1.position }.map {
             Line(position: $0.position.rawValue, entry: $0.entry, isResolved: $0.isResolved)
         }
-        guard found != expected else { return }
+        // Old lines may be gone, and the others are in their order.
+        guard world.areJournalsPurged ? !found.isContained(inOrderIn: expected) : found != expected else { return }
         throw Violation("law 5", "\(replica.name)'s journal has \(found.count) lines, the log's entries have \(expected.count)")
     }
 
@@ -100,6 +103,10 @@ struct FinalChecks {
         guard findings.isEmpty else { throw Violation("verify", "\(replica.name): \(findings.map { "\($0.code): \($0.message)" })") }
         for (number, memory) in replica.memories.enumerated() {
             let path = "\(folder.path)/\(replica.name)-\(number).db"
+            if memory.token.number < replica.look.purged {
+                try await checkExpired(memory.token, replica, store, path)
+                continue
+            }
             _ = try await store.replay(to: memory.token, output: path)
             let rows = try rows(inFile: path)
             guard rows != memory.rows else { continue }
@@ -107,10 +114,32 @@ struct FinalChecks {
         }
     }
 
+    /// A token that a purge passed is told as such.
+    private func checkExpired(_ token: HistoryToken, _ replica: Replica, _ store: Store, _ path: String) async throws {
+        do {
+            _ = try await store.replay(to: token, output: path)
+        } catch let error as AnnalsError where error.code == .tokenExpired {
+            return
+        }
+        throw Violation("law 8", "\(replica.name) goes back to \(token), though history up to \(replica.look.purged) was purged")
+    }
+
     private func rows(inFile path: String) throws -> Rows {
         let file = try DatabaseQueue(path: path)
         let rows = try file.read { db in try Look.rows(db, world.plan.schema) }
         try file.close()
         return rows
+    }
+}
+
+extension Array where Element: Equatable {
+    /// Whether the other has all these elements, in this order, with others between them or not.
+    func isContained(inOrderIn other: [Element]) -> Bool {
+        var rest = other[...]
+        return allSatisfy { element in
+            guard let place = rest.firstIndex(of: element) else { return false }
+            rest = rest[(place + 1)...]
+            return true
+        }
     }
 }

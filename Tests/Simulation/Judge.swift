@@ -41,6 +41,8 @@ struct Judge {
     /// Rows about which there is no opinion.
     private var unclear: Set<Name> = []
     private let lastReceipt: Int64
+    /// What was pulled came as a snapshot: who wrote it, and when, is not known.
+    private let isSnapshot: Bool
     /// Integer keys that the author gave and that became others, by table.
     private var renumbered: [String: [Cell: Cell]] = [:]
 
@@ -48,6 +50,7 @@ struct Judge {
         self.schema = schema
         self.rebase = rebase
         lastReceipt = rebase.pulled.map(\.receivedAt).max() ?? 0
+        isSnapshot = rebase.pulled.contains(where: \.isSnapshot)
         for entry in rebase.pulled { note(entry) }
         // What another copy brought in may have other keys there than here.
         for body in rebase.known.values { for change in body.changes { noteArrival(change) } }
@@ -230,6 +233,7 @@ struct Judge {
     // MARK: Who is later
 
     private func verdict(_ rewrite: Rebase.Rewrite, against mark: Mark) -> Verdict {
+        if isSnapshot { return .unsure }
         // The relay's time in the answer is not seen from here, but lies past the last receipt.
         let early = Mark(rewrite.before.info.time, rebase.replica, limit: lastReceipt + Self.lead) > mark
         let late = Mark(rewrite.before.info.time, rebase.replica) > mark

@@ -24,17 +24,8 @@ struct Ledger {
             let blurred = blurredTables
             var changes: [Change] = []
             for difference in differences {
-                switch (difference.old, difference.new) {
-                case (let old?, let new?):
-                    let cells = old.indices.filter { old[$0] != new[$0] }.map { Change.Update(column: $0, old: old[$0], new: new[$0]) }
-                    changes.append(Change(table: difference.table, kind: .update(key: difference.key, cells)))
-                case (let old?, nil):
-                    changes.append(Change(table: difference.table, kind: .delete(old)))
-                case (nil, let new?):
-                    if !blurred.contains(difference.table) { changes.append(Change(table: difference.table, kind: .insert(new))) }
-                case (nil, nil):
-                    continue
-                }
+                if difference.old == nil, blurred.contains(difference.table) { continue }
+                if let change = Change(difference) { changes.append(change) }
             }
             return DecodedBody(info: TransactionInfo(id: id, time: time), changes: changes, journal: [])
         }

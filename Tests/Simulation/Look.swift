@@ -33,6 +33,8 @@ struct Look {
     var outbox: [Waiting] = []
     /// The store knows that its rows must be compared with the log.
     var isInDoubt = false
+    /// History up to this number was purged.
+    var purged: Int64 = 0
     /// Something in the outbox leaves children without parents, and is to be settled before it is sent.
     var unsettled = false
     /// History since the look before.
@@ -49,12 +51,13 @@ struct Look {
 
     init(_ db: Database, _ schema: Schema, tables: [Int: String], after number: Int64) throws {
         rows = try Self.rows(db, schema)
-        let facts = "SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica', 'rows_in_doubt')"
+        let facts = "SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica', 'rows_in_doubt', 'purged')"
         for row in try Row.fetchAll(db.cachedStatement(sql: facts)) {
             switch row["name"] as String {
             case "position": position = row["value"]
             case "outboxed": outboxed = row["value"]
             case "rows_in_doubt": isInDoubt = true
+            case "purged": purged = row["value"]
             default: replica = ReplicaID(row["value"] as String) ?? replica
             }
         }

@@ -20,6 +20,8 @@ struct Oracle {
         var journal: [JournalEntry]
         var policies: [PolicySetting] = []
         var resolutions: [ConflictResolution] = []
+        /// It stands for all that a replica which came back by a snapshot did not see; who wrote what is not known.
+        var isSnapshot = false
 
         /// Whether its transaction is whole with it.
         var isWhole: Bool { position == span.upperBound }
@@ -31,6 +33,8 @@ struct Oracle {
     /// The rows at each position, 0 among them.
     private var states: [Rows]
     private var positions: [TransactionID: Int64] = [:]
+    /// What a copied file may push though its other half did: that lay in the part of the log that was gone.
+    private var repeatable: Set<TransactionID> = []
     /// The parts of a transaction whose last one has not come.
     private var gathered: GatheredParts?
 
@@ -51,6 +55,10 @@ struct Oracle {
 
     /// Whether a position lies between the parts of one transaction, where nobody may be (law 6).
     func isInside(_ position: Int64) -> Bool { position > 0 && !entry(at: position).isWhole }
+
+    mutating func allowRepeating(_ transaction: TransactionID) {
+        repeatable.insert(transaction)
+    }
 
     /// Takes in what the log has that is not known yet, which ends with a whole transaction.
     mutating func absorb(_ frames: [LogFrame]) throws(Violation) {
@@ -90,7 +98,7 @@ struct Oracle {
         guard entry.position == head + 1 else { throw Violation("law 3", "position \(entry.position) comes after \(head)") }
         var rows = rows(at: head)
         if entry.isWhole {
-            if let earlier = positions[entry.info.id] {
+            if let earlier = positions[entry.info.id], repeatable.remove(entry.info.id) == nil {
                 throw Violation("law 7", "transaction \(entry.info.id) stands at \(earlier) and at \(entry.position)")
             }
             do {

@@ -11,6 +11,8 @@ struct Plan: Sendable {
     var network: NetworkPlan
     /// nil in worlds where everything fits into one batch and one page.
     var sizes: SizePlan?
+    /// nil in worlds where the space's first snapshot is the only one.
+    var snapshots: SnapshotPlan?
     var steps: [Step]
 
     /// How many milliseconds of virtual time the steps take.
@@ -33,6 +35,16 @@ struct SizePlan: Sendable {
     var partBytes: Int
     /// What the relay puts into one page, at least one batch; nil for all that is asked for.
     var pageBytes: Int?
+}
+
+/// When the relay asks for a snapshot.
+struct SnapshotPlan: Sendable {
+    /// The log has so many positions more than the newest snapshot.
+    var positions: Int64
+    /// Milliseconds that a replica has for it, before another one is asked.
+    var lease: Int64
+    /// So many are kept.
+    var kept: Int
 }
 
 /// How bad the network is, in percent of requests.
@@ -83,6 +95,32 @@ struct Step: Sendable {
         case backUpRelay
         /// The relay gets back what was backed up.
         case restoreRelay
+        /// The relay drops the log as far as its rules allow, to a snapshot.
+        case purgeRelay(RelayPurge)
+        /// The store drops old history.
+        case purgeHistory(HistoryPurge, isForced: Bool)
+        /// From now on syncs drop what is older than so many milliseconds.
+        case setRetention(Int64)
+        /// A program that reads the store's history takes the next transactions; it is registered the first time.
+        case consume(reader: Int, limit: Int)
+    }
+
+    struct RelayPurge: Sendable {
+        /// Replicas that are said to be gone for good.
+        var retired: [Int] = []
+        /// Those not seen for so many milliseconds hold nothing back.
+        var silence: Int64
+        /// Nobody holds anything back.
+        var isForced: Bool
+    }
+
+    enum HistoryPurge: Sendable {
+        /// What is before the nth token that is remembered, counted round and round.
+        case token(Int)
+        /// What is so many milliseconds old.
+        case age(Int64)
+        /// What every reader has read.
+        case consumed
     }
 
     struct Rebuild: Sendable {

@@ -29,10 +29,12 @@ struct PlanMaker {
         let replicas = (0..<count).map { _ in replica() }
         let network = network()
         hasPolicies = features.policies && dice.chance(35)
-        let steps = (0..<dice.number(12...32)).map { number in step(number, replicas: count, &workload) }
+        let steps = (0..<dice.number(10...24)).map { number in step(number, replicas: count, &workload) }
         var plan = Plan(seed: seed, schema: schema, rows: rows, replicas: replicas, network: network, steps: steps)
         if features.parts { divide(&plan) }
+        if features.scenes { Scenes.add(to: &plan, features) }
         RareEvents.add(to: &plan, features)
+        Purges.add(to: &plan, features)
         return plan
     }
 

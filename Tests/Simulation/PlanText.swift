@@ -4,7 +4,7 @@ extension Plan {
     /// The plan in lines that a person can follow.
     var lines: [String] {
         schema.statements.map { "schema: \($0)" } + rows.map { "rows: \($0)" } + replicas.enumerated().map { "r\($0): \($1.text)" }
-            + ["network: \(network.text)"] + [sizes?.text].compactMap { $0 } + steps.map(\.text)
+            + ["network: \(network.text)"] + [sizes?.text, snapshots?.text].compactMap { $0 } + steps.map(\.text)
     }
 }
 
@@ -23,6 +23,27 @@ extension NetworkPlan {
 extension SizePlan {
     fileprivate var text: String {
         "sizes: parts of \(partBytes) bytes, pages of \(pageBytes.map { "\($0) bytes" } ?? "any size")"
+    }
+}
+
+extension SnapshotPlan {
+    fileprivate var text: String { "snapshots: every \(positions) positions, \(lease) ms to make one, \(kept) are kept" }
+}
+
+extension Step.RelayPurge {
+    fileprivate var text: String {
+        let who = isForced ? "whoever lacks it" : "but for whom was there in the last \(silence) ms"
+        return "is at work while the relay drops the log, \(who)\(retired.map { ", r\($0) is retired" }.joined())"
+    }
+}
+
+extension Step.HistoryPurge {
+    fileprivate var text: String {
+        switch self {
+        case .token(let number): "before token \(number)"
+        case .age(let age): "of \(age) ms ago"
+        case .consumed: "that everyone has read"
+        }
     }
 }
 
@@ -59,6 +80,10 @@ extension Step.Action {
         case .newcomer: "sees a newcomer"
         case .backUpRelay: "is at work while the relay is backed up"
         case .restoreRelay: "is at work while the relay is put back to its backup"
+        case .purgeRelay(let purge): purge.text
+        case .purgeHistory(let aim, let isForced): "drops history \(aim.text)\(isForced ? ", whoever reads it" : "")"
+        case .setRetention(let age): "keeps history for \(age) ms"
+        case .consume(let reader, let limit): "reader \(reader) takes \(limit) transactions"
         case .turnClock(let time): "its clock jumps by \(time) ms"
         }
     }

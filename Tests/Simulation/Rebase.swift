@@ -53,10 +53,14 @@ extension World {
         let oracle = log(of: replica)
         let passed = (before.position..<max(before.position, now.position)).map { oracle.entry(at: $0 + 1) }
         // What the relay said is this file's own was in its rows before.
-        let pulled = passed.filter { $0.isWhole && !replica.accepted.contains($0.position) }
+        var pulled = passed.filter { $0.isWhole && !replica.accepted.contains($0.position) }
         guard !pulled.isEmpty || before.unsettled || hasSettled(replica, now) else { return nil }
         var start = oracle.rows(at: now.position)
         for position in now.ahead { try start.apply(oracle.entry(at: position).changes, plan.schema) }
+        if cameBack(replica, before, now) {
+            guard !replica.isCopied else { return nil }
+            pulled = try [difference(passed, from: rowsBelowOutbox(before, oracle), to: start)]
+        }
         let after = Dictionary(now.outbox.map { ($0.id, $0.decoded) }, uniquingKeysWith: { $1 })
         // A copy of the file may have sent one already; until that is pulled it waits here too.
         func isUnsent(_ id: TransactionID) -> Bool {
@@ -73,6 +77,23 @@ extension World {
         return Rebase(
             replica: replica.id, rewrites: rewrites, pulled: pulled, start: start,
             known: Dictionary(known, uniquingKeysWith: { $1 }), policies: policies(replica, before, pulled: pulled))
+    }
+
+    /// The log at a replica's position, and its own entries beyond it.
+    private func rowsBelowOutbox(_ look: Look, _ oracle: Oracle) throws(Violation) -> Rows {
+        var rows = oracle.rows(at: look.position)
+        for position in look.ahead { try rows.apply(oracle.entry(at: position).changes, plan.schema) }
+        return rows
+    }
+
+    /// All that a snapshot has otherwise, as one entry of nobody in particular; row by row, since it does not tell who moved.
+    private func difference(_ passed: [Oracle.Entry], from before: Rows, to after: Rows) -> Oracle.Entry {
+        var entry = passed[passed.count - 1]
+        entry.isSnapshot = true
+        entry.changes = before.differences(to: after).compactMap { Change($0) }
+        entry.journal = []
+        entry.policies = passed.flatMap(\.policies)
+        return entry
     }
 
     /// Whether strangers' writes were sealed that left children without parents.

@@ -47,8 +47,35 @@ final class Replica {
     var keepsLostParts = false
     /// The last exchange ended with word that the relay went back.
     var wasTold = false
+    /// The position of the last snapshot that the exchange got.
+    var downloaded: Int64?
+    /// Programs that read its history.
+    var readers: [Int: Reader] = [:]
+    /// A purge of its history is under way that nobody holds back.
+    var isPurgeForced = false
     /// Tokens with the rows of their moment.
     var memories: [(token: HistoryToken, rows: Rows)] = []
+
+    /// One that reads history.
+    struct Reader {
+        /// It has read the transactions up to this one.
+        var number: Int64
+        /// What it had not read was purged.
+        var isExpired = false
+        /// A rebuilt table began history anew, or its program died: nobody outside can tell where it is.
+        var isUnclear = false
+
+        static func consumer(_ number: Int) -> HistoryConsumer { HistoryConsumer("reader \(number)") }
+
+        /// What is wrong with what it got: it gets what it has not read, in order, each once; where that is gone it is told.
+        func complaint(_ found: [Int64], limit: Int, newest: Int64, isTold: Bool) -> String? {
+            if isUnclear { return nil }
+            guard isTold == isExpired else { return "is\(isTold ? "" : " not") told that it expired" }
+            let end = min(newest, number + Int64(limit))
+            let expected = isTold || end <= number ? [] : Array(number + 1...end)
+            return found == expected ? nil : "gets \(found) and not \(expected)"
+        }
+    }
 
     struct Exchange {
         var session: Session
@@ -57,6 +84,8 @@ final class Replica {
         var requests = 0
         /// Answers to requests before this one go to nobody.
         var isWaiting = false
+        /// The relay answered while it had another log than the replica.
+        var hasOtherAnswer = false
         /// The relay may say that it went back.
         var mayBeTold = false
         /// What was pushed last is the last part of its transaction, or all of it: the answer says where it stands.
@@ -91,6 +120,10 @@ final class Replica {
     static func configuration(_ name: String, _ clock: WallClock, _ identities: Identities, _ sizes: SizePlan?) -> Store.Configuration {
         var configuration = Store.Configuration()
         if let sizes { configuration.outboxLimits.partBytes = sizes.partBytes }
+        // A purge's slices end after a step or two, and always at the same one.
+        let ticks = Atomic<Int64>(0)
+        configuration.microseconds = { ticks.add(4_000, ordering: .relaxed).newValue }
+        configuration.pause = { _ in }
         configuration.now = { clock.milliseconds }
         configuration.process = name
         configuration.random = { identities.next() }

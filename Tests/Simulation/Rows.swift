@@ -102,6 +102,22 @@ struct Change: Sendable, Hashable {
     /// On a delete: a constraint's rule withdrew the row, and nobody's update brings it back.
     var isSetAside = false
 
+    init(table: String, kind: Kind) {
+        (self.table, self.kind) = (table, kind)
+    }
+
+    /// One row's difference; nil where there is none.
+    init?(_ difference: Difference) {
+        switch (difference.old, difference.new) {
+        case (let old?, let new?):
+            let cells = old.indices.filter { old[$0] != new[$0] }.map { Update(column: $0, old: old[$0], new: new[$0]) }
+            self.init(table: difference.table, kind: .update(key: difference.key, cells))
+        case (let old?, nil): self.init(table: difference.table, kind: .delete(old))
+        case (nil, let new?): self.init(table: difference.table, kind: .insert(new))
+        case (nil, nil): return nil
+        }
+    }
+
     var text: String {
         switch kind {
         case .insert(let row): "\(revived == nil ? "insert into" : "revive in") \(table) \(Rows.text(row))"

@@ -18,7 +18,8 @@ final class Session: Sendable {
         case push([UInt8], LogMark)
         case pull(after: Position, LogMark, byteLimit: Int)
         case describe
-        case downloadSnapshot(to: String)
+        case downloadSnapshot(to: String, atOrBefore: Position?)
+        case uploadSnapshot(String, LogMark, Digest)
     }
 
     enum Reply: Sendable {
@@ -26,6 +27,8 @@ final class Session: Sendable {
         case page(Page)
         case description(SpaceDescription)
         case snapshot(Position)
+        /// The relay has the snapshot of this position.
+        case uploaded(Position)
         case failed(TransportError)
         case goOn
         case dead
@@ -97,7 +100,7 @@ private struct Line: RelayTransport {
         }
     }
 
-    // What follows is for comparing the rows with the log.
+    // What follows is for comparing the rows with the log, for coming back, and for snapshots.
 
     func describe() async throws(TransportError) -> SpaceDescription {
         switch await stop(.request(.describe)) {
@@ -108,18 +111,33 @@ private struct Line: RelayTransport {
     }
 
     func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        switch await stop(.request(.downloadSnapshot(to: path))) {
+        try await download(.downloadSnapshot(to: path, atOrBefore: nil))
+    }
+
+    func downloadSnapshot(
+        atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) -> Position {
+        try await download(.downloadSnapshot(to: path, atOrBefore: position))
+    }
+
+    private func download(_ request: Session.Request) async throws(TransportError) -> Position {
+        switch await stop(.request(request)) {
         case .snapshot(let position): return position
         case .failed(let error): throw error
         default: throw .cancelled
         }
     }
 
-    // An exchange needs none of these.
-
-    func create() async throws(TransportError) -> SpaceDescription { throw .cancelled }
-
     func uploadSnapshot(
-        at path: String, position: Position, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) { throw .cancelled }
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        switch await stop(.request(.uploadSnapshot(path, seen, digest))) {
+        case .uploaded: return
+        case .failed(let error): throw error
+        default: throw .cancelled
+        }
+    }
+
+    /// No exchange needs it.
+    func create() async throws(TransportError) -> SpaceDescription { throw .cancelled }
 }

@@ -2,9 +2,9 @@ import AnnalsCore
 
 /// Draws statements that meet each other: few keys, few values, and every way of writing a row that SQLite has.
 struct Workload {
-    private let schema: Schema
+    let schema: Schema
     private let features: Features
-    private var dice: Dice
+    var dice: Dice
 
     init(schema: Schema, features: Features, dice: Dice) {
         self.schema = schema
@@ -192,7 +192,7 @@ struct Workload {
         dice.one(of: table.columns[place].domain)
     }
 
-    private mutating func value(_ table: Table, _ place: Int) -> Cell {
+    mutating func value(_ table: Table, _ place: Int) -> Cell {
         let column = table.columns[place]
         if !column.isNotNull || dice.chance(3), !table.key.contains(place), dice.chance(25) { return .null }
         return dice.one(of: column.domain)

@@ -14,6 +14,7 @@ extension World {
         let session = Session(store: store, direction: direction.product) { Double(dice.next() >> 11) / Double(1 << 53) }
         replica.exchange = Replica.Exchange(session: session, step: step)
         replica.exchange?.mayBeTold = holdsOtherLog(replica)
+        replica.downloaded = nil
         try await proceed(number, after: .seal)
     }
 
@@ -52,6 +53,7 @@ extension World {
             if replica.power.isDead { return }
             // Told already, or the rows came into doubt while the exchange was under way.
             if error.code == .relayWentBack || (error.code == .busy && replica.mayHoldUnseen) { return }
+            if error.code == .expired, isStranded(replica) { return replica.wasTold = true }
             guard network.losesAnything || replica.cutUntil > 0 || restoredHead != nil,
                 [.relayUnreachable, .relayOverloaded].contains(error.code)
             else {
@@ -64,13 +66,16 @@ extension World {
 
     private func send(_ request: Session.Request, from replica: Int, step: Int, number: Int) {
         let fate = Fate(network, seed: plan.seed, step: step, request: number)
-        let arrival = { Event.arrival(replica: replica, step: step, request: number, request, fate, isCopy: $0) }
+        let arrival = Event.arrival(replica: replica, step: step, request: number, request, fate, isCopy: false)
         if fate.isRequestLost || isCut(replica) {
             lose(replica, step, number, wasSent: !isCut(replica))
         } else {
-            queue.add(arrival(false), at: time.now + fate.there)
+            queue.add(arrival, at: time.now + fate.there)
         }
-        if let later = fate.repeatedAfter { queue.add(arrival(true), at: time.now + fate.there + later) }
+        if let later = fate.repeatedAfter {
+            let copy = Event.arrival(replica: replica, step: step, request: number, lasting(request, step, number), fate, isCopy: true)
+            queue.add(copy, at: time.now + fate.there + later)
+        }
     }
 
     private func isCut(_ replica: Int) -> Bool { time.now < replicas[replica].cutUntil }
@@ -89,6 +94,7 @@ extension World {
         }
         let reply = fate.isRefused ? Session.Reply.failed(.problem(Problem(.unavailable), retryAfter: nil)) : await ask(request)
         trace.note("+\(time.now) relay \(isCopy ? "again " : "")r\(replica) \(request.text): \(reply.text)")
+        if case .uploaded = reply { try checkSnapshot(request, of: replicas[replica]) }
         try await absorbLog()
         // The answer to a copy finds nobody who waits for it.
         if isCopy { return }
@@ -107,7 +113,12 @@ extension World {
                 let limit = min(asked, plan.sizes?.pageBytes ?? asked)
                 return .page(try await relay.pull(after: position, seen: seen, byteLimit: limit, wait: nil))
             case .describe: return .description(try await relay.describe())
-            case .downloadSnapshot(let path): return .snapshot(try await relay.downloadSnapshot(to: path) { _ in })
+            case .downloadSnapshot(let path, nil): return .snapshot(try await relay.downloadSnapshot(to: path) { _ in })
+            case .downloadSnapshot(let path, let position?):
+                return .snapshot(try await relay.downloadSnapshot(atOrBefore: position, to: path) { _ in })
+            case .uploadSnapshot(let path, let seen, let digest):
+                try await relay.uploadSnapshot(at: path, seen: seen, digest: digest) { _ in }
+                return .uploaded(seen.position)
             }
         } catch {
             return .failed(error)
@@ -125,6 +136,8 @@ extension World {
         if case .answer(let answer) = reply, exchange.isLastPart {
             for position in answer.acceptedPositions { replicas[number].accepted.formUnion(oracle.entry(at: position).span) }
         }
+        if case .snapshot(let position) = reply { replicas[number].downloaded = position.rawValue }
+        if reply.isOfLog, replicas[number].lostLog != nil { replicas[number].exchange?.hasOtherAnswer = true }
         replicas[number].exchange?.isWaiting = false
         exchange.session.reply(reply)
         try await proceed(number, after: .reply)
@@ -183,7 +196,9 @@ extension Session.Request {
             let part = header.part.isWhole ? "" : ", part \(header.part.number + 1) of \(header.part.count),"
             return "pushes \(header.firstCounter)…\(header.lastCounter)\(part) from \(header.certificates[0].base)"
         case .describe: return "asks about the space"
-        case .downloadSnapshot: return "asks for the snapshot"
+        case .downloadSnapshot(_, nil): return "asks for the snapshot"
+        case .downloadSnapshot(_, let position?): return "asks for the snapshot at \(position) or before"
+        case .uploadSnapshot(_, let seen, _): return "brings a snapshot of \(seen.position)"
         case .pull(let position, _, _): return "pulls after \(position)"
         }
     }
@@ -196,9 +211,17 @@ extension Session.Request {
 }
 
 extension Session.Reply {
+    /// Whether the relay looked at what the replica has seen of the log.
+    var isOfLog: Bool {
+        switch self {
+        case .answer, .page, .uploaded: true
+        case .description, .snapshot, .failed, .goOn, .dead: false
+        }
+    }
+
     var isAnswer: Bool {
         switch self {
-        case .answer, .page, .description, .snapshot: true
+        case .answer, .page, .description, .snapshot, .uploaded: true
         case .failed, .goOn, .dead: false
         }
     }
@@ -208,6 +231,7 @@ extension Session.Reply {
         case .answer(let answer): "\(answer.outcome), positions \(answer.positions)"
         case .description(let description): "a space up to \(description.head)"
         case .snapshot(let position): "a snapshot at \(position)"
+        case .uploaded(let position): "has the snapshot of \(position)"
         case .page(let page): "a page up to \(page.lastPosition)"
         case .failed(let error): "\(error)"
         case .goOn: "goes on"

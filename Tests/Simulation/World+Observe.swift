@@ -25,12 +25,14 @@ extension World {
         replica.seenNumber = now.recorded.last?.number ?? replica.seenNumber
         replica.look = now
         if now.kept.isEmpty || now.kept != before.kept { replica.keepsLostParts = false }
+        noteRepeatable(replica, before, now)
         try learn(replica, before, now, cause)
         try checkRows(replica, before, now, cause)
         if replica.mayHoldUnseen { try checkDoubt(replica, before, now, cause) }
         if now.replica != before.replica, !replica.isCopied {
             throw Violation("rule 39", "\(replica.name) took a new identity, and its file was never copied")
         }
+        try checkPurge(replica, before, now)
         try checkView(replica, now)
         // Nothing is pulled before the rows were compared.
         if !before.isInDoubt { try checkRebase(replica, before, now) }

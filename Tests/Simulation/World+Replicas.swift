@@ -85,6 +85,7 @@ extension World {
         copy.overrides = source.overrides
         copy.mayHoldUnseen = source.mayHoldUnseen
         copy.lostLog = source.lostLog
+        copy.readers = source.readers
         ledger.noteCopy(name, of: source.name, through: source.seenNumber)
         replicas.append(copy)
     }

@@ -59,8 +59,8 @@ extension World {
     ) throws {
         switch result {
         case .success:
-            // A push with nothing to push asks nobody.
-            if replica.lostLog != nil, exchange.requests > 0 {
+            // A push with nothing to push asks nobody, and whoever asks about the space gets an answer.
+            if replica.lostLog != nil, exchange.hasOtherAnswer {
                 throw Violation("rule 41", "\(replica.name) at \(replica.look.position) did not notice that the relay went back")
             }
         case .failure(let error):

@@ -27,6 +27,7 @@ extension World {
         for replica in replicas {
             if isSettled(replica) { continue }
             let look = replica.look
+            if isStranded(replica) { throw Violation("liveness", "\(replica.name) was never told that the log is gone") }
             if replica.lostLog != nil { throw Violation("rule 41", "\(replica.name) was never told that the relay went back") }
             throw Violation(
                 "liveness",
@@ -36,7 +37,7 @@ extension World {
 
     /// Whether a replica has everything, and all have what is its own; or was told why not.
     private func isSettled(_ replica: Replica) -> Bool {
-        if replica.lostLog != nil { return replica.wasTold }
+        if replica.lostLog != nil || isStranded(replica) { return replica.wasTold }
         let look = replica.look
         return look.position == oracle.head && look.outbox.isEmpty && look.ahead.isEmpty && !hasUnsealed(replica, look)
             && !replica.mayHoldUnseen

@@ -7,6 +7,8 @@ import GRDB
 /// What a plan's steps do.
 extension World {
     func perform(_ step: Step) async throws {
+        // Some steps are of a replica that comes meanwhile, if it came.
+        guard replicas.indices.contains(step.replica) else { return }
         let replica = replicas[step.replica]
         trace.note(step.text)
         switch step.action {
@@ -46,6 +48,17 @@ extension World {
         case .resolve(let number, let side):
             guard let store = replica.store else { return }
             try await resolve(store, replica, number, side)
+        case .purgeRelay(let purge):
+            try await purgeRelay(purge)
+        case .purgeHistory(let aim, let isForced):
+            guard let store = replica.store else { return }
+            try await purgeHistory(store, replica, aim, isForced)
+        case .setRetention(let age):
+            guard let store = replica.store else { return }
+            try await setRetention(store, replica, age)
+        case .consume(let reader, let limit):
+            guard let store = replica.store else { return }
+            try await consume(store, replica, reader, limit)
         case .newcomer:
             if replicas.count < Self.mostReplicas { try await addNewcomer() }
         }
@@ -106,7 +119,7 @@ extension World {
     }
 
     /// Only the end of its process may keep a store from answering.
-    private func attempt(_ replica: Replica, _ body: () async throws -> Void) async throws {
+    func attempt(_ replica: Replica, _ body: () async throws -> Void) async throws {
         do {
             try await body()
         } catch {

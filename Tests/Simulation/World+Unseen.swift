@@ -15,6 +15,7 @@ extension World {
             replica.mayHoldUnseen = true
             // Older tokens expire.
             replica.memories = []
+            replica.forgetReaders()
         } catch let error as DatabaseError where Replica.isRefusal(error) {
             // Then nothing of it was done.
         }

@@ -5,6 +5,7 @@ import AnnalsTesting
 import AnnalsWire
 import Foundation
 import GRDB
+import RelayLog
 
 /// Replicas, their relay, the network between and the time, all in one task: what happens next is always the earliest
 /// thing that was arranged.
@@ -31,6 +32,10 @@ final class World {
     var replicas: [Replica] = []
     var oracle: Oracle
     var ledger = Ledger()
+    /// The log begins after this position.
+    var horizon: Int64 = 0
+    /// A store dropped old lines of its conflict journal, which its snapshots then do not have either.
+    var areJournalsPurged = false
     var queue = Queue<Event>()
     var trace: Trace
     /// The relay's data of an earlier moment, with the log of then.
@@ -73,7 +78,8 @@ final class World {
         self.space = space
         self.folder = folder
         relay = MemoryRelay(
-            space: space, wall: { relayClock.milliseconds }, monotonic: { time.now }, lineage: { Lineage(high: lineages.next(), low: 1) })
+            space: space, wall: { relayClock.milliseconds }, monotonic: { time.now }, lineage: { Lineage(high: lineages.next(), low: 1) },
+            limits: plan.snapshots?.limits ?? RelayLogLimits())
         let clock = WallClock(time, offset: plan.replicas[0].clockOffset, drift: plan.replicas[0].clockDrift)
         let database = try Self.firstDatabase(plan, clock, folder)
         oracle = try Oracle(schema: plan.schema, rows: try Self.rows(database, plan.schema))
@@ -111,8 +117,10 @@ final class World {
 
     /// What the log has gained since the last time is judged at once.
     func absorbLog() async throws {
-        let lineage = try await relay.describe().lineage
-        let page = try await relay.pull(after: Position(oracle.head), seen: LogMark(lineage: lineage), byteLimit: .max, wait: nil)
+        let description = try await relay.describe()
+        horizon = description.horizon.rawValue
+        let mark = LogMark(lineage: description.lineage)
+        let page = try await relay.pull(after: Position(oracle.head), seen: mark, byteLimit: .max, wait: nil)
         let known = oracle.head
         try oracle.absorb(page.frames)
         noteReturned()

@@ -36,7 +36,8 @@ package protocol LogDatabase: Sendable {
     /// The same on the caller's thread, which it blocks: for the start.
     func readNow<T: Sendable>(_ body: @Sendable (any LogConnection) throws -> T) throws -> T
 
-    /// Runs `body` in one transaction; durable when this returns.
+    /// Runs `body` in one transaction; durable when this returns. Where a connection is lost over a commit nobody knows whether it
+    /// took place: then `body` is run once more, so what it writes must be the same the second time.
     func write<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T
 
     /// Runs `body` without a transaction when all that was scheduled or written before is done.

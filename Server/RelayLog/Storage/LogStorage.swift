@@ -50,9 +50,12 @@ package enum LogStorage {
             logBytes: try row.integer(5), partChanges: try row.integer(6))
     }
 
-    /// False when there is one of that name.
+    /// False when there is another one of that name.
     static func createSpace(_ name: SpaceName, lineage: Lineage, at now: Int64, in db: any LogConnection) throws -> Bool {
-        let sql = "INSERT INTO annals_spaces(name, lineage, created) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO NOTHING RETURNING id"
+        let sql = """
+            INSERT INTO annals_spaces(name, lineage, created) VALUES (?1, ?2, ?3)
+            ON CONFLICT (name) DO UPDATE SET created = excluded.created WHERE annals_spaces.lineage = excluded.lineage RETURNING id
+            """
         return try db.row(sql, [name, lineage, now]) != nil
     }
 

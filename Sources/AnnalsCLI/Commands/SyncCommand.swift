@@ -38,6 +38,15 @@ struct SyncCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let report = SyncReport(console: console, json: output.json)
+        if watch {
+            try await stayInTouch(members { _, _ in }, report)
+        } else {
+            let direction: SyncDirection = pushOnly ? .pushOnly : pullOnly ? .pullOnly : .both
+            try await exchange(direction, report)
+        }
+    }
+
+    private func members(_ progress: @escaping @Sendable (Joining.Stage, Int64) -> Void) async throws -> [SyncRound.Member] {
         let client = try HTTPClient()
         var members: [SyncRound.Member] = []
         for path in stores {
@@ -45,19 +54,16 @@ struct SyncCommand: AsyncParsableCommand {
             var logger = StandardErrorLog.logger("annals.sync")
             logger[metadataKey: "store"] = "\(path)"
             let transport = try await RelayConnection.open(for: store, client: client, credential: credential)
-            members.append(.init(path: path, store: store, agent: SyncAgent(store: store, transport: transport, logger: logger)))
+            let agent = SyncAgent(store: store, transport: transport, logger: logger, progress: progress)
+            members.append(.init(path: path, store: store, agent: agent))
         }
-        if watch {
-            try await stayInTouch(members, report)
-        } else {
-            let direction: SyncDirection = pushOnly ? .pushOnly : pullOnly ? .pullOnly : .both
-            try await exchange(members, direction, report)
-        }
+        return members
     }
 
-    private func exchange(_ members: [SyncRound.Member], _ direction: SyncDirection, _ report: SyncReport) async throws {
-        let outcomes = try await Progress.during("syncing", on: report.console) { _ in
-            try await SyncRound.run(members, direction)
+    private func exchange(_ direction: SyncDirection, _ report: SyncReport) async throws {
+        let outcomes = try await Progress.during("syncing", on: report.console) { [self] progress in
+            let members = try await members { stage, bytes in progress.report("snapshot: \(stage.rawValue)", done: bytes, .bytes) }
+            return try await SyncRound.run(members, direction) { progress.report("syncing", done: 0) }
         }
         for outcome in outcomes {
             if case .success(let summary) = outcome.result { report.print(outcome.path, summary) }

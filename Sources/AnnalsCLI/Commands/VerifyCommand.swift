@@ -36,15 +36,23 @@ struct VerifyCommand: AsyncParsableCommand {
             repair ? try await store.repairPlan() : RepairReport(findings: try await store.verify(), steps: [])
         }
         if !output.json { printFindings(report.findings, console) }
-        if !output.json { for step in report.steps { console.print("to repair: \(PrintableText.of(step.message))") } }
+        var steps: [RepairStep] = []
         var remaining: [Finding]?
-        if repair, !dryRun, !report.steps.isEmpty {
-            remaining = try await Progress.during("repairing", on: console) { _ in try await store.repair(report).remaining }
-        }
+        // One thing that is off may hide another, which is seen once the first is mended.
+        var plan = report
+        repeat {
+            if !output.json { for step in plan.steps { console.print("to repair: \(PrintableText.of(step.message))") } }
+            steps += plan.steps
+            guard repair, !dryRun, !plan.steps.isEmpty else { break }
+            let left = try await Progress.during("repairing", on: console) { [plan] _ in try await store.repair(plan).remaining } ?? []
+            remaining = left
+            guard !left.isEmpty else { break }
+            plan = try await store.repairPlan()
+        } while !Set(plan.steps).isSubset(of: steps)
         if output.json {
-            console.print(json(report, remaining))
+            console.print(json(report.findings, steps, remaining))
         } else if let remaining {
-            console.print("repaired")
+            console.print(remaining.isEmpty ? "repaired" : "repaired, but for this:")
             printFindings(remaining, console)
         }
         if !(remaining ?? report.findings).isEmpty { throw CheckFailed() }
@@ -57,7 +65,7 @@ struct VerifyCommand: AsyncParsableCommand {
         }
     }
 
-    private func json(_ report: RepairReport, _ remaining: [Finding]?) -> JSON {
+    private func json(_ findings: [Finding], _ steps: [RepairStep], _ remaining: [Finding]?) -> JSON {
         func list(_ findings: [Finding]) -> JSON {
             .array(
                 findings.map { finding in
@@ -67,11 +75,11 @@ struct VerifyCommand: AsyncParsableCommand {
                 })
         }
         let facts: JSON = .object([
-            "store": .text(argument.store), "ok": .bool((remaining ?? report.findings).isEmpty), "findings": list(report.findings),
+            "store": .text(argument.store), "ok": .bool((remaining ?? findings).isEmpty), "findings": list(findings),
         ])
         guard repair else { return facts }
         return facts.adding([
-            "steps": .array(report.steps.map { .text($0.message) }), "remaining": remaining.map(list) ?? .null,
+            "steps": .array(steps.map { .text($0.message) }), "remaining": remaining.map(list) ?? .null,
         ])
     }
 }

@@ -26,7 +26,8 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
             switch code {
             case .usage: .usage
             case .notADatabase, .newerFormat, .notTracked, .schemaRefused, .constraint, .tokenExpired, .tokenUnknown, .corruptBatch,
-                .diverged, .badFootprint, .notJoined, .alreadyJoined, .rowsDiffer, .relayWentBack, .expired, .waitingForMigration:
+                .tooLarge, .diverged, .badFootprint, .notJoined, .alreadyJoined, .rowsDiffer, .relayWentBack, .expired,
+                .waitingForMigration:
                 .data
             case .fileNotFound, .spaceNotFound, .consumerUnknown: .noInput
             case .relayUnreachable, .notARelay: .relayUnreachable

@@ -18,11 +18,13 @@ enum SyncRound {
     /// One exchange each, and a second one where a later store sent something. A store that fails does not keep the
     /// others from their exchange.
     ///
+    /// - Parameter begin: told before each exchange.
     /// - Throws: `CancellationError`.
-    static func run(_ members: [Member], _ direction: SyncDirection) async throws -> [Outcome] {
+    static func run(_ members: [Member], _ direction: SyncDirection, begin: () -> Void = {}) async throws -> [Outcome] {
         var outcomes: [Outcome] = []
         var heads: [Lineage: Position] = [:]
         for member in members {
+            begin()
             let outcome = Outcome(path: member.path, result: try await exchange(member, direction))
             if case .success(let summary) = outcome.result, let state = try await member.store.replicaState() {
                 heads[state.lineage] = max(heads[state.lineage] ?? .zero, summary.head)
@@ -34,6 +36,7 @@ enum SyncRound {
             guard case .success(let first) = outcomes[index].result, let state = try await member.store.replicaState(),
                 let head = heads[state.lineage], first.position < head
             else { continue }
+            begin()
             let second = try await exchange(member, direction)
             outcomes[index].result = second.map { $0.following(first) }
         }

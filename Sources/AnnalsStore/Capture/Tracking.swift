@@ -25,7 +25,8 @@ public enum Tracking {
     ///
     /// What other programs wrote before is sealed first. A table that is refused is in the report with the reason and
     /// keeps none of the others back, except those whose foreign keys lead to it. Throws `DatabaseError`, and
-    /// `AnnalsError` of code newerFormat; then nothing is changed.
+    /// `AnnalsError` of code newerFormat, or schemaRefused where something of the user's bears a name of ours; then nothing
+    /// is changed.
     public static func track(
         _ db: Database, _ selection: Selection, options: Options = Options(), _ environment: CaptureEnvironment = .system
     ) throws -> TrackingReport {
@@ -33,6 +34,7 @@ public enum Tracking {
         var report = TrackingReport(tables: [], isDryRun: options.isDryRun)
         try inTransaction(db, isDryRun: options.isDryRun) {
             let isNew = try !StoreSchema.exists(db)
+            if isNew { try refuseTakenNames(db) }
             try StoreSchema.createCommonTables(db)
             if isNew {
                 try StoreSchema.set(.format, to: StoreSchema.format, db)
@@ -44,6 +46,15 @@ public enum Tracking {
             if isNew, !report.tables.contains(where: \.isTracked) { try removeEverything(db) } else { try Drift.noteSchemaVersion(db) }
         }
         return report
+    }
+
+    /// A table of the user's with our prefix would be taken for one of ours, and dropped with them. A snapshot's are ours.
+    private static func refuseTakenNames(_ db: Database) throws {
+        guard let taken = try ownNames(db).first(where: { !$0.name.hasPrefix(SnapshotFile.table) }) else { return }
+        throw AnnalsError(
+            .schemaRefused, operation: "track",
+            "the \(taken.type) \(taken.name) has a name that begins with \(StoreSchema.prefix), and those are kept for Annals' own",
+            hint: "Give it another name first.")
     }
 
     private static func perform(_ entry: TrackingPlan.Entry, _ db: Database) throws -> TrackingReport.Table {
@@ -141,6 +152,8 @@ public enum Tracking {
         try StoreSchema.checkFormat(db)
         var names: [String] = []
         try inTransaction(db, isDryRun: false) {
+            // What bears our prefix in a file without history is the user's.
+            guard try tables != nil || StoreSchema.exists(db) else { return }
             let all = try TrackedTable.fetchAll(db)
             guard let tables else {
                 names = all.filter { $0.state == .tracked }.map(\.name)
@@ -187,12 +200,14 @@ public enum Tracking {
 
     /// Drops whatever bears our prefix: triggers first, or dropping a table would run into them.
     private static func removeEverything(_ db: Database) throws {
-        for type in ["trigger", "view", "index", "table"] {
-            let names = try String.fetchAll(
-                db, sql: "SELECT name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL", arguments: [type])
-            for name in names where StoreSchema.isOwnName(name) {
-                try db.execute(sql: "DROP \(type.uppercased()) main.\(SQL.quote(name))")
-            }
+        for (type, name) in try ownNames(db) { try db.execute(sql: "DROP \(type.uppercased()) main.\(SQL.quote(name))") }
+    }
+
+    /// What bears our prefix, in the order in which it can be dropped.
+    private static func ownNames(_ db: Database) throws -> [(type: String, name: String)] {
+        try ["trigger", "view", "index", "table"].flatMap { type in
+            try String.fetchAll(db, sql: "SELECT name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL", arguments: [type])
+                .filter(StoreSchema.isOwnName).map { (type, $0) }
         }
     }
 

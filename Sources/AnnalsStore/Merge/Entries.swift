@@ -38,7 +38,7 @@ struct Entries {
     private(set) var unfinished: Parts?
     /// Who is the author of anything here, unfinished parts included, and where.
     private(set) var authors: [(replica: ReplicaID, position: Position)] = []
-    /// The relay's clock at the last entry, in milliseconds since 1970.
+    /// The relay's clock at the last entry, in milliseconds since 1970. It can be long ago when the page comes.
     private(set) var lastReceipt: Int64 = 0
 
     /// - Parameters:

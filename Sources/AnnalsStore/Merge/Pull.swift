@@ -58,7 +58,8 @@ struct Pull {
         session.checks.reset()
         if let notes {
             summary.rebased = suffix.count
-            summary.conflicts = try layOn(suffix, outbox, known: known, notes, relayTime: entries.lastReceipt)
+            let relayTime = max(entries.lastReceipt, page.relayTime ?? 0)
+            summary.conflicts = try layOn(suffix, outbox, known: known, notes, relayTime: relayTime)
         }
         try keepUnfinished(entries)
         while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }

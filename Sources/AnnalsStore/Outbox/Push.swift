@@ -69,7 +69,7 @@ struct Push {
             return true
         }
         guard encoder.transactionCount > 0 else { return nil }
-        let encoded = try encoder.finish()
+        let encoded = try finish(encoder, tables: named, layouts)
         let push = Push(firstCounter: state.lastCounter.next, parts: 1, lastSequence: last, digests: encoded.digests)
         try push.save(db, encoded, part: 0)
         return push
@@ -84,13 +84,27 @@ struct Push {
                 lineage: state.lineage, replica: state.replica, firstCounter: Counter(push.firstCounter.rawValue + Int64(number)),
                 previousDigest: push.digests.last ?? state.lastDigest, schemaVersion: 1,
                 part: BatchPart(number: number, count: row.parts), codec: .zstd)
-            for layout in try BodyReader(bytes: body).tables { encoder.layout(ref: layout, try layouts.layout(layout)) }
+            let tables = try BodyReader(bytes: body).tables
+            for layout in tables { encoder.layout(ref: layout, try layouts.layout(layout)) }
             encoder.append(body: body, base: state.position, footprint: row.footprint)
-            let encoded = try encoder.finish()
+            let encoded = try finish(encoder, tables: Set(tables), layouts)
             try push.save(db, encoded, part: number)
             push.digests += encoded.digests
         }
         return push
+    }
+
+    /// Throws `AnnalsError` of code tooLarge: bodies are cut between changes, so what is too large is one change.
+    private static func finish(_ encoder: BatchEncoder, tables: Set<Int>, _ layouts: LayoutNames) throws -> EncodedBatch {
+        do {
+            return try encoder.finish()
+        } catch WireError.tooLarge {
+            let names = try Set(tables.map { try layouts.layout($0).name }).sorted().joined(separator: ", ")
+            throw AnnalsError(
+                .tooLarge, operation: "sync",
+                "one change of a row (\(names)) is larger than \(WireLimits.maximumPlainBytes >> 20) MiB and cannot be sent",
+                hint: "Take the row out or make it smaller, then annals leave and annals join --existing same-key")
+        }
     }
 
     private func save(_ db: Database, _ encoded: EncodedBatch, part: Int) throws {

@@ -37,6 +37,13 @@ struct Purge {
         try StoreSchema.integer(.purged, db) ?? 0
     }
 
+    /// Whether something below the horizon may be left, such as by a purge that was interrupted: raw changes go first, and
+    /// transactions last.
+    static func isUnfinished(_ db: Database) throws -> Bool {
+        let oldest = try Int64.fetchOne(db, sql: "SELECT min(number) FROM main.annals_transactions")
+        return try oldest.map { try $0 <= horizon(db) } ?? false
+    }
+
     static func setHorizon(_ number: Int64, _ db: Database) throws {
         guard try number > horizon(db) else { return }
         try StoreSchema.set(.purged, to: number, db)

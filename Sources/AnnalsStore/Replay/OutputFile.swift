@@ -5,7 +5,7 @@ import GRDB
 /// A file that appears under its name only when it is whole.
 ///
 /// It is written under a temporary name beside, and that name is all that a failure could leave behind.
-struct OutputFile {
+package struct OutputFile {
     let path: String
     let temporaryPath: String
     private let mayReplace: Bool
@@ -34,9 +34,22 @@ struct OutputFile {
         }
     }
 
+    /// What another has written on the same disk. Takes no file's place.
+    package init(_ path: String, writtenAt temporaryPath: String, operation: String) {
+        self.path = path
+        self.temporaryPath = temporaryPath
+        self.operation = operation
+        mayReplace = false
+    }
+
     /// Puts the file in its place, on disk for good.
-    func finish() throws {
-        try synchronize()
+    package func finish() throws {
+        try synchronize(temporaryPath)
+        try place()
+        try synchronize(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+    }
+
+    private func place() throws {
         if mayReplace {
             // A journal that the old file left would be played into the new one.
             for suffix in ["-wal", "-shm", "-journal"] { _ = unlink(path + suffix) }
@@ -58,8 +71,8 @@ struct OutputFile {
         for suffix in ["", "-journal", "-wal", "-shm"] { _ = unlink(temporaryPath + suffix) }
     }
 
-    private func synchronize() throws {
-        let file = open(temporaryPath, O_RDWR)
+    private func synchronize(_ fileOrFolder: String) throws {
+        let file = open(fileOrFolder, O_RDONLY)
         guard file >= 0 else { throw failure("\(path) cannot be created: \(Self.reason)") }
         defer { close(file) }
         guard fsync(file) == 0 else { throw failure("\(path) cannot be written: \(Self.reason)") }

@@ -20,20 +20,27 @@ struct SchemaCopy {
         var sql: String
     }
 
+    /// Makes the tables, and copies the rows of the chosen ones.
+    ///
     /// - Throws: `AnnalsError.schemaRefused` naming the object that cannot be made here, for instance because it
     ///   needs a function, collation or module that this program does not have.
-    func run() throws {
-        try makeTables()
-        try makeRest { throw $0 }
-    }
-
-    /// Makes the tables, and copies the rows of the chosen ones.
     func makeTables() throws {
         let objects = try objects()
         let sequence = try String.fetchOne(db, sql: "SELECT name FROM sqlite_master WHERE name = 'sqlite_sequence'") != nil
         for object in objects where object.type == "table" { try create(object) }
         for table in tables { try copyRows(table) }
         if sequence { try copySequence() }
+    }
+
+    /// Takes the rows out of the copy whose key holds NULL: they stay in this store.
+    ///
+    /// To be called before `makeRest`, or the user's triggers would run.
+    func dropLocalRows() throws {
+        try db.execute(sql: "PRAGMA \(Self.target).secure_delete = ON")
+        for table in tables where table.keyMayBeNull {
+            let isLocal = SQL.balanced(table.primaryKey.map { "\(SQL.quote(table.columns[$0].name)) IS NULL" }, operator: "OR")
+            try db.execute(sql: "DELETE FROM \(Self.target).\(SQL.quote(table.name)) WHERE \(isLocal)")
+        }
     }
 
     /// Makes what is built on tables: indexes, views and triggers.

@@ -44,7 +44,9 @@ enum SnapshotFile {
             let contents = try describe()
             if !hasRows {
                 let copy = SchemaCopy(db: db, tables: tables)
-                try copy.run()
+                try copy.makeTables()
+                try copy.dropLocalRows()
+                try copy.makeRest { throw $0 }
                 try copy.copyHeader()
             }
             try writeContents(db, contents)

@@ -1,11 +1,12 @@
-public import AnnalsCore
-import AnnalsWire
+import AnnalsCore
+public import AnnalsWire
 import Foundation
 import GRDB
 
 /// What a replica made for the space.
 public struct MadeSnapshot: Sendable {
-    public var position: Position
+    /// Where the rows are of, in which log: a relay that has another takes no snapshot of it.
+    public var seen: LogMark
     /// Of the file, before it is packed.
     public var byteCount: Int64
 }
@@ -62,6 +63,7 @@ private struct SnapshotMaking {
         }
         try copy.move(.back, through: changes.unsealedParts())
         try WayToLog(db, copy: copy, changes: changes).undoOutbox()
+        try schema.dropLocalRows()
         try schema.makeRest { throw $0 }
         try schema.copyHeader()
         try SnapshotFile.writeContents(
@@ -71,6 +73,6 @@ private struct SnapshotMaking {
                 time: try StoreClock.load(db).last.clamped(toReceipt: relayTime), highestKeys: try HighestKeys.load(db)))
         let pages = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_count") ?? 0
         let size = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_size") ?? 0
-        return MadeSnapshot(position: state.position, byteCount: pages * size)
+        return MadeSnapshot(seen: state.seen, byteCount: pages * size)
     }
 }

@@ -100,13 +100,12 @@ extension Store {
             let plan = try PurgePlan(db, aim, mode, now: now)
             var outcome = try Self.expected(db, plan)
             if dryRun { outcome.bytes = try Self.expectedBytes(db, plan) }
-            let isInterrupted = try Purge.horizon(db) > (Int64.fetchOne(db, sql: "SELECT min(number) FROM main.annals_transactions") ?? 0)
             if let moment = plan.conflictsBefore, try ReplicaTables.exist(db) {
                 outcome.conflicts = try ConflictJournal.purge(db, before: moment, force: mode == .force, isTrial: dryRun)
             }
             guard !dryRun else { return (outcome, false) }
             try Purge.setHorizon(plan.number, db)
-            return (outcome, outcome.transactions > 0 || isInterrupted)
+            return (outcome, try outcome.transactions > 0 || Purge.isUnfinished(db))
         }
         var result = planned
         if dryRun { return result }

@@ -34,6 +34,9 @@ public final class Store: Sendable {
         /// How much is encoded and sent at a time.
         package var outboxLimits = OutboxLimits()
 
+        /// The file is made anew should the machine stop: nothing waits for the disk. Whoever keeps it makes it durable.
+        package var isScratch = false
+
         public init() {}
     }
 
@@ -57,6 +60,7 @@ public final class Store: Sendable {
             var options = GRDB.Configuration()
             options.busyMode = patience.busyMode
             options.label = "annals"
+            if configuration.isScratch { options.prepareDatabase { db in try db.execute(sql: "PRAGMA synchronous = OFF") } }
             database = try DatabaseFile.open(path, options)
             try database.writeWithoutTransaction { [foreign] db in try foreign.look(db) }
         } catch {

@@ -49,6 +49,18 @@ struct TrackingTests {
         }
     }
 
+    @Test(arguments: ["TABLE Annals_of_rome(id INTEGER PRIMARY KEY)", "VIEW annals_v AS SELECT 1", "INDEX annals_i ON t(a)"])
+    func aNameThatUntrackingWouldDropIsRefused(_ declaration: String) throws {
+        let fixture = try Fixture("CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE \(declaration)")
+        let before = try fixture.queue.read { db in try String.fetchAll(db, sql: "SELECT name FROM sqlite_master") }
+        let error = #expect(throws: AnnalsError.self) { try track(fixture) }
+        #expect(error?.code == .schemaRefused)
+        #expect(error?.message.lowercased().contains("annals_") == true)
+        #expect(throws: AnnalsError.self) { try track(fixture, isDryRun: true) }
+        _ = try fixture.queue.writeWithoutTransaction { db in try Tracking.untrack(db) }
+        #expect(try fixture.queue.read { db in try String.fetchAll(db, sql: "SELECT name FROM sqlite_master") } == before)
+    }
+
     @Test func namingATableOverridesTheBookkeepingRule() throws {
         let fixture = try Fixture(
             "CREATE TABLE grdb_migrations(identifier TEXT NOT NULL PRIMARY KEY); CREATE TABLE t(id INTEGER PRIMARY KEY)")
@@ -110,9 +122,10 @@ struct TrackingTests {
     }
 
     @Test func aFailureHalfwayLeavesNothing() throws {
-        let fixture = try Fixture("CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE u(id INTEGER PRIMARY KEY)")
-        // The name that the second table's changes would get is taken by a program's own view.
-        try fixture.file.shell("CREATE VIEW annals_changes_2 AS SELECT 1")
+        let fixture = try Fixture(tracking: "CREATE TABLE t(id INTEGER PRIMARY KEY)")
+        // The name that the second new table's changes would get is taken by a program's own view.
+        try fixture.file.shell(
+            "CREATE TABLE u(id INTEGER PRIMARY KEY); CREATE TABLE v(id INTEGER PRIMARY KEY); CREATE VIEW annals_changes_3 AS SELECT 1")
         let before = try fixture.file.shell(".dump")
         #expect(throws: DatabaseError.self) { try track(fixture) }
         #expect(try fixture.file.shell(".dump") == before)

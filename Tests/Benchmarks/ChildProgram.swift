@@ -1,0 +1,58 @@
+import Foundation
+
+/// Another program.
+final class ChildProgram {
+    private let process: pid_t
+    private let output: FileHandle
+    private var hasEnded = false
+
+    init(_ path: String, _ arguments: [String]) throws {
+        let pipe = Pipe()
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, pipe.fileHandleForWriting.fileDescriptor, 1)
+        posix_spawn_file_actions_addclose(&actions, pipe.fileHandleForReading.fileDescriptor)
+        posix_spawn_file_actions_addclose(&actions, pipe.fileHandleForWriting.fileDescriptor)
+        var words = ([path] + arguments).map { strdup($0) } + [nil]
+        defer { for word in words { free(word) } }
+        var process: pid_t = 0
+        guard posix_spawn(&process, path, &actions, nil, &words, environ) == 0 else {
+            throw BareConnection.Failure(description: "cannot run \(path)")
+        }
+        try pipe.fileHandleForWriting.close()
+        self.process = process
+        output = pipe.fileHandleForReading
+    }
+
+    deinit {
+        if !hasEnded { stop() }
+    }
+
+    /// Runs a program to its end.
+    static func run(_ path: String, _ arguments: [String]) throws {
+        let program = try ChildProgram(path, arguments)
+        _ = try program.output.readToEnd()
+        guard program.wait() == 0 else { throw BareConnection.Failure(description: "\(path) \(arguments.first ?? "") failed") }
+    }
+
+    func firstLine() throws -> String {
+        var line = Data()
+        while let byte = try output.read(upToCount: 1), let first = byte.first, first != UInt8(ascii: "\n") { line.append(first) }
+        return String(decoding: line, as: UTF8.self)
+    }
+
+    /// Asks it to end, and waits until it has.
+    func stop() {
+        kill(process, SIGTERM)
+        _ = wait()
+    }
+
+    private func wait() -> Int32 {
+        guard !hasEnded else { return 0 }
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        hasEnded = true
+        return status
+    }
+}

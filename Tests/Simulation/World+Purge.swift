@@ -1,0 +1,78 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import Foundation
+import GRDB
+import RelayLog
+
+/// A log that is dropped up to a snapshot, and replicas that come back by one.
+extension World {
+    func purgeRelay(_ purge: Step.RelayPurge) async throws {
+        // See `Features.relayPurgesAfterRestores`.
+        if restoredHead != nil { return }
+        for number in purge.retired { try relay.retire(replicas[number].id) }
+        var rules = PurgeRules()
+        // Entries of this moment go too.
+        rules.keep = -1
+        rules.silence = purge.silence
+        rules.isForced = purge.isForced
+        let after = try relay.purge(rules)
+        trace.note("+\(time.now) the log begins after \(after)")
+        let description = try await relay.describe()
+        guard let snapshot = description.snapshot?.position, snapshot >= description.horizon else {
+            throw Violation("horizon", "the log begins after \(description.horizon), and no snapshot holds what was before")
+        }
+        horizon = description.horizon.rawValue
+    }
+
+    /// A snapshot holds the log's rows at its position, whatever its maker had beside them (law 3).
+    func checkSnapshot(_ request: Session.Request, of replica: Replica) throws {
+        guard case .uploadSnapshot(let packed, let seen, _) = request else { return }
+        let position = seen.position
+        let path = folder.file("snapshot.db")
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        _ = try Compression.decompressFile(at: packed, to: path, maximumBytes: .max)
+        let file = try DatabaseQueue(path: path)
+        defer { try? file.close() }
+        let rows = try file.read { db in try Look.rows(db, plan.schema) }
+        let expected = oracle.rows(at: position.rawValue)
+        guard rows != expected else { return }
+        let differences = expected.differences(to: rows).map(\.text)
+        throw Violation("law 3", "\(replica.name)'s snapshot of \(position) does not have the log's rows: \(differences)")
+    }
+
+    /// The request as it is when it comes again much later, when its sender's files are gone.
+    func lasting(_ request: Session.Request, _ step: Int, _ number: Int) -> Session.Request {
+        guard case .uploadSnapshot(let path, let seen, let digest) = request else { return request }
+        let copy = folder.file("late-\(step)-\(number)")
+        try? FileManager.default.copyItem(atPath: path, toPath: copy)
+        return .uploadSnapshot(copy, seen, digest)
+    }
+
+    /// Whether a replica took a snapshot between two looks.
+    func cameBack(_ replica: Replica, _ before: Look, _ now: Look) -> Bool {
+        guard let position = replica.downloaded else { return false }
+        return before.position < position && now.position >= position
+    }
+
+    /// What a copied file had not pushed when it came back, and its other half had: nobody can tell any more that the log had it.
+    func noteRepeatable(_ replica: Replica, _ before: Look, _ now: Look) {
+        guard replica.isCopied, cameBack(replica, before, now) else { return }
+        for waiting in now.outbox { if oracle.position(of: waiting.id) != nil { oracle.allowRepeating(waiting.id) } }
+    }
+
+    /// Whether a replica's rows are to be compared with a log that is gone: then it cannot come back by itself.
+    func isStranded(_ replica: Replica) -> Bool { replica.mayHoldUnseen && replica.look.position < horizon }
+}
+
+extension SnapshotPlan {
+    var limits: RelayLogLimits {
+        var limits = RelayLogLimits()
+        limits.snapshotLogPositions = positions
+        limits.snapshotLeaseMilliseconds = lease
+        limits.snapshotsKept = kept
+        return limits
+    }
+}
