@@ -27,12 +27,13 @@ demo: dependencies ## the whole story on sample data: two stores, a relay, a con
 	@.build/debug/annals demo $(ARGS)
 
 .PHONY: test
-test: dependencies ## every test; ARGS='--filter NAME' for some
+test: test-dependencies ## every test; ARGS='--filter NAME' for some
 ifneq ($(ARGS),)
 	$(SWIFT_TEST) $(ARGS)
 else
 	$(SWIFT_TEST) --skip '^($(subst $(space),|,$(TESTED_APART)))\.'
 	$(foreach target,$(TESTED_APART),$(SWIFT_TEST) --skip-build --filter '^$(target)\.' &&) true
+	Scripts/with-postgres $(SWIFT_TEST) --skip-build --filter '^(RelayLogTests|RelayTests|RelayPostgresTests|EndToEndTests.PostgresRelayTests)\b'
 endif
 
 .PHONY: build
@@ -74,6 +75,10 @@ check-full: dependencies ## sanitizers, release tests, memory, quick benchmarks:
 .PHONY: dependencies
 dependencies:
 	@Scripts/install-dependencies
+
+.PHONY: test-dependencies
+test-dependencies:
+	@Scripts/install-dependencies --tests
 
 .PHONY: clean
 clean: ## removes everything that was built

@@ -92,7 +92,9 @@ let package = Package(
         .target(
             name: "Relay",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "RelayLog", httpTypes, hummingbird, lifecycle, logging, metrics, nio, nioHTTPTypes, signals,
+                "AnnalsCore", "AnnalsWire", "RelayLog", "RelayPostgres", httpTypes, hummingbird, lifecycle, logging, metrics, nio,
+                nioHTTPTypes,
+                signals,
             ],
             path: "Server/Relay", swiftSettings: settings),
 
@@ -151,7 +153,8 @@ let package = Package(
             dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "SeededRandom", grdb, sqlite],
             swiftSettings: settings),
         .target(
-            name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "RelayPostgres", logging], path: "Tests/RelayTestSupport",
+            name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "RelayPostgres", logging],
+            path: "Tests/RelayTestSupport",
             swiftSettings: settings),
         .testTarget(
             name: "RelayLogTests",

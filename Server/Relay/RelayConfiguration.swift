@@ -1,16 +1,17 @@
 internal import AnnalsCore
 internal import AnnalsWire
 public import RelayLog
+internal import RelayPostgres
 
 /// Everything a relay needs to be told.
 ///
-///     var configuration = RelayConfiguration(dataDirectory: "relay-data")
+///     var configuration = RelayConfiguration(storage: .directory("relay-data"))
 ///     configuration.address = try ListenAddress("127.0.0.1:0")
 ///     configuration.noAuthorization = true
 public struct RelayConfiguration: Sendable {
     public var address: ListenAddress
-    /// Holds the log, the snapshots and the tokens' hashes; created where it is missing.
-    public var dataDirectory: String
+    /// Where the log, the snapshots and the tokens' hashes are.
+    public var storage: Storage
     /// Serves everybody who can connect; on loopback only.
     public var noAuthorization: Bool
     /// Listens on other than loopback without encryption, for a proxy in front that has it.
@@ -19,12 +20,20 @@ public struct RelayConfiguration: Sendable {
     /// What of the spaces' logs goes by itself; nil: nothing does.
     public var purge: PurgeRules? = PurgeRules()
 
+    public enum Storage: Sendable, Hashable {
+        /// A folder, made where it is missing; one relay at a time serves it.
+        case directory(String)
+        /// A database by libpq's address, a URL or `name=value` pairs; any number of relays serve it. Its tables are made where
+        /// they are missing. Passwords belong in a password file, not here.
+        case postgres(String)
+    }
+
     public init(
-        address: ListenAddress = ListenAddress(host: "127.0.0.1", port: 8640), dataDirectory: String, noAuthorization: Bool = false,
+        address: ListenAddress = ListenAddress(host: "127.0.0.1", port: 8640), storage: Storage, noAuthorization: Bool = false,
         allowPlaintext: Bool = false, limits: RelayLimits = RelayLimits()
     ) {
         self.address = address
-        self.dataDirectory = dataDirectory
+        self.storage = storage
         self.noAuthorization = noAuthorization
         self.allowPlaintext = allowPlaintext
         self.limits = limits
@@ -37,7 +46,10 @@ public struct RelayConfiguration: Sendable {
         func require(_ condition: Bool, _ message: String, _ hint: String) throws {
             guard condition else { throw AnnalsError(.configuration, operation: "relay", message, hint: hint) }
         }
-        try require(!dataDirectory.isEmpty, "no data directory is given", "Name one with --data DIR")
+        switch storage {
+        case .directory(let path): try require(!path.isEmpty, "no data directory is given", "Name one with --data DIR")
+        case .postgres(let url): try require(!url.isEmpty, "no address of PostgreSQL is given", "Name one with --postgres URL")
+        }
         try require(!address.host.isEmpty, "no host is given to listen at", "Name one with --listen HOST:PORT")
         try require((0...65_535).contains(address.port), "\(address.port) is not a port", "Ports are numbers from 0 to 65535")
         try require(
@@ -52,6 +64,16 @@ public struct RelayConfiguration: Sendable {
         try require(
             limits.waitSeconds <= 3600 && limits.heartbeatSeconds <= 3600, "waits and heartbeats are limited to an hour",
             "Proxies close quiet connections much sooner")
+    }
+}
+
+extension RelayConfiguration.Storage {
+    /// Throws `AnnalsError`: what opening the folder or the database throws.
+    package func open(readers: Int = RelayLogLimits().readers) throws -> RelayDatabase {
+        switch self {
+        case .directory(let path): try RelayDatabase(directory: path, readers: readers)
+        case .postgres(let url): try PostgresDatabase.relayDatabase(url: url, readers: readers)
+        }
     }
 }
 

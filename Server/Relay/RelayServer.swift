@@ -48,7 +48,8 @@ public struct RelayServer: Service {
     /// listened at.
     public func run() async throws {
         Self.raiseFileLimit()
-        let log = try RelayLog(directory: configuration.dataDirectory, limits: configuration.limits.log, logger: logger)
+        let database = try configuration.storage.open(readers: configuration.limits.log.readers)
+        let log = try RelayLog(database: database, limits: configuration.limits.log, logger: logger)
         let isListening = Atomic(false)
         do {
             try await serve(log) { isListening.store(true, ordering: .relaxed) }

@@ -232,6 +232,8 @@ final class PostgresConnection: LogConnection {
             defer { PQfinish(opened) }
             throw PostgresError(state: "", message: Self.firstLine(opened.flatMap(PQerrorMessage)) ?? "no memory for a connection")
         }
+        // Notices, such as that a table is there already, are nothing to print.
+        PQsetNoticeProcessor(opened, { _, _ in }, nil)
         PQenterPipelineMode(opened)
         connection = opened
         return opened

@@ -102,7 +102,11 @@ final class Workshop: Sendable {
     }
 
     func startRelay(data: String, listen: String, _ arguments: [String] = ["--no-auth"]) async throws -> (url: String, program: Program) {
-        let program = try Program(Self.annals, ["relay", "serve", "--data", data, "--listen", listen] + arguments, in: path)
+        try await startRelay(["--data", data, "--listen", listen] + arguments)
+    }
+
+    func startRelay(_ arguments: [String]) async throws -> (url: String, program: Program) {
+        let program = try Program(Self.annals, ["relay", "serve"] + arguments, in: path)
         await relays.add(program)
         let line = try await program.prints("\n")
         let url = try #require(line.split(separator: " ").last.map { $0.trimmingCharacters(in: .newlines) })

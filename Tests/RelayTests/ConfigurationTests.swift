@@ -24,7 +24,7 @@ import Testing
     }
 
     func configuration(_ address: String) throws -> RelayConfiguration {
-        RelayConfiguration(address: try ListenAddress(address), dataDirectory: "data")
+        RelayConfiguration(address: try ListenAddress(address), storage: .directory("data"))
     }
 
     func expectRefused(_ configuration: RelayConfiguration, _ part: String, sourceLocation: SourceLocation = #_sourceLocation) {
@@ -58,7 +58,7 @@ import Testing
 
     @Test func `a directory, a port and limits must be possible`() throws {
         var configuration = try configuration("127.0.0.1:1")
-        configuration.dataDirectory = ""
+        configuration.storage = .directory("")
         expectRefused(configuration, "data directory")
         configuration = try self.configuration("127.0.0.1:1")
         configuration.address.port = 70_000

@@ -21,8 +21,8 @@ struct RelayFixture {
 
     init(noAuthorization: Bool = true, limits: RelayLimits = RelayLimits()) throws {
         directory = try TemporaryDirectory()
-        log = try RelayLog(directory: directory.path, limits: limits.log, logger: .silent)
-        configuration = RelayConfiguration(dataDirectory: directory.path, noAuthorization: noAuthorization, limits: limits)
+        log = try TestStorage.log(directory.path, limits: limits.log)
+        configuration = RelayConfiguration(storage: .directory(directory.path), noAuthorization: noAuthorization, limits: limits)
     }
 
     func run(_ body: (RelayClient) async throws -> Void) async throws {

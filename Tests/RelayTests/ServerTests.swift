@@ -27,7 +27,7 @@ import Testing
     /// Runs a relay on a free port around `body`, and stops it as SIGTERM would.
     func run(limits: RelayLimits = RelayLimits(), _ body: @escaping @Sendable (Running) async throws -> Void) async throws {
         var configuration = RelayConfiguration(
-            address: try ListenAddress("127.0.0.1:0"), dataDirectory: directory.path, noAuthorization: true, limits: limits)
+            address: try ListenAddress("127.0.0.1:0"), storage: .directory(directory.path), noAuthorization: true, limits: limits)
         configuration.limits.shutdownSeconds = 5
         let (addresses, announce) = AsyncStream<ListenAddress>.makeStream()
         let server = try RelayServer(configuration: configuration, logger: .silent) { announce.yield($0) }
@@ -207,7 +207,7 @@ import Testing
         try await run { relay in
             let other = try TemporaryDirectory()
             let configuration = RelayConfiguration(
-                address: ListenAddress(host: "127.0.0.1", port: relay.port), dataDirectory: other.path, noAuthorization: true)
+                address: ListenAddress(host: "127.0.0.1", port: relay.port), storage: .directory(other.path), noAuthorization: true)
             let server = try RelayServer(configuration: configuration, logger: .silent)
             await #expect { try await server.run() } throws: { error in
                 guard let error = error as? AnnalsError else { return false }
@@ -219,7 +219,7 @@ import Testing
 
     @Test func `a cancelled task stops it too`() async throws {
         let configuration = RelayConfiguration(
-            address: ListenAddress(host: "127.0.0.1", port: 0), dataDirectory: directory.path, noAuthorization: true)
+            address: ListenAddress(host: "127.0.0.1", port: 0), storage: .directory(directory.path), noAuthorization: true)
         let (addresses, announce) = AsyncStream<ListenAddress>.makeStream()
         let server = try RelayServer(configuration: configuration, logger: .silent) { announce.yield($0) }
         let task = Task { try await server.run() }

@@ -14,7 +14,7 @@ enum DemoRelay {
         let logger = StandardErrorLog.logger("annals.relay", level: .critical)
         let server = try RelayServer(
             configuration: RelayConfiguration(
-                address: ListenAddress(host: "127.0.0.1", port: 0), dataDirectory: folder, noAuthorization: true),
+                address: ListenAddress(host: "127.0.0.1", port: 0), storage: .directory(folder), noAuthorization: true),
             logger: logger
         ) { address.yield($0.url) }
         let group = ServiceGroup(configuration: .init(services: [server], logger: logger))

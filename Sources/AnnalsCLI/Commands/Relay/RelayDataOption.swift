@@ -1,20 +1,37 @@
 import AnnalsCore
 import ArgumentParser
 import Foundation
+import Relay
 import RelayLog
 
-/// The folder that a relay keeps its log, snapshots and tokens in.
+/// Where a relay keeps its log, snapshots and tokens.
 struct RelayDataOption: ParsableArguments {
     @Option(help: "The relay's folder.", completion: .directory)
-    var data: String
+    var data: String?
+    @Option(
+        help: """
+            The address of a PostgreSQL database instead, a URL or name=value pairs; any number of relays may serve it. A password \
+            belongs in ~/.pgpass or PGPASSFILE.
+            """)
+    var postgres: String?
 
-    /// Opens what is there, and makes nothing. Throws `AnnalsError` with `.fileNotFound`.
+    func validate() throws {
+        guard (data == nil) != (postgres == nil) else {
+            throw ValidationError("Say where the relay keeps its log: either --data DIR or --postgres URL.")
+        }
+    }
+
+    var storage: RelayConfiguration.Storage {
+        postgres.map { .postgres($0) } ?? .directory(data ?? "")
+    }
+
+    /// Opens what is there; of a folder it makes nothing. Throws `AnnalsError` with `.fileNotFound`.
     func openExisting() throws -> RelayDatabase {
-        guard FileManager.default.fileExists(atPath: data + "/relay.db") else {
+        if let data, !FileManager.default.fileExists(atPath: data + "/relay.db") {
             throw AnnalsError(
                 .fileNotFound, "\(data) is not a relay's folder",
                 hint: "Name the folder that annals relay serve has as --data, which it makes")
         }
-        return try RelayDatabase(directory: data)
+        return try storage.open()
     }
 }

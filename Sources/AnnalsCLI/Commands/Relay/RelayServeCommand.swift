@@ -9,17 +9,18 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         commandName: "serve",
         abstract: "Serve a relay until stopped.",
         discussion: """
-            Prints one line `listening on URL` when clients can connect. A relay is closed by default: requests need a \
+            The log, the snapshots and the tokens are in a folder, which is made where it is missing, or in PostgreSQL. Prints one \
+            line `listening on URL` when clients can connect. A relay is closed by default: requests need a \
             token, and other addresses than this machine's own need TLS in front. On SIGTERM or Ctrl-C it finishes what it \
             is answering, and ends with status 0.
 
             Examples:
               annals relay serve --data relay-data --listen 127.0.0.1:8640 --no-auth
               annals relay serve --data /var/lib/annals --listen 0.0.0.0:8640 --allow-plaintext
+              annals relay serve --postgres postgres://annals@db.internal/annals --listen 127.0.0.1:8640
             """)
 
-    @Option(help: "The folder with the log, snapshots and tokens; made where it is missing.", completion: .directory)
-    var data: String
+    @OptionGroup var place: RelayDataOption
     @Option(help: "HOST:PORT; port 0 takes a free one.")
     var listen = "127.0.0.1:8640"
     @Flag(name: .customLong("no-auth"), help: "Serve everybody who can connect; on this machine's own address only.")
@@ -45,7 +46,7 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     func run() async throws {
         let console = output.console
         var configuration = RelayConfiguration(
-            address: try ListenAddress(listen), dataDirectory: data, noAuthorization: noAuth, allowPlaintext: allowPlaintext)
+            address: try ListenAddress(listen), storage: place.storage, noAuthorization: noAuth, allowPlaintext: allowPlaintext)
         var rules = PurgeRules()
         rules.keep = keep?.milliseconds ?? rules.keep
         rules.retention = retention?.milliseconds ?? rules.retention
