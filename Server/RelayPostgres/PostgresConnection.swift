@@ -227,7 +227,7 @@ final class PostgresConnection: LogConnection {
 
     private func open() throws -> OpaquePointer {
         if let connection { return connection }
-        let opened = PQconnectdb(url)
+        let opened = Self.connect(url)
         guard let opened, PQstatus(opened) == CONNECTION_OK else {
             defer { PQfinish(opened) }
             throw PostgresError(state: "", message: Self.firstLine(opened.flatMap(PQerrorMessage)) ?? "no memory for a connection")
@@ -237,6 +237,18 @@ final class PostgresConnection: LogConnection {
         PQenterPipelineMode(opened)
         connection = opened
         return opened
+    }
+
+    /// What the address says goes before what is set here.
+    private static func connect(_ url: String) -> OpaquePointer? {
+        let settings = [
+            ("connect_timeout", "10"), ("fallback_application_name", "annals relay"), ("keepalives_idle", "30"), ("dbname", url),
+            ("client_encoding", "UTF8"),
+        ]
+        let names = settings.map { strdup($0.0) } + [nil]
+        let values = settings.map { strdup($0.1) } + [nil]
+        defer { for text in names + values { free(text) } }
+        return PQconnectdbParams(names.map { UnsafePointer($0) }, values.map { UnsafePointer($0) }, 1)
     }
 
     private func failure(_ connection: OpaquePointer?) -> PostgresError {
