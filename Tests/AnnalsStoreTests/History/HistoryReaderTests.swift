@@ -64,6 +64,23 @@ struct HistoryReaderTests {
         #expect(changes.first?.columns.map(\.name) == ["id", "name"])
     }
 
+    @Test("The rows that transactions touched, each once, lead to the rows as they are")
+    func touched() throws {
+        let store = try shop()
+        try store.external("UPDATE customer SET id = 5, name = 'Eve'")
+        let customer = { (id: Int64) in TouchedRow(table: "customer", keyColumns: ["id"], key: [.integer(id)]) }
+        let invoice = TouchedRow(table: "invoice", keyColumns: ["id"], key: [.integer(10)])
+        try store.queue.read { db in
+            let reader = try HistoryReader(db)
+            #expect(try reader.touchedRows(HistoryRequest()) == [invoice, customer(1), customer(5)])
+            #expect(try reader.touchedRows(HistoryRequest().tables("invoice")) == [invoice])
+            #expect(try reader.touchedRows(in: try #require(try reader.transaction(5))) == [customer(1), customer(5)])
+            #expect(try customer(5).fetch(db)?["name"] == "Eve")
+            #expect(try customer(1).fetch(db) == nil)
+            #expect(try invoice.fetch(db) == nil)
+        }
+    }
+
     @Test("What a transaction did to a row is one change, whatever it did in between")
     func net() throws {
         let store = try shop()
