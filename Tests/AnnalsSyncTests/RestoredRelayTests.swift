@@ -20,8 +20,10 @@ import Testing
         try world.outside(index, "INSERT INTO note VALUES('\(id)', 'from \(index)')")
     }
 
-    private func world() async throws -> World {
-        let world = try await World(replicas: 2, schema: Self.schema)
+    private func world(partBytes: Int? = nil) async throws -> World {
+        var limits = OutboxLimits()
+        if let partBytes { limits.partBytes = partBytes }
+        let world = try await World(replicas: 2, schema: Self.schema, outboxLimits: limits)
         try await note(world, 1, "before")
         try await world.settle()
         return world
@@ -82,6 +84,38 @@ import Testing
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
         #expect(error?.code == .relayWentBack)
         #expect(try await world.rows(0, "SELECT count(*) FROM note WHERE id IN ('x', 'y', 'z')") == [[0.databaseValue]])
+    }
+
+    /// Replica 0 has an entry ahead at the fourth position, and the third it lacks; the relay has these of 2 there.
+    @Test(
+        arguments: [
+            ["('x', '')", "('y', ''), ('z', '')"],  // There begins a transaction in parts,
+            ["('x', ''), ('y', '')", "('z', '')"],  // or one ends,
+            ["('c', 'another')", "('z', '')"],  // or what is before it does not lie on these rows.
+        ])
+    func `an own entry ahead is noticed to be gone whatever the log has in its place`(written: [String]) async throws {
+        let world = try await world(partBytes: 1)
+        try await world.addClone("r2")
+        let file = try await world.copyFile(of: 2)
+        try backup(world, "backup")
+        try await note(world, 1, "d")
+        try await world.sync(1)
+        try await note(world, 0, "c")
+        try await world.sync(0, .pushOnly)
+        #expect(try await world.rows(0, "SELECT position FROM annals_ahead") == [[4.databaseValue]])
+        try await world.restore(file, as: 2)
+        let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
+        for rows in written {
+            try world.outside(2, "INSERT INTO note VALUES\(rows)")
+            try await world.sync(2, over: relay)
+        }
+        let before = try await world.stores[0].digest()
+        for direction in [SyncDirection.both, .pullOnly] {
+            let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, direction, over: relay) }
+            #expect(error?.code == .relayWentBack)
+        }
+        #expect(try await world.stores[0].digest() == before)
+        #expect(try await world.stores[0].verify().isEmpty)
     }
 
     @Test func `an own entry ahead that the log does not reach any more is noticed`() async throws {

@@ -57,14 +57,13 @@ extension World {
         guard !pulled.isEmpty || before.unsettled || hasSettled(replica, now) else { return nil }
         var start = oracle.rows(at: now.position)
         for position in now.ahead { try start.apply(oracle.entry(at: position).changes, plan.schema) }
-        if cameBack(replica, before, now) {
-            guard !replica.isCopied else { return nil }
-            pulled = try [difference(passed, from: rowsBelowOutbox(before, oracle), to: start)]
-        }
+        let isBack = cameBack(replica, before, now)
+        if isBack { pulled = try [difference(passed, from: rowsBelowOutbox(before, oracle), to: start)] }
         let after = Dictionary(now.outbox.map { ($0.id, $0.decoded) }, uniquingKeysWith: { $1 })
-        // A copy of the file may have sent one already; until that is pulled it waits here too.
+        // A copy of the file may have sent one already; until that is pulled it waits here too. Whoever takes a snapshot
+        // instead does not learn of it, and lays all that waited on top.
         func isUnsent(_ id: TransactionID) -> Bool {
-            oracle.position(of: id).map { $0 > now.position && !now.ahead.contains($0) } ?? true
+            isBack || oracle.position(of: id).map { $0 > now.position && !now.ahead.contains($0) } ?? true
         }
         let unsent = before.outbox.filter { isUnsent($0.id) }
         var rewrites = unsent.map { Rebase.Rewrite(before: $0.decoded, after: after[$0.id]) }
@@ -73,7 +72,8 @@ extension World {
                 Rebase.Rewrite(
                     before: intent.body, after: after[intent.id], isExact: false, blurredTables: intent.blurredTables))
         }
-        let known = before.outbox.filter { row in pulled.contains { $0.info.id == row.id } }.map { ($0.id, $0.decoded) }
+        let known =
+            isBack ? [] : before.outbox.filter { row in pulled.contains { $0.info.id == row.id } }.map { ($0.id, $0.decoded) }
         return Rebase(
             replica: replica.id, rewrites: rewrites, pulled: pulled, start: start,
             known: Dictionary(known, uniquingKeysWith: { $1 }), policies: policies(replica, before, pulled: pulled))

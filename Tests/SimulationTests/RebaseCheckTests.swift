@@ -74,6 +74,24 @@ struct RebaseCheckTests {
         #expect(laws(rebase(Self.mine, at: 3_000, pulled: theirs, became: became)) == ["law 5 (stored)"])
     }
 
+    /// A copied file that comes back: equal keys are equal rows, and nothing may be left of a transaction.
+    @Test("A new row is one with the snapshot's, and what the snapshot has otherwise is in the journal: law 5")
+    func joined() {
+        let wanted = Small.change("t1", .insert(Self.row))
+        func snapshot(_ row: [Cell]) -> Oracle.Entry {
+            var snapshot = entry([Small.change("t1", .insert(row))], at: 2_000)
+            snapshot.isSnapshot = true
+            return snapshot
+        }
+        #expect(laws(rebase(wanted, at: 3_000, pulled: snapshot(Self.row), became: [])) == [])
+        let other = Small.row("a", 9, "x")
+        let start = Small.rows([other])
+        #expect(laws(rebase(wanted, at: 3_000, pulled: snapshot(other), start: start, became: [])) == ["law 5 (asked)"])
+        let loses = line(.insert, ["a"], stored: .integer(9), incoming: .integer(5), .stored)
+        #expect(laws(rebase(wanted, at: 3_000, pulled: snapshot(other), start: start, became: [], journal: [loses])) == [])
+        #expect(laws(rebase(wanted, at: 3_000, pulled: entry([], at: 2_000), start: Rows(), became: [])) == ["law 5 (key)"])
+    }
+
     @Test("A delete against a later update, and what the journal must say of it: rule 28")
     func deletes() {
         let wanted = Small.change("t1", .delete(Small.row("a", 1, "x")))

@@ -45,10 +45,13 @@ struct Entries {
     ///   - position: up to where the log is applied.
     ///   - pulled: up to where it is here, parts that are kept included.
     ///   - ahead: where entries of this replica's own stand.
-    init(_ page: Page, after position: Position, pulled: Position, ahead: Set<Position>) throws {
+    ///   - digests: which these are. In the log of a relay that was restored from an older backup others stand there; then
+    ///     nothing of the page means anything here.
+    init(_ page: Page, after position: Position, pulled: Position, ahead: Set<Position>, digests: [Position: Digest]) throws {
         if pulled > position { unfinished = Parts(first: position.next, count: .max) }
         for frame in page.frames where frame.lastPosition > pulled {
             let header = try BatchHeader.parse(frame.batch)
+            if !digests.isEmpty { try Self.expectOwn(digests, in: frame, header) }
             if header.part.isWhole {
                 guard unfinished == nil else { throw WireError.badValue("part") }
                 add(frame, header, after: pulled)
@@ -56,6 +59,13 @@ struct Entries {
                 try addPart(frame, header, ahead: ahead)
             }
             lastReceipt = max(lastReceipt, frame.receivedAt)
+        }
+    }
+
+    private static func expectOwn(_ digests: [Position: Digest], in frame: LogFrame, _ header: BatchHeader) throws {
+        for (index, certificate) in header.certificates.enumerated() {
+            guard let own = frame.position(of: index).flatMap({ digests[$0] }) else { continue }
+            guard own == certificate.digest else { throw ReplicaExchange.wentBack }
         }
     }
 

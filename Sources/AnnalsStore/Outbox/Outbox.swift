@@ -133,6 +133,18 @@ enum Outbox {
         Set(try Int64.fetchAll(db.cachedStatement(sql: "SELECT position FROM annals_ahead")).map { Position($0) })
     }
 
+    /// Which entries stand there, as far as that is known.
+    static func digestsAhead(_ db: Database) throws -> [Position: Digest] {
+        var digests: [Position: Digest] = [:]
+        let statement = try db.cachedStatement(sql: "SELECT position, digest FROM annals_ahead WHERE digest IS NOT NULL")
+        for row in try GRDB.Row.fetchAll(statement) { digests[Position(row["position"] as Int64)] = digest(row) }
+        return digests
+    }
+
+    private static func digest(_ row: GRDB.Row) -> Digest? {
+        (row["digest"] as Data?).flatMap { Digest(bytes: [UInt8]($0)) }
+    }
+
     /// The last of them; nil when there is none.
     static func lastAhead(_ db: Database) throws -> Position? {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(position) FROM annals_ahead")).map { Position($0) }
@@ -149,7 +161,7 @@ enum Outbox {
     static func pass(_ db: Database, _ position: Position) throws -> (position: Position, digest: Digest?)? {
         let statement = try db.cachedStatement(sql: "DELETE FROM annals_ahead WHERE position = ? RETURNING digest")
         guard let row = try GRDB.Row.fetchOne(statement, arguments: [position.rawValue]) else { return nil }
-        return (position, (row["digest"] as Data?).flatMap { Digest(bytes: [UInt8]($0)) })
+        return (position, digest(row))
     }
 
     /// The position passes all own entries up to there.
