@@ -54,7 +54,7 @@ struct Entries {
                 guard unfinished == nil else { throw WireError.badValue("part") }
                 add(frame, header, after: pulled)
             } else {
-                if let kept, frame.firstPosition == pulled.next, try !kept.isFollowed(by: header) { throw WireError.badValue("part") }
+                if let kept, frame.firstPosition == pulled.next, !kept.isFollowed(by: header) { throw WireError.badValue("part") }
                 try addPart(frame, header, ahead: ahead)
             }
             lastReceipt = max(lastReceipt, frame.receivedAt)
