@@ -149,6 +149,10 @@ public actor SyncAgent {
             return try await take(page, &summary)
         } catch let error as AnnalsError where error.code == .expired {
             return try await comeBack(&summary)
+        } catch let error as AnnalsError where error.code == .relayWentBack {
+            // Without parts that wait behind the position, the relay's answer is about the position itself.
+            guard let status = try await store.dropKeptParts() else { throw error }
+            return status
         }
     }
 

@@ -134,6 +134,27 @@ import Testing
         #expect(try await world.stores[0].verify().isEmpty)
     }
 
+    @Test func `an own entry ahead behind the end of a page is noticed at once`() async throws {
+        let world = try await world()
+        try await world.addClone("r2")
+        let file = try await world.copyFile(of: 2)
+        try await note(world, 1, "d")
+        try await world.sync(1)
+        try backup(world, "backup")
+        try await note(world, 0, "c")
+        try await world.sync(0, .pushOnly)
+        try await world.restore(file, as: 2)
+        let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
+        try await note(world, 2, "x")
+        try await world.sync(2, over: relay)
+        // The page ends with what is as it was.
+        for _ in 1...2 {
+            let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: FaultyRelay(relay, pageBytes: 1)) }
+            #expect(error?.code == .relayWentBack)
+        }
+        #expect(try await world.rows(0, "SELECT count(*) FROM note WHERE id IN ('c', 'x')") == [[1.databaseValue]])
+    }
+
     @Test(arguments: [false, true])
     func `a replica whose accepted work is gone keeps its identity and what waits`(othersWentOn: Bool) async throws {
         let world = try await world()

@@ -56,6 +56,12 @@ struct Oracle {
     /// Whether a position lies between the parts of one transaction, where nobody may be (law 6).
     func isInside(_ position: Int64) -> Bool { position > 0 && !entry(at: position).isWhole }
 
+    /// Whether these are the first parts of a transaction, right behind a position, and not all of them.
+    func isBeginning(_ kept: [Int64], after position: Int64) -> Bool {
+        guard let last = kept.last, kept == Array(position + 1...max(last, position + 1)), last <= head else { return false }
+        return isInside(last) && entry(at: last).span.lowerBound == position + 1
+    }
+
     mutating func allowRepeating(_ transaction: TransactionID) {
         repeatable.insert(transaction)
     }

@@ -21,3 +21,28 @@ struct PurgeCheck {
         return unpushed.filter { $0 <= now }.min().map { "and its transaction \($0) is not pushed" }
     }
 }
+
+/// What a purge before a token did (laws 8 and 10).
+struct TokenPurgeCheck {
+    var token: Int64
+    /// How far history was purged before, and is now.
+    var before: Int64
+    var now: Int64
+    /// Where a table's history begins anew: what lies before can be read by nobody, and goes with every purge.
+    var gap: Int64 = 0
+    /// Nobody was to hold it back.
+    var isForced: Bool
+    /// It was told that the token has expired.
+    var isExpired = false
+
+    /// What is wrong with it.
+    var complaint: (law: String, text: String)? {
+        let oldest = max(before, gap)
+        guard isExpired == (token < oldest) else {
+            return ("law 8", "purged up to \(before), and token \(token) has\(isExpired ? "" : " not") expired")
+        }
+        let wanted = isExpired ? before : max(oldest, token - 1)
+        if now <= wanted, now == wanted || !isForced { return nil }
+        return ("law 10", "was to purge before token \(token), and did up to \(now)")
+    }
+}

@@ -13,7 +13,7 @@ extension World {
         let dice = Identities(Dice(seed: plan.seed, 7, UInt64(step)))
         let session = Session(store: store, direction: direction.product) { Double(dice.next() >> 11) / Double(1 << 53) }
         replica.exchange = Replica.Exchange(session: session, step: step)
-        replica.exchange?.mayBeTold = holdsOtherLog(replica)
+        replica.exchange?.mayBeTold = replica.lostLog != nil
         replica.downloaded = nil
         try await proceed(number, after: .seal)
     }

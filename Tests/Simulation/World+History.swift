@@ -38,13 +38,10 @@ extension World {
         }
         try observe(replica, after: .seal)
         if replica.power.isDead || replica.mayHoldUnseen { return !isExpired }
-        guard isExpired == (token.number < purged) else {
-            throw Violation("law 8", "\(replica.name) purged up to \(purged), and \(token) has\(isExpired ? "" : " not") expired")
-        }
-        let now = replica.look.purged
-        guard now <= max(purged, token.number - 1), mode != .force || isExpired || now == max(purged, token.number - 1) else {
-            throw Violation("law 10", "\(replica.name) was to purge before \(token), and did up to \(now)")
-        }
+        let check = TokenPurgeCheck(
+            token: token.number, before: purged, now: replica.look.purged, gap: try gap(of: replica), isForced: mode == .force,
+            isExpired: isExpired)
+        if let (law, text) = check.complaint { throw Violation(law, "\(replica.name) \(text)") }
         return !isExpired
     }
 
@@ -75,10 +72,14 @@ extension World {
         let unsent = now.outbox.compactMap { ledger.intents[$0.id] }.filter { $0.replica == replica.name }
         purge.unpushed = (ledger.intents(of: replica.name, in: now.outboxed..<Int64.max) + unsent).map(\.number).filter { $0 > 0 }
         // What lies before a table's history began anew can be read by nobody anyhow.
-        let gap = try replica.read { db in try Int64.fetchOne(db, sql: "SELECT max(gap) FROM annals_tables") ?? 0 }
-        if now.purged <= gap || replica.mayHoldUnseen { purge.unpushed = [] }
+        if try now.purged <= gap(of: replica) || replica.mayHoldUnseen { purge.unpushed = [] }
         if let complaint = purge.complaint { throw Violation("law 10", "\(replica.name) purged up to \(now.purged), \(complaint)") }
         for number in purge.passed { replica.readers[number]?.isExpired = true }
+    }
+
+    /// Where a table's history begins anew.
+    private func gap(of replica: Replica) throws -> Int64 {
+        try replica.read { db in try Int64.fetchOne(db, sql: "SELECT max(gap) FROM annals_tables") ?? 0 }
     }
 
     // MARK: Readers

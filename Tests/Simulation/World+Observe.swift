@@ -141,13 +141,15 @@ extension World {
                 throw Violation("law 6", "\(replica.name) has only some of the parts at \(span) ahead of \(now.position)")
             }
         }
-        guard let last = now.kept.last else { return }
-        // Parts of the log that went back; the relay's may say something else there.
-        if replica.keepsLostParts { return }
-        let isBeginning =
-            last <= oracle.head && oracle.isInside(last) && oracle.entry(at: last).span.lowerBound == now.position + 1
-            && now.kept == Array(now.position + 1...last)
-        if isBeginning { return }
+        if now.kept.isEmpty || oracle.isBeginning(now.kept, after: now.position) { return }
+        // Parts of the log that went back, until something shows that nothing continues them.
+        if replica.keepsLostParts, wholeLog?.isBeginning(now.kept, after: now.position) ?? false { return }
+        // Whose log is gone cannot tell before the relay's contradicts it: by another entry, or by one where its own stands.
+        if self.oracle.isBeginning(now.kept, after: now.position), oracle.isSame(as: self.oracle, upTo: now.position),
+            !self.oracle.entry(at: now.position + 1).span.contains(where: now.ahead.contains)
+        {
+            return
+        }
         throw Violation("law 6", "\(replica.name) at \(now.position) keeps \(now.kept), not the beginning of a transaction")
     }
 

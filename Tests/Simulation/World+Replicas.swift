@@ -84,7 +84,7 @@ extension World {
         (source.isCopied, copy.isCopied) = (true, true)
         copy.overrides = source.overrides
         copy.mayHoldUnseen = source.mayHoldUnseen
-        copy.lostLog = source.lostLog
+        (copy.lostLog, copy.keepsLostParts) = (source.lostLog, source.keepsLostParts)
         copy.readers = source.readers
         ledger.noteCopy(name, of: source.name, through: source.seenNumber)
         replicas.append(copy)

@@ -15,12 +15,12 @@ extension World {
         trace.note("+\(time.now) the relay goes back from \(oracle.head) to \(backup.log.head)")
         let (whole, head) = (oracle, backup.log.head)
         relay.restore(backup.relay)
-        (oracle, restoredHead) = (backup.log, head)
+        (oracle, restoredHead, wholeLog) = (backup.log, head, whole)
         for replica in replicas {
             if replica.look.position > head || replica.look.ahead.contains(where: { $0 > head }) { replica.lostLog = whole }
             replica.keepsLostParts = replica.look.kept.contains { $0 > head }
             replica.accepted = replica.lostLog == nil ? replica.accepted.filter { $0 <= head } : replica.accepted
-            replica.exchange?.mayBeTold = holdsOtherLog(replica)
+            replica.exchange?.mayBeTold = replica.lostLog != nil
         }
         // Whatever was on its way is lost with the machine.
         queue.replaceAll { event in
@@ -35,19 +35,12 @@ extension World {
         }
     }
 
-    /// Whether a replica has what the relay's log may contradict: entries, or parts that wait for the last one.
-    func holdsOtherLog(_ replica: Replica) -> Bool {
-        replica.lostLog != nil || restoredHead.map { head in replica.look.kept.contains { $0 > head } } ?? false
-    }
-
     /// Those whose log the relay has again, because others pushed the same once more, are left behind no longer.
     func noteReturned() {
         guard restoredHead != nil else { return }
         for replica in replicas {
-            guard let lost = replica.lostLog,
-                (Array(1...max(1, replica.look.position)) + replica.look.ahead).allSatisfy({ position in
-                    position <= oracle.head && oracle.entry(at: position).isSame(as: lost.entry(at: position))
-                })
+            guard let lost = replica.lostLog, lost.isSame(as: oracle, upTo: max(1, replica.look.position)),
+                replica.look.ahead.allSatisfy({ $0 <= oracle.head && oracle.entry(at: $0).isSame(as: lost.entry(at: $0)) })
             else { continue }
             replica.lostLog = nil
         }
@@ -69,6 +62,14 @@ extension World {
                 throw Violation("rule 41", "\(replica.name) at \(replica.look.position) takes the relay for one that went back")
             }
         }
+    }
+}
+
+extension Oracle {
+    /// Whether two logs have the same entries up to a position.
+    func isSame(as other: Oracle, upTo position: Int64) -> Bool {
+        guard position <= min(head, other.head) else { return false }
+        return (0..<position).allSatisfy { other.entry(at: $0 + 1).isSame(as: entry(at: $0 + 1)) }
     }
 }
 

@@ -42,6 +42,8 @@ final class World {
     var backup: (relay: MemoryRelay.Backup, log: Oracle)?
     /// Where the log ended when the relay was put back; nil while it was not.
     var restoredHead: Int64?
+    /// The log that the relay had until it was put back.
+    var wholeLog: Oracle?
     /// As the plan says, until everything heals.
     var network: NetworkPlan
 

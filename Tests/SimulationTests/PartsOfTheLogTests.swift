@@ -48,4 +48,31 @@ struct PartsOfTheLogTests {
         ]
         for frame in wrong { #expect(try law([parts[0], frame]) == "law 6") }
     }
+
+    @Test("Parts that a replica keeps are told where they are no beginning, have others between them, or do not follow its position")
+    func kept() throws {
+        var oracle = try Oracle(schema: Small.schema, rows: Rows())
+        try oracle.absorb([Small.frame(1, transaction: 1, inserting: [[.text("z"), .integer(1), .null]])])
+        try oracle.absorb(Small.parts(from: 2, transaction: 2, inserting: ["a", "b", "c"]))
+        try oracle.absorb(Small.parts(from: 5, transaction: 3, inserting: ["d", "e"]))
+        for (kept, position) in [([2], 1), ([2, 3], 1), ([5], 4)] as [([Int64], Int64)] {
+            #expect(oracle.isBeginning(kept, after: position))
+        }
+        for (kept, position) in [
+            ([], 1), ([2, 3, 4], 1), ([3], 1), ([2], 3), ([2, 3, 4, 5], 4), ([2, 3, 4, 5], 1), ([3], 2), ([1], 0), ([7], 6), ([1, 2], 0),
+        ] as [([Int64], Int64)] {
+            #expect(!oracle.isBeginning(kept, after: position), "\(kept) after \(position)")
+        }
+    }
+
+    @Test("Two logs are the same up to where they part")
+    func same() throws {
+        var one = try Oracle(schema: Small.schema, rows: Rows())
+        try one.absorb([Small.frame(1, transaction: 1, inserting: [[.text("z"), .integer(1), .null]])])
+        var other = one
+        try one.absorb([Small.frame(2, transaction: 2, inserting: [[.text("a"), .integer(1), .null]])])
+        #expect(one.isSame(as: other, upTo: 1) && !one.isSame(as: other, upTo: 2))
+        try other.absorb([Small.frame(2, transaction: 3, inserting: [[.text("a"), .integer(1), .null]])])
+        #expect(one.isSame(as: other, upTo: 0) && one.isSame(as: other, upTo: 1) && !one.isSame(as: other, upTo: 2))
+    }
 }

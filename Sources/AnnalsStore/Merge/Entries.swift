@@ -43,11 +43,14 @@ struct Entries {
 
     /// - Parameters:
     ///   - position: up to where the log is applied.
-    ///   - pulled: up to where it is here, parts that are kept included.
+    ///   - kept: the newest of the parts that wait behind it.
     ///   - ahead: where entries of this replica's own stand.
     ///   - digests: which these are. In the log of a relay that was restored from an older backup others stand there; then
     ///     nothing of the page means anything here.
-    init(_ page: Page, after position: Position, pulled: Position, ahead: Set<Position>, digests: [Position: Digest]) throws {
+    init(
+        _ page: Page, after position: Position, kept: KeptParts.Last?, ahead: Set<Position>, digests: [Position: Digest]
+    ) throws {
+        let pulled = kept?.position ?? position
         if pulled > position { unfinished = Parts(first: position.next, count: .max) }
         for frame in page.frames where frame.lastPosition > pulled {
             let header = try BatchHeader.parse(frame.batch)
@@ -56,6 +59,7 @@ struct Entries {
                 guard unfinished == nil else { throw WireError.badValue("part") }
                 add(frame, header, after: pulled)
             } else {
+                if let kept, frame.firstPosition == pulled.next, !kept.isFollowed(by: header) { throw WireError.badValue("part") }
                 try addPart(frame, header, ahead: ahead)
             }
             lastReceipt = max(lastReceipt, frame.receivedAt)
@@ -92,6 +96,8 @@ struct Entries {
         var parts = unfinished ?? Parts(first: place, count: header.part.count)
         parts.count = header.part.count
         guard place == parts.first.advanced(by: header.part.number) else { throw WireError.badValue("part") }
+        // Where one transaction stands nothing else does.
+        guard !ahead.contains(where: { parts.first...parts.last ~= $0 }) else { throw ReplicaExchange.wentBack }
         parts.frames.append(frame)
         unfinished = parts.isWhole ? nil : parts
         guard parts.isWhole else { return }

@@ -17,6 +17,19 @@ enum KeptParts {
 
     static let tables = ["annals_parts"]
 
+    /// The newest of them.
+    struct Last {
+        var position: Position
+        var header: BatchHeader
+
+        /// Whether it and what comes next are of one transaction. They are not where the relay was put back to an older
+        /// backup meanwhile, and has another log behind it.
+        func isFollowed(by next: BatchHeader) -> Bool {
+            next.replica == header.replica && next.part == BatchPart(number: header.part.number + 1, count: header.part.count)
+                && next.firstCounter == header.firstCounter.next && next.previousDigest == header.certificates[0].digest
+        }
+    }
+
     /// The newest position that is here; nil when none is.
     static func last(_ db: Database) throws -> Position? {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(position) FROM annals_parts")).map { Position($0) }
@@ -32,6 +45,17 @@ enum KeptParts {
 
     static func batch(_ db: Database, at position: Position) throws -> [UInt8] {
         try StoredBlob(db, table: "annals_parts", column: "batch", row: position.rawValue, .read).read()
+    }
+
+    /// Those that may be continued by a log that ends at `head`. No log ends within a transaction, so where these reach its
+    /// end, they are of a log that the relay lost when it was put back to an older backup, and go.
+    static func last(_ db: Database, inLogUpTo head: Position) throws -> Last? {
+        guard let position = try last(db) else { return nil }
+        guard position < head else {
+            try clear(db)
+            return nil
+        }
+        return Last(position: position, header: try BatchHeader.parse(batch(db, at: position)))
     }
 
     static func clear(_ db: Database) throws {

@@ -42,8 +42,8 @@ struct Pull {
     mutating func apply(_ page: Page) throws -> Summary {
         var summary = Summary(bytes: page.frames.reduce(0) { $0 + $1.batch.count })
         let ahead = try Outbox.ahead(db)
-        let pulled = try KeptParts.last(db) ?? state.position
-        let entries = try Entries(page, after: state.position, pulled: pulled, ahead: ahead, digests: Outbox.digestsAhead(db))
+        let kept = try KeptParts.last(db, inLogUpTo: page.head)
+        let entries = try Entries(page, after: state.position, kept: kept, ahead: ahead, digests: Outbox.digestsAhead(db))
         if entries.authors.contains(where: { $0.replica == state.replica && !ahead.contains($0.position) }) {
             try takeNewIdentity()
         }

@@ -24,9 +24,12 @@ public struct ExchangeStatus: Sendable {
     public var isSpaceUnfinished: Bool
     /// Conflicts settled just now among this store's own writes: references that a program broke with checks off.
     public var conflicts = 0
+    /// The page that came last ended before own entries that the position has passed: whether the relay's log still has
+    /// them there, its next answer tells (MERGE's rule 41).
+    public var hasPassedUnseen = false
 
-    /// The relay has told of entries that are not applied yet.
-    public var isBehind: Bool { position < head }
+    /// The relay has told of entries that are not applied yet, or has more to tell.
+    public var isBehind: Bool { position < head || hasPassedUnseen }
 }
 
 /// A push whose bytes stay as they are until the relay has given a definite answer.
@@ -195,7 +198,10 @@ struct ReplicaExchange {
 
     /// Own entries that come next in the log are in the rows already, so the position passes them without a pull.
     private mutating func advanceThroughOwn() throws {
+        let position = state.position
         while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
+        // Parts of others' that stood there are of a log that the relay lost when it was put back to an older backup.
+        if state.position > position { try KeptParts.clear(db) }
     }
 
     static var wentBack: AnnalsError { .relayWentBack(operation: "sync") }

@@ -101,7 +101,7 @@ extension Store {
 
     /// Parts that wait for their last may be of a log that the relay lost when it was put back to a backup, and then nothing
     /// that comes continues them. They are pulled again from the position on; nil when none were kept.
-    private func dropKeptParts() async throws -> ExchangeStatus? {
+    package func dropKeptParts() async throws -> ExchangeStatus? {
         try await managed("sync") { db, step in
             guard try KeptParts.last(db) != nil else { return nil }
             try KeptParts.clear(db)
@@ -129,8 +129,10 @@ extension Store {
         let summary = try pull.apply(page)
         try StoreClock.save(pull.clock, exchange.db)
         exchange.state = pull.state
+        var status = try exchange.status()
+        status.hasPassedUnseen = status.position > page.lastPosition && page.lastPosition < page.head
         return TakenPage(
-            status: try exchange.status(), transactions: summary.transactions, changes: summary.changes, bytes: summary.bytes,
+            status: status, transactions: summary.transactions, changes: summary.changes, bytes: summary.bytes,
             conflicts: summary.conflicts, lost: summary.lost)
     }
 
