@@ -15,6 +15,8 @@ SWIFT_TEST = swift test --disable-xctest $(if $(JOBS),--jobs $(JOBS))
 # Tests of one process start all at once. Those that write files and run programs by the hundred have processes of their
 # own, or tests of the network would wait for a processor until they give up. Any other target is in the first process.
 TESTED_APART = AnnalsStoreTests AnnalsSyncTests EndToEndTests CrashTests
+# And these run once more with the relay's logs in PostgreSQL, a server of their own each.
+TESTED_ON_POSTGRES = RelayLogTests RelayPostgresTests RelayTests EndToEndTests\.PostgresRelayTests
 space := $(subst ,, )
 
 .PHONY: help
@@ -33,7 +35,7 @@ ifneq ($(ARGS),)
 else
 	$(SWIFT_TEST) --skip '^($(subst $(space),|,$(TESTED_APART)))\.'
 	$(foreach target,$(TESTED_APART),$(SWIFT_TEST) --skip-build --filter '^$(target)\.' &&) true
-	Scripts/with-postgres $(SWIFT_TEST) --skip-build --filter '^(RelayLogTests|RelayTests|RelayPostgresTests|EndToEndTests.PostgresRelayTests)\b'
+	$(foreach suites,$(TESTED_ON_POSTGRES),Scripts/with-postgres $(SWIFT_TEST) --skip-build --filter '^$(suites)[./]' &&) true
 endif
 
 .PHONY: build

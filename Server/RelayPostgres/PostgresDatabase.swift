@@ -43,11 +43,13 @@ package final class PostgresDatabase: LogDatabase {
     }
 
     /// The same in a schema of its own, which is made where it is missing: several relays' data in one database.
-    package static func relayDatabase(url: String, creating schema: String) throws -> RelayDatabase {
+    package static func relayDatabase(
+        url: String, readers: Int = RelayLogLimits().readers, creating schema: String
+    ) throws -> RelayDatabase {
         let lane = Lane("annals.relay.schema", url)
         defer { lane.close() }
         try lane.runNow { try $0.execute("CREATE SCHEMA IF NOT EXISTS \"\(schema)\"", []) }
-        return try relayDatabase(url: url)
+        return try relayDatabase(url: url, readers: readers)
     }
 
     package func read<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {

@@ -33,7 +33,8 @@ package enum TestStorage {
         guard let postgres else { return try RelayDatabase(directory: directory) }
         let schema = schema(of: directory)
         let url = "\(postgres) application_name=\(schema) options='-c search_path=\(schema)'"
-        return try PostgresDatabase.relayDatabase(url: url, creating: schema)
+        // Tests run all at once, and each has relays of its own.
+        return try PostgresDatabase.relayDatabase(url: url, readers: 2, creating: schema)
     }
 
     /// Also the name under which its connections go.

@@ -117,7 +117,7 @@ import Testing
             try await client.push(many).expectProblem(413, "too-large")
             try await client.upload([UInt8](repeating: 0, count: 1001), position: 0).expectProblem(413, "too-large")
             #expect(try await fixture.log.describe(.shop).head == .zero)
-            #expect(try fixture.directory.files(in: "snapshots").isEmpty)
+            #expect(try TestStorage.database(fixture.directory.path).snapshots.names().isEmpty)
         }
     }
 
@@ -209,7 +209,7 @@ import Testing
             for (path, headers, status, code) in wrong {
                 try await client.send(.put, path, headers: headers, body: [1]).expectProblem(status, code)
             }
-            #expect(try fixture.directory.files(in: "snapshots").isEmpty)
+            #expect(try TestStorage.database(fixture.directory.path).snapshots.names().isEmpty)
         }
     }
 
