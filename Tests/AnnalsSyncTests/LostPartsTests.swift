@@ -85,7 +85,8 @@ import Testing
         try await expectEqual(world, over: relay)
     }
 
-    @Test func `an own entry ahead amid the parts of another's transaction is noticed`() async throws {
+    @Test(arguments: [false, true])
+    func `an own entry ahead amid the parts of another's transaction, or at the first of them, is noticed`(isFirst: Bool) async throws {
         let world = try await world()
         try FileManager.default.copyItem(atPath: world.folder.file("relay"), toPath: world.folder.file("backup"))
         try insert(world, 1, ["d"])
@@ -93,11 +94,15 @@ import Testing
         try insert(world, 0, ["c"])
         try await world.sync(0, .pushOnly)
         let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
+        if isFirst {
+            try insert(world, 2, ["d"])
+            try await world.sync(2, over: relay)
+        }
         try insert(world, 2, ["x", "y", "z"])
         try await world.sync(2, over: relay)
         for direction in [SyncDirection.both, .pullOnly] {
             let error = await #expect(throws: AnnalsError.self) {
-                try await world.sync(0, direction, over: FaultyRelay(relay, pageBytes: 1))
+                try await world.sync(0, direction, over: FaultyRelay(relay, pageBytes: isFirst ? .max : 1))
             }
             #expect(error?.code == .relayWentBack)
             #expect(try await kept(world) == 0)

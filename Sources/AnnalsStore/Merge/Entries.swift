@@ -55,7 +55,7 @@ struct Entries {
                 add(frame, header, after: pulled)
             } else {
                 if let kept, frame.firstPosition == pulled.next, !kept.isFollowed(by: header) { throw WireError.badValue("part") }
-                try addPart(frame, header, ahead: ahead)
+                try addPart(frame, header, after: position, ahead: ahead)
             }
             lastReceipt = max(lastReceipt, frame.receivedAt)
         }
@@ -73,12 +73,19 @@ struct Entries {
         }
     }
 
-    private mutating func addPart(_ frame: LogFrame, _ header: BatchHeader, ahead: Set<Position>) throws {
+    private mutating func addPart(_ frame: LogFrame, _ header: BatchHeader, after position: Position, ahead: Set<Position>) throws {
         guard frame.firstIndex == 0, frame.acceptedCount == 1 else { throw WireError.badValue("part") }
         let place = frame.firstPosition
         authors.append((header.replica, place))
         if ahead.contains(place) {
             guard unfinished == nil else { throw WireError.badValue("part") }
+            // All of a transaction is this replica's own, or nothing.
+            let first = place.advanced(by: -header.part.number)
+            let isOwn = (0..<header.part.count).allSatisfy { number in
+                let part = first.advanced(by: number)
+                return part <= position || ahead.contains(part)
+            }
+            guard isOwn else { throw ReplicaExchange.wentBack }
             return sources.append(.ownPart(place, header.certificates[0].digest))
         }
         var parts = unfinished ?? Parts(first: place, count: header.part.count)
