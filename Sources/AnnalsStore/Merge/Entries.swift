@@ -55,7 +55,7 @@ struct Entries {
                 add(frame, header, after: pulled)
             } else {
                 if let kept, frame.firstPosition == pulled.next, !kept.isFollowed(by: header) { throw WireError.badValue("part") }
-                try addPart(frame, header, after: position, ahead: ahead)
+                try addPart(frame, header, ahead: ahead)
             }
             lastReceipt = max(lastReceipt, frame.receivedAt)
         }
@@ -73,26 +73,22 @@ struct Entries {
         }
     }
 
-    private mutating func addPart(_ frame: LogFrame, _ header: BatchHeader, after position: Position, ahead: Set<Position>) throws {
+    private mutating func addPart(_ frame: LogFrame, _ header: BatchHeader, ahead: Set<Position>) throws {
         guard frame.firstIndex == 0, frame.acceptedCount == 1 else { throw WireError.badValue("part") }
         let place = frame.firstPosition
         authors.append((header.replica, place))
         if ahead.contains(place) {
             guard unfinished == nil else { throw WireError.badValue("part") }
             // All of a transaction is this replica's own, or nothing.
-            let first = place.advanced(by: -header.part.number)
-            let isOwn = (0..<header.part.count).allSatisfy { number in
-                let part = first.advanced(by: number)
-                return part <= position || ahead.contains(part)
-            }
-            guard isOwn else { throw ReplicaExchange.wentBack }
+            guard header.part.isLast || ahead.contains(place.next) else { throw ReplicaExchange.wentBack }
             return sources.append(.ownPart(place, header.certificates[0].digest))
         }
         var parts = unfinished ?? Parts(first: place, count: header.part.count)
         parts.count = header.part.count
         guard place == parts.first.advanced(by: header.part.number) else { throw WireError.badValue("part") }
         // Where one transaction stands nothing else does.
-        guard !ahead.contains(where: { parts.first...parts.last ~= $0 }) else { throw ReplicaExchange.wentBack }
+        let isNew = parts.frames.isEmpty
+        guard !isNew || !ahead.contains(where: { parts.first...parts.last ~= $0 }) else { throw ReplicaExchange.wentBack }
         parts.frames.append(frame)
         unfinished = parts.isWhole ? nil : parts
         guard parts.isWhole else { return }
