@@ -66,7 +66,7 @@ let package = Package(
         .target(name: "AnnalsWire", dependencies: ["AnnalsCore", "CZstd"], swiftSettings: settings),
         .target(name: "AnnalsMerge", dependencies: ["AnnalsCore", "AnnalsWire"], swiftSettings: settings),
 
-        // Large values of a SQLite file, piece by piece: for the store and for the relay.
+        // Large values of a SQLite file, piece by piece: for the store.
         .target(name: "AnnalsBlobs", dependencies: [grdb, sqlite], swiftSettings: settings),
 
         // One replica: its file, its exchange with a relay, and the library an app imports.
@@ -83,7 +83,7 @@ let package = Package(
 
         // The relay.
         .target(
-            name: "RelayLog", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsBlobs", grdb, sqlite, logging], path: "Server/RelayLog",
+            name: "RelayLog", dependencies: ["AnnalsCore", "AnnalsWire", grdb, sqlite, logging], path: "Server/RelayLog",
             swiftSettings: settings),
         .target(
             name: "RelayPostgres", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "CPostgres", logging],

@@ -16,9 +16,6 @@ struct LoadedSpace: Sendable {
     /// When it was used last, as a number that counts the uses of all.
     var lastUse = 0
 
-    /// The certifier's floor as the database has it.
-    var savedFloor: Position
-
     /// What waits is what waited after so many changes of it.
     var partChanges: Int64
 
@@ -59,7 +56,7 @@ struct LoadedSpace: Sendable {
         let pending = try PartStorage.load(of: space.id, in: db)
         let logDigest = try RunningDigests.newest(of: space.id, in: db)
         return LoadedSpace(
-            id: space.id, certifier: certifier, pending: pending, logDigest: logDigest, logBytes: space.logBytes, savedFloor: space.floor,
+            id: space.id, certifier: certifier, pending: pending, logDigest: logDigest, logBytes: space.logBytes,
             partChanges: space.partChanges)
     }
 
@@ -68,7 +65,6 @@ struct LoadedSpace: Sendable {
     mutating func follow(_ space: LogStorage.Space, in db: any LogConnection) throws -> Bool {
         guard space.id == id, space.head >= certifier.head, space.lineage == certifier.lineage else { return false }
         if space.floor > certifier.floor { certifier.raiseFloor(to: space.floor) }
-        savedFloor = space.floor
         if space.partChanges != partChanges {
             pending = try PartStorage.load(of: id, in: db)
             partChanges = space.partChanges

@@ -4,14 +4,15 @@ internal import Dispatch
 package import Logging
 internal import Synchronization
 
-/// The log of a relay: spaces, each one totally ordered log of batches, kept durably in one directory.
+/// The log of a relay: spaces, each one totally ordered log of batches, kept durably in a directory or in PostgreSQL.
 ///
 ///     let log = try RelayLog(directory: "relay-data", logger: logger)
 ///     _ = try await log.createSpace(space)
 ///     let answer = try await log.push(batch, header: try BatchHeader.parse(batch), to: space, as: nil)
 ///     let page = try await log.pull(from: space, after: .zero)
 ///
-/// It never reads a payload. One process serves a directory at a time; tokens can be made and revoked by others.
+/// It never reads a payload. One process serves a directory at a time, any number serve a PostgreSQL database; tokens can be made
+/// and revoked by others.
 package final class RelayLog: Sendable {
     package let tokens: TokenStore
     package let snapshots: SnapshotStore

@@ -121,18 +121,6 @@ final class PostgresConnection: LogConnection {
         return rows
     }
 
-    /// Runs SQL of several statements without parameters, all or none.
-    func script(_ sql: String) throws {
-        let connection = try open()
-        try finishPipeline()
-        PQexitPipelineMode(connection)
-        defer { PQenterPipelineMode(connection) }
-        let result = PQexec(connection, sql)
-        defer { PQclear(result) }
-        let status = PQresultStatus(result)
-        guard status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK else { throw Self.error(result, connection) }
-    }
-
     private func send(_ sql: String, _ arguments: [any Storable]) throws {
         let connection = try open()
         let values = arguments.map(\.stored)
