@@ -31,7 +31,7 @@ package struct RelayLogLimits: Sendable, Hashable {
     /// Replicas whose positions are remembered until the next commit or interval.
     package var unsavedSightings = 10_000
     /// How old a remembered position may become before it is written.
-    package var sightingMilliseconds: Int64 = 10_000
+    package var sightingMilliseconds: Int64 = 1_000
     /// Characters of a replica's display name; longer ones are cut.
     package var nameCharacters = 128
     /// Bytes of one snapshot.
