@@ -119,7 +119,8 @@ let package = Package(
             dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "RelayLog", grdb, sqlite, logging],
             path: "Tests/Simulation", swiftSettings: settings),
         .executableTarget(
-            name: "SimulateProgram", dependencies: ["Simulation", argumentParser], path: "Tests/SimulateProgram", swiftSettings: settings),
+            name: "SimulateProgram", dependencies: ["Simulation", "AnnalsStore", argumentParser], path: "Tests/SimulateProgram",
+            swiftSettings: settings),
         .testTarget(name: "SimulationTests", dependencies: ["Simulation"], swiftSettings: settings),
         // Not installed with the tool.
         .executableTarget(

@@ -1,3 +1,4 @@
+import AnnalsStore
 import ArgumentParser
 import Foundation
 
@@ -7,6 +8,7 @@ enum Main {
     static func main() async {
         // A reader that goes away is noticed where it is written to.
         signal(SIGPIPE, SIG_IGN)
+        SQLiteProcess.countNoMemory()
         let status = await run(Array(CommandLine.arguments.dropFirst()))
         let streams = StandardStreams.shared
         streams.flush()

@@ -26,3 +26,7 @@ int annals_sqlite_set_foreign_keys(sqlite3 *connection, int enabled) {
 int annals_sqlite_foreign_keys(sqlite3 *connection) {
     return get(connection, SQLITE_DBCONFIG_ENABLE_FKEY);
 }
+
+int annals_sqlite_count_no_memory(void) {
+    return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}

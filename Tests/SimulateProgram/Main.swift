@@ -1,3 +1,4 @@
+import AnnalsStore
 import ArgumentParser
 import Foundation
 import Simulation
@@ -39,6 +40,7 @@ struct Simulate: AsyncParsableCommand {
             for seed in range { for line in simulation(seed).planLines { print(line) } }
             return
         }
+        SQLiteProcess.countNoMemory()
         // What a store in memory makes on its way into a space stays in memory too.
         if FileManager.default.isWritableFile(atPath: "/dev/shm") { setenv("TMPDIR", "/dev/shm", 0) }
         let clock = ContinuousClock()

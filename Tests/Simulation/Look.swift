@@ -51,20 +51,23 @@ struct Look {
 
     init(_ db: Database, _ schema: Schema, tables: [Int: String], after number: Int64) throws {
         rows = try Self.rows(db, schema)
-        let facts = "SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica', 'rows_in_doubt', 'purged')"
-        for row in try Row.fetchAll(db.cachedStatement(sql: facts)) {
+        var outboxParts = 0
+        for row in try Row.fetchAll(db.cachedStatement(sql: Self.facts)) {
             switch row["name"] as String {
             case "position": position = row["value"]
             case "outboxed": outboxed = row["value"]
             case "rows_in_doubt": isInDoubt = true
             case "purged": purged = row["value"]
+            case "unsettled": unsettled = true
+            case "ahead": ahead.append(row["value"])
+            case "kept": kept.append(row["value"])
+            case "outbox parts": outboxParts = row["value"]
             default: replica = ReplicaID(row["value"] as String) ?? replica
             }
         }
-        unsettled = try Bool.fetchOne(db.cachedStatement(sql: "SELECT EXISTS(SELECT 1 FROM annals_unsettled)")) ?? false
-        ahead = try Int64.fetchAll(db.cachedStatement(sql: "SELECT position FROM annals_ahead ORDER BY position"))
-        kept = try Int64.fetchAll(db.cachedStatement(sql: "SELECT position FROM annals_parts ORDER BY position"))
-        outbox = try Self.outbox(db, tables)
+        ahead.sort()
+        kept.sort()
+        outbox = try Self.outbox(db, tables, hasParts: outboxParts > 0)
         let transactions = try db.cachedStatement(
             sql: "SELECT number, id, time, time_counter, origin FROM annals_transactions WHERE number > ? ORDER BY number")
         for row in try Row.fetchAll(transactions, arguments: [number]) {
@@ -74,11 +77,20 @@ struct Look {
         }
     }
 
+    /// What is a number or a name, in one statement: it is compiled anew after every pull.
+    private static let facts = """
+        SELECT name, value FROM annals_meta WHERE name IN ('position', 'outboxed', 'replica', 'rows_in_doubt', 'purged')
+        UNION ALL SELECT 'ahead', position FROM annals_ahead
+        UNION ALL SELECT 'kept', position FROM annals_parts
+        UNION ALL SELECT 'unsettled', 1 FROM annals_unsettled
+        UNION ALL SELECT 'outbox parts', count(*) FROM annals_outbox_parts
+        """
+
     /// All that waits, the parts of each transaction put together.
-    private static func outbox(_ db: Database, _ tables: [Int: String]) throws -> [Waiting] {
+    private static func outbox(_ db: Database, _ tables: [Int: String], hasParts: Bool) throws -> [Waiting] {
         var parts: [Int64: [Data]] = [:]
         let sql = "SELECT sequence, part, body FROM annals_outbox_parts ORDER BY sequence, part"
-        for row in try Row.fetchAll(db.cachedStatement(sql: sql)) {
+        for row in hasParts ? try Row.fetchAll(db.cachedStatement(sql: sql)) : [] {
             let (sequence, part) = (row["sequence"] as Int64, row["part"] as Int)
             guard part == parts[sequence]?.count ?? 0 else { throw Violation("law 6", "part \(part) comes too soon in the outbox") }
             parts[sequence, default: []].append(row["body"])

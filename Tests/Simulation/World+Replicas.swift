@@ -22,7 +22,7 @@ extension World {
     }
 
     static func rows(_ database: DatabaseQueue, _ schema: Schema) throws -> Rows {
-        try database.read { db in try Look.rows(db, schema) }
+        try database.unsafeRead { db in try Look.rows(db, schema) }
     }
 
     /// The first replica makes the space from its rows.
@@ -72,7 +72,7 @@ extension World {
         let database = try Replica.open(nil, clock)
         try source.outside.backup(to: database)
         // SQLite counts that as a change of the schema; a file that is copied as it is has the number that it had.
-        let version = try source.outside.read { db in try Int64.fetchOne(db, sql: "PRAGMA schema_version") } ?? 0
+        let version = try source.outside.unsafeRead { db in try Int64.fetchOne(db, sql: "PRAGMA schema_version") } ?? 0
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA schema_version = \(version)") }
         let copy = try Replica(clock: clock, configuration: configuration(name, clock, identities), database: database, path: nil)
         copy.look = source.look

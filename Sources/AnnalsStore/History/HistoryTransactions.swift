@@ -45,7 +45,9 @@ public struct HistoryTransactions: AsyncSequence, Sendable {
             isSealed = true
             let count = Swift.min(left, pageSize)
             let query = request.limit(count)
-            let found = try await store.read { db in try HistoryReader(db).transactions(query) }
+            let found = try await store.translated("history") {
+                try await store.database.reading { db in try HistoryReader(db).transactions(query) }
+            }
             left = found.count < count ? 0 : left - count
             if let last = found.last { request = request.continuing(after: last.token) }
             page = found[...]

@@ -37,7 +37,7 @@ extension Store {
     /// Untracked tables that a replica has no rows for when it is new.
     public func emptyTables() async throws -> [String] {
         try await translated("clone") {
-            try await database.read { db in try SchemaReader(db).emptyTables(TrackedTables.load(db)) }
+            try await database.reading { db in try SchemaReader(db).emptyTables(TrackedTables.load(db)) }
         }
     }
 
@@ -87,7 +87,7 @@ extension Store {
     public func adopt(_ clone: Store, digest: @escaping @Sendable (Database) throws -> Digest) async throws -> Bool {
         return try await managed("join") { db, step in
             try step.seal()
-            return try clone.database.read { other in
+            return try clone.database.reading { other in
                 guard let state = try ReplicaState.load(other) else {
                     throw AnnalsError(.defect, operation: "join", "the clone is no replica")
                 }

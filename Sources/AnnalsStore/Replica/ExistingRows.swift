@@ -32,7 +32,7 @@ extension Store {
         let policies = configuration.mergePolicies
         return try await merging("join") { db, step in
             try step.seal()
-            return try clone.database.read { other in
+            return try clone.database.reading { other in
                 var joining = try JoiningRows(db: db, other: other, step: step, existing: existing)
                 return try joining.run(policies)
             }

@@ -12,7 +12,7 @@ extension Store {
     /// What is in doubt about the rows; nil when they are what history says.
     public func rowsInDoubt() async throws -> RowsInDoubt? {
         try await translated("sync") {
-            try await database.read { db in try StoreSchema.exists(db) ? RowsInDoubt.load(db) : nil }
+            try await database.reading { db in try StoreSchema.exists(db) ? RowsInDoubt.load(db) : nil }
         }
     }
 

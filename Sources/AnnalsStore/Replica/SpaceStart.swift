@@ -37,14 +37,14 @@ extension Store {
 
     /// Where a join that makes a space stands; nil when none is under way or was interrupted.
     public func creationStage() async throws -> CreationStage? {
-        try await translated("join") { try await database.read { db in try CreationStage.load(db) } }
+        try await translated("join") { try await database.reading { db in try CreationStage.load(db) } }
     }
 
     /// Refuses rows that break a foreign key: every replica would hold them, and could not keep what the schema declares.
     ///
     /// - Throws: `AnnalsError.constraint` with counts by table.
     public func checkReferences() async throws {
-        try await translated("join") { try await database.read { db in try Self.checkReferences(db) } }
+        try await translated("join") { try await database.reading { db in try Self.checkReferences(db) } }
     }
 
     private static func checkReferences(_ db: Database) throws {
@@ -165,7 +165,7 @@ extension Store {
     /// Whether another store began a space with the schema that this one has.
     public func hasSchema(of entry: SchemaEntry) async throws -> Bool {
         try await translated("join") {
-            try await database.read { db in
+            try await database.reading { db in
                 let tracked = try TrackedTables.load(db).entries.map(\.definition.layout)
                 return try Set(tracked) == Set(entry.tracked) && SchemaCopy(db: db, tables: []).statements() == entry.statements
             }

@@ -178,12 +178,11 @@ public struct SchemaReader {
     }
 
     private func readForeignKeys(into table: inout TableDefinition) throws {
-        let statement = try db.cachedStatement(sql: "SELECT * FROM pragma_foreign_key_list(?, 'main') ORDER BY id, seq")
-        let rows = try Row.fetchAll(statement, arguments: [table.name])
+        let rows = try Row.fetchAll(db, sql: "PRAGMA main.foreign_key_list(\(SQL.quote(table.name)))")
         let byKey = Dictionary(grouping: rows) { row -> Int in row["id"] }
         // SQLite lists the last declared key first.
         for id in byKey.keys.sorted(by: >) {
-            guard let parts = byKey[id], let first = parts.first else { continue }
+            guard let parts = byKey[id]?.sorted(by: { ($0["seq"] as Int) < $1["seq"] }), let first = parts.first else { continue }
             let parent = try parent(named: first["table"], of: table)
             let columns = parts.map { part -> String in
                 let name: String = part["from"]
@@ -207,8 +206,10 @@ public struct SchemaReader {
         let named = try db.cachedStatement(
             sql: "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE")
         guard let spelled = try String.fetchOne(named, arguments: [name]) else { return nil }
-        let key = try db.cachedStatement(sql: "SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk")
-        return (spelled, try String.fetchAll(key, arguments: [spelled]))
+        let key = try Row.fetchAll(db, sql: "PRAGMA main.table_info(\(SQL.quote(spelled)))")
+            .filter { ($0["pk"] as Int) > 0 }
+            .sorted { ($0["pk"] as Int) < $1["pk"] }
+        return (spelled, key.map { $0["name"] })
     }
 }
 

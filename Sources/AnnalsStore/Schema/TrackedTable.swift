@@ -55,8 +55,7 @@ public struct TrackedTable: Hashable, Sendable {
     /// Every column list the store knows, by id. None when the store has no history.
     public static func fetchAll(_ db: Database) throws -> [TrackedTable] {
         guard try StoreSchema.exists(db) else { return [] }
-        let sql = "SELECT id, name, columns, key, state, shape, gap FROM main.annals_tables ORDER BY id"
-        return try Row.fetchAll(db.cachedStatement(sql: sql)).map(TrackedTable.init(row:))
+        return try Row.fetchAll(db.cachedStatement(sql: "\(selection) ORDER BY id")).map(TrackedTable.init(row:))
     }
 
     /// The column lists with which tables are tracked now, by id.
@@ -65,8 +64,11 @@ public struct TrackedTable: Hashable, Sendable {
     }
 
     public static func fetch(_ db: Database, id: Int64) throws -> TrackedTable? {
-        try fetchAll(db).first { $0.id == id }
+        guard try StoreSchema.exists(db) else { return nil }
+        return try Row.fetchOne(db.cachedStatement(sql: "\(selection) WHERE id = ?"), arguments: [id]).map(TrackedTable.init(row:))
     }
+
+    private static let selection = "SELECT id, name, columns, key, state, shape, gap FROM main.annals_tables"
 
     private init(row: Row) throws {
         id = row["id"]

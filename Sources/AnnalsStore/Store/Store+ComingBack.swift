@@ -39,13 +39,13 @@ public struct CameBack: Sendable {
 extension Store {
     /// Where this replica stands; nil when it is none.
     public func expiredReplica() async throws -> ExpiredReplica? {
-        try await translated("sync") { try await database.read { db in try ExpiredReplica.load(db) } }
+        try await translated("sync") { try await database.reading { db in try ExpiredReplica.load(db) } }
     }
 
     /// What the snapshot was that this store was made from just now.
     public func snapshotStamp() async throws -> SnapshotStamp {
         try await translated("sync") {
-            try await database.read { db in
+            try await database.reading { db in
                 guard let state = try ReplicaState.load(db) else { throw AnnalsError(.defect, operation: "sync", "the copy is no replica") }
                 return SnapshotStamp(seen: state.seen, time: try StoreClock.load(db).last, head: state.head)
             }
@@ -70,7 +70,7 @@ extension Store {
             try RowsInDoubt.check(db)
             try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
             guard try ExpiredReplica.load(db) == expired, try !Push.isUnderWay(db) else { return nil }
-            return try copy.database.read { other in
+            return try copy.database.reading { other in
                 try SchemaAgreement.check(step.tables(), TrackedTables.load(other), operation: "sync")
                 var pull = try Self.pull(db, step, exchange.state, policies)
                 let mark = Pull.SnapshotMark(

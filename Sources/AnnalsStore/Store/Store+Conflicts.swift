@@ -18,7 +18,7 @@ extension Store {
     /// - Returns: none when there are no more, also for a store that was never joined.
     public func conflicts(after: Int64 = 0, limit: Int, onlyUnresolved: Bool = false) async throws -> [NamedConflict] {
         try await translated("conflicts") {
-            try await database.read { db in
+            try await database.reading { db in
                 guard try ReplicaTables.exist(db) else { return [] }
                 let layouts = try LayoutNames(db).all.sorted { $0.key < $1.key }.map(\.value)
                 return try ConflictJournal.page(db, after: after, limit: limit, onlyUnresolved: onlyUnresolved).map { conflict in

@@ -32,7 +32,7 @@ extension Store {
     public func consumers() async throws -> [ConsumerStatus] {
         let now = configuration.now()
         try await bringUpToDate()
-        return try await translated("consumers") { try await database.read { db in try ConsumerTable(db).statuses(now: now) } }
+        return try await translated("consumers") { try await database.reading { db in try ConsumerTable(db).statuses(now: now) } }
     }
 
     /// Lets a consumer work on the next transactions that it has not read, and moves it on in the same SQLite transaction.

@@ -7,7 +7,7 @@ extension Store {
     /// The store's place in its space; nil when it is not joined.
     public func replicaState() async throws -> ReplicaState? {
         try await translated("read") {
-            try await database.read { db in try StoreSchema.exists(db) ? ReplicaState.load(db) : nil }
+            try await database.reading { db in try StoreSchema.exists(db) ? ReplicaState.load(db) : nil }
         }
     }
 

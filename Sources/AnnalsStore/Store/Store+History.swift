@@ -6,13 +6,13 @@ extension Store {
     /// How the store stands, other programs' writes sealed first. Asks nobody outside.
     public func status() async throws -> StoreStatus {
         try await bringUpToDate()
-        return try await translated("status") { try await database.read { db in try StoreStatus(db) } }
+        return try await translated("status") { try await database.reading { db in try StoreStatus(db) } }
     }
 
     /// Rows of tracked tables whose parent is missing, counted by table and parent. Looks at every row that refers to one.
     public func foreignKeyViolations() async throws -> [(table: String, parent: String, count: Int)] {
         try await translated("status") {
-            try await database.read { db in
+            try await database.reading { db in
                 try FileChecks(db: db).foreignKeys().map { (table: $0.key.table, parent: $0.key.parent, count: $0.count) }
             }
         }
@@ -23,7 +23,7 @@ extension Store {
     /// - Throws: `AnnalsError` with code `notTracked`.
     public func latestToken() async throws -> HistoryToken {
         try await bringUpToDate()
-        return try await translated("history") { try await database.read { db in try HistoryBounds(db).latest } }
+        return try await translated("history") { try await database.reading { db in try HistoryBounds(db).latest } }
     }
 
     /// The token that a text names: one that was printed, a transaction's number, an ISO 8601 date, `start` or `latest`.
@@ -31,7 +31,7 @@ extension Store {
     /// - Throws: `AnnalsError` with code `usage`, `tokenUnknown`, `tokenExpired` or `notTracked`.
     public func token(named text: String) async throws -> HistoryToken {
         try await bringUpToDate()
-        return try await translated("history") { try await database.read { db in try HistoryBounds(db).resolve(text, db) } }
+        return try await translated("history") { try await database.reading { db in try HistoryBounds(db).resolve(text, db) } }
     }
 
     /// A request for what is later than one point and earlier than another, other programs' writes sealed first. Each text
@@ -42,7 +42,7 @@ extension Store {
     public func request(after: String?, before: String?) async throws -> HistoryRequest {
         try await bringUpToDate()
         return try await translated("history") {
-            try await database.read { db in try HistoryRequest(after: after, before: before, HistoryBounds(db), db) }
+            try await database.reading { db in try HistoryRequest(after: after, before: before, HistoryBounds(db), db) }
         }
     }
 
@@ -50,7 +50,7 @@ extension Store {
     public func standingDigest() async throws -> StandingDigest {
         try await bringUpToDate()
         return try await translated("digest") {
-            try await database.read { db in
+            try await database.reading { db in
                 guard try StoreSchema.exists(db) else { throw Self.notTracked }
                 let status = try StoreStatus(db)
                 return StandingDigest(rows: try StoreDigest.rows(db), position: status.replica?.position, outbox: status.outbox)

@@ -64,7 +64,7 @@ extension Store {
     /// The rule that the store follows by itself: the one it was given, else 30 days when it is joined, and everything when
     /// it is not.
     public func retention() async throws -> HistoryRetention {
-        try await translated("purge") { try await database.read { db in try Retention.load(db) } }
+        try await translated("purge") { try await database.reading { db in try Retention.load(db) } }
     }
 
     /// Gives the store a rule, which every sync applies from then on; nil: the usual one again.

@@ -87,7 +87,7 @@ public final class Store: Sendable {
     }
 
     private func checkFormat() throws {
-        try blocking("open") { try $0.read { db in try StoreSchema.checkFormat(db) } }
+        try blocking("open") { try $0.reading { db in try StoreSchema.checkFormat(db) } }
     }
 
     // MARK: Access for the rest of the module

@@ -17,7 +17,7 @@ extension Store {
     public func blame(table: String, key: [Value]) async throws -> Blame {
         try await seal()
         return try await translated("blame") {
-            try await database.read { db in
+            try await database.reading { db in
                 guard try StoreSchema.exists(db) else { throw Self.notTracked }
                 var walk = try BlameWalk(db, table: table, key: key)
                 return try walk.run()

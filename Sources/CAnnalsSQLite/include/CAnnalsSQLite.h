@@ -3,7 +3,7 @@
 
 #include <sqlite3.h>
 
-// Swift cannot call the variadic sqlite3_db_config.
+// Swift cannot call the variadic sqlite3_config and sqlite3_db_config.
 
 /// Turns the persistent triggers of one connection on or off. Triggers of the temp schema keep running.
 /// Returns SQLite's result code.
@@ -18,5 +18,9 @@ int annals_sqlite_set_foreign_keys(sqlite3 *connection, int enabled);
 
 /// 1 where the connection enforces foreign keys, 0 where it does not, -1 where SQLite does not say.
 int annals_sqlite_foreign_keys(sqlite3 *connection);
+
+/// Has SQLite count no memory in this process, for which it would lock a mutex with every allocation of any connection.
+/// For a program's first line: SQLite takes it before its first connection only. Returns SQLite's result code.
+int annals_sqlite_count_no_memory(void);
 
 #endif

@@ -1,0 +1,38 @@
+import GRDB
+import GRDBSQLite
+
+extension DatabaseWriter {
+    /// Lets code of ours that only reads look at one committed state.
+    ///
+    /// GRDB's `read` keeps a caller's closure from writing: on a queue it sets `query_only` before and after, whereupon SQLite
+    /// compiles every statement of the connection anew. What is ours does not need that.
+    func reading<T: Sendable>(_ body: @Sendable (Database) throws -> T) async throws -> T {
+        try await unsafeRead { db in try db.inOneState { try body(db) } }
+    }
+
+    /// The same on the calling thread.
+    func reading<T>(_ body: (Database) throws -> T) throws -> T {
+        try unsafeRead { db in try db.inOneState { try body(db) } }
+    }
+}
+
+extension Database {
+    /// A transaction that GRDB does not see, so that nobody is told of a commit in which nothing was written.
+    fileprivate func inOneState<T>(_ body: () throws -> T) throws -> T {
+        guard !isInsideTransaction else { return try body() }
+        try perform("BEGIN")
+        do {
+            let result = try body()
+            try perform("COMMIT")
+            return result
+        } catch {
+            if isInsideTransaction { try? perform("ROLLBACK") }
+            throw error
+        }
+    }
+
+    private func perform(_ sql: String) throws {
+        let code = sqlite3_exec(sqliteConnection, sql, nil, nil, nil)
+        guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code), message: lastErrorMessage) }
+    }
+}
