@@ -46,7 +46,7 @@ enum DurableFiles {
     /// The part before the last slash: empty for a name alone, `/` for what lies in the root.
     ///
     /// By hand, because Foundation's own traps on Linux where the path is one character.
-    private static func parent(of path: String) -> String {
+    static func parent(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "" }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
@@ -152,7 +152,7 @@ private func systemClose(_ descriptor: Int32) {
 }
 
 /// An exclusive lock on a file, held until it is released: two relays never serve one data directory.
-final class DirectoryLock: Sendable {
+package final class DirectoryLock: Sendable {
     private let descriptor: Mutex<Int32>
 
     /// Throws `SystemCallError` with EWOULDBLOCK when another process holds the lock.

@@ -21,7 +21,7 @@ final class Lane: Sendable {
     }
 
     /// Blocks the caller's thread.
-    func runNow<T: Sendable>(_ body: @Sendable (PostgresConnection) throws -> T) throws -> T {
+    func runNow<T: Sendable>(_ body: (PostgresConnection) throws -> T) throws -> T {
         try queue.sync { try persistently(body) }
     }
 

@@ -89,6 +89,10 @@ final class PostgresConnection: LogConnection {
         }
     }
 
+    func continueNumbering(of table: String, after last: Int64) throws {
+        try execute("ALTER TABLE \(table) ALTER COLUMN id RESTART WITH \(last + 1)", [])
+    }
+
     // MARK: Heads
 
     /// A channel belongs to the whole database, the relay's tables to one schema of it.

@@ -60,12 +60,16 @@ package final class PostgresDatabase: LogDatabase {
         return try await lane.run { connection in try connection.snapshot { try body(connection) } }
     }
 
-    package func readNow<T: Sendable>(_ body: @Sendable (any LogConnection) throws -> T) throws -> T {
+    package func readNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T {
         try readers[0].runNow { connection in try connection.snapshot { try body(connection) } }
     }
 
     package func write<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
         try await writer.run { connection in try connection.transaction { try body(connection) } }
+    }
+
+    package func writeNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T {
+        try writer.runNow { connection in try connection.transaction { try body(connection) } }
     }
 
     package func schedule(_ body: @escaping @Sendable (any LogConnection) -> Void) {

@@ -17,6 +17,9 @@ package protocol LogConnection {
     /// Tells the other relays of the same database of a head, once the transaction is committed.
     func announce(_ head: Position, of space: SpaceName) throws
 
+    /// Numbers that the database gives to rows of this table from now on are beyond `last`.
+    func continueNumbering(of table: String, after last: Int64) throws
+
     /// Runs `body` in one transaction, which is durable when this returns, and rolled back when it throws.
     func transaction<T>(_ body: () throws -> T) throws -> T
 }
@@ -34,11 +37,14 @@ package protocol LogDatabase: Sendable {
     func read<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T
 
     /// The same on the caller's thread, which it blocks: for the start.
-    func readNow<T: Sendable>(_ body: @Sendable (any LogConnection) throws -> T) throws -> T
+    func readNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T
 
     /// Runs `body` in one transaction; durable when this returns. Where a connection is lost over a commit nobody knows whether it
     /// took place: then `body` is run once more, so what it writes must be the same the second time.
     func write<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T
+
+    /// The same on the caller's thread, which it blocks.
+    func writeNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T
 
     /// Runs `body` without a transaction when all that was scheduled or written before is done.
     func schedule(_ body: @escaping @Sendable (any LogConnection) -> Void)

@@ -30,7 +30,7 @@ package final class RelayDatabase: Sendable {
     }
 
     /// Takes the right to serve, where only one has it. Throws `AnnalsError`: `.busy` when another relay has it.
-    func lockForServing() throws -> DirectoryLock? {
+    package func lockForServing() throws -> DirectoryLock? {
         guard let directory else { return nil }
         do {
             return try DirectoryLock(path: directory + "/relay.lock")
@@ -43,6 +43,9 @@ package final class RelayDatabase: Sendable {
                 .cannotCreate, operation: "relay", "cannot lock \(directory): \(Self.reason(of: error))", underlying: error)
         }
     }
+
+    /// Whether any number of relays may serve it.
+    var isShared: Bool { directory == nil }
 
     package func close() throws { try storage.close() }
 

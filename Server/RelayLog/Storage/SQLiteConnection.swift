@@ -13,6 +13,9 @@ struct SQLiteConnection: LogConnection {
     /// One relay at a time serves a file.
     func announce(_ head: Position, of space: SpaceName) {}
 
+    /// SQLite goes on from the highest number that there is.
+    func continueNumbering(of table: String, after last: Int64) {}
+
     func transaction<T>(_ body: () throws -> T) throws -> T {
         var result: T?
         try db.inTransaction(.immediate) {

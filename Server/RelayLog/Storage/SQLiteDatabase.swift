@@ -70,12 +70,16 @@ final class SQLiteDatabase: LogDatabase {
         try await pool.read { db in try body(SQLiteConnection(db: db)) }
     }
 
-    func readNow<T: Sendable>(_ body: @Sendable (any LogConnection) throws -> T) throws -> T {
+    func readNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T {
         try pool.read { db in try body(SQLiteConnection(db: db)) }
     }
 
     func write<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
         try await pool.write { db in try body(SQLiteConnection(db: db)) }
+    }
+
+    func writeNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T {
+        try pool.write { db in try body(SQLiteConnection(db: db)) }
     }
 
     func schedule(_ body: @escaping @Sendable (any LogConnection) -> Void) {

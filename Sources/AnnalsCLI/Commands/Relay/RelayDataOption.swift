@@ -26,8 +26,11 @@ struct RelayDataOption: ParsableArguments {
     }
 
     /// Opens what is there; of a folder it makes nothing. Throws `AnnalsError` with `.fileNotFound`.
-    func openExisting() throws -> RelayDatabase {
-        if let data, !FileManager.default.fileExists(atPath: data + "/relay.db") {
+    func openExisting() throws -> RelayDatabase { try Self.openExisting(storage) }
+
+    /// The same by a place.
+    static func openExisting(_ storage: RelayConfiguration.Storage) throws -> RelayDatabase {
+        if case .directory(let data) = storage, !FileManager.default.fileExists(atPath: data + "/relay.db") {
             throw AnnalsError(
                 .fileNotFound, "\(data) is not a relay's folder",
                 hint: "Name the folder that annals relay serve has as --data, which it makes")

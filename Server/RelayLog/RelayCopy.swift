@@ -1,0 +1,216 @@
+internal import AnnalsCore
+internal import Foundation
+
+/// Copies all that a relay keeps into an empty database of either form, from one state of the source, which may be served
+/// meanwhile.
+///
+///     let report = try RelayCopy(source: folder, target: postgres).run()
+///
+/// The copy appears at once, when all of it is there. Lineages, digests and tokens are the same, so replicas go on with whichever
+/// is served; serving both would give two logs of one name, which they notice and refuse.
+package struct RelayCopy: Sendable {
+    package struct Report: Sendable, Hashable {
+        package var spaces: Int64 = 0
+        package var positions: Int64 = 0
+        package var snapshots: Int64 = 0
+        package var tokens: Int64 = 0
+        /// Of batches and snapshots.
+        package var bytes: Int64 = 0
+    }
+
+    package let source: RelayDatabase
+    package let target: RelayDatabase
+
+    /// Read and written at once, at least one row of the log.
+    private static let pageBytes: Int64 = 8 << 20
+    private static let pieceBytes = 1 << 20
+
+    package init(source: RelayDatabase, target: RelayDatabase) {
+        self.source = source
+        self.target = target
+    }
+
+    /// Blocks the caller's thread.
+    ///
+    /// - Parameter progress: told how many bytes of batches and snapshots are copied; what it throws ends the copying.
+    /// - Throws: `AnnalsError.cannotCreate` where the target holds spaces or tokens; `RelayLogError`.
+    package func run(progress: @escaping @Sendable (Int64) throws -> Void = { _ in }) throws -> Report {
+        do {
+            // What is of a folder is used on its own queue, so that comes last.
+            if source.isShared {
+                return try source.storage.readNow { from in
+                    try target.storage.writeNow { to in try copy(from, to, progress) }
+                }
+            }
+            return try target.storage.writeNow { to in
+                try source.storage.readNow { from in try copy(from, to, progress) }
+            }
+        } catch let error as AnnalsError {
+            throw error
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            throw RelayLogError.wrapping(error)
+        }
+    }
+
+    private func copy(
+        _ from: any LogConnection, _ to: any LogConnection, _ progress: @Sendable (Int64) throws -> Void
+    ) throws -> Report {
+        try Self.requireEmpty(to)
+        var report = Report()
+        for table in RelayTable.all { try copy(table, from, to, &report, progress) }
+        report.spaces = try from.integer("SELECT count(*) FROM annals_spaces", []) ?? 0
+        report.tokens = try from.integer("SELECT count(*) FROM annals_tokens", []) ?? 0
+        report.positions = try from.integer("SELECT CAST(coalesce(sum(head - horizon), 0) AS BIGINT) FROM annals_spaces", []) ?? 0
+        return report
+    }
+
+    private static func requireEmpty(_ db: any LogConnection) throws {
+        for name in ["annals_spaces", "annals_tokens"] where try db.row("SELECT 1 FROM \(name) LIMIT 1", []) != nil {
+            throw AnnalsError(
+                .cannotCreate, operation: "relay", "a relay's data is there already",
+                hint: "Name an empty database, or another schema of it by the search path")
+        }
+    }
+
+    private func copy(
+        _ table: RelayTable, _ from: any LogConnection, _ to: any LogConnection, _ report: inout Report,
+        _ progress: (Int64) throws -> Void
+    ) throws {
+        switch table.name {
+        case RelayTable.runs.name, RelayTable.parts.name:
+            for space in try from.rows("SELECT id FROM annals_spaces ORDER BY id", []) {
+                let space = try space.integer(0)
+                if table.name == RelayTable.runs.name {
+                    try copyRuns(of: space, from, to, &report, progress)
+                } else {
+                    try copyParts(of: space, from, to, &report, progress)
+                }
+            }
+        case "annals_snapshots":
+            try copySnapshots(table, from, to, &report, progress)
+        default:
+            let rows = try from.rows("\(table.selection) ORDER BY 1", [])
+            for row in rows { try to.execute(table.insertion, row.values) }
+            if table.isNumbered, let last = try rows.last?.integer(0) { try to.continueNumbering(of: table.name, after: last) }
+        }
+    }
+
+    private func copyRuns(
+        of space: Int64, _ from: any LogConnection, _ to: any LogConnection, _ report: inout Report, _ progress: (Int64) throws -> Void
+    ) throws {
+        var last: Int64 = 0
+        while true {
+            let sizes = try from.rows(
+                "SELECT position, length(batch) FROM annals_runs WHERE space = ?1 AND position > ?2 ORDER BY position LIMIT 1000",
+                [space, last])
+            guard !sizes.isEmpty else { return }
+            var rest = sizes[...]
+            while let first = rest.first {
+                var bytes: Int64 = 0
+                var end = try first.integer(0)
+                repeat {
+                    let row = rest.removeFirst()
+                    end = try row.integer(0)
+                    bytes += try row.integer(1)
+                } while try rest.first.map { try bytes + $0.integer(1) <= Self.pageBytes } ?? false
+                let page = try from.rows(
+                    "\(RelayTable.runs.selection) WHERE space = ?1 AND position > ?2 AND position <= ?3 ORDER BY position",
+                    [space, last, end])
+                try insert(page, RelayTable.runs, to)
+                last = end
+                report.bytes += bytes
+                try progress(report.bytes)
+            }
+        }
+    }
+
+    private func copyParts(
+        of space: Int64, _ from: any LogConnection, _ to: any LogConnection, _ report: inout Report, _ progress: (Int64) throws -> Void
+    ) throws {
+        let table = RelayTable.parts
+        for key in try from.rows("SELECT replica, part, length(batch) FROM annals_parts WHERE space = ?1 ORDER BY replica, part", [space]) {
+            let rows = try from.rows(
+                "\(table.selection) WHERE space = ?1 AND replica = ?2 AND part = ?3", [space, key.values[0], key.values[1]])
+            try insert(rows, table, to)
+            report.bytes += try key.integer(2)
+            try progress(report.bytes)
+        }
+    }
+
+    /// What is sent is waited for, so that no more than one page is on its way.
+    private func insert(_ rows: [LogRow], _ table: RelayTable, _ to: any LogConnection) throws {
+        for row in rows { try to.execute(table.insertion, row.values) }
+        _ = try to.rows("SELECT 1", [])
+    }
+
+    /// The files first: what is recorded is whole.
+    private func copySnapshots(
+        _ table: RelayTable, _ from: any LogConnection, _ to: any LogConnection, _ report: inout Report, _ progress: (Int64) throws -> Void
+    ) throws {
+        let there = Set(try target.snapshots.names())
+        for row in try from.rows("\(table.selection) ORDER BY space, position", []) {
+            let (count, name) = (try row.integer(2), try row.text(4))
+            // One that a running relay gave up meanwhile is no loss: a newer one is there, and the log after it.
+            guard let file = try? source.snapshots.open(name) else { continue }
+            if !there.contains(name) {
+                let before = report.bytes
+                try copy(file, count, name) { try progress(before + $0) }
+            }
+            try to.execute(table.insertion, row.values)
+            report.bytes += count
+            report.snapshots += 1
+        }
+    }
+
+    private func copy(_ file: any KeptSnapshotFile, _ count: Int64, _ name: String, _ progress: (Int64) throws -> Void) throws {
+        let new = try target.snapshots.create()
+        do {
+            var offset: Int64 = 0
+            while offset < count {
+                let piece = try file.read(at: offset, count: Int(min(Int64(Self.pieceBytes), count - offset)))
+                guard !piece.isEmpty else { throw RelayLogError.storage("the snapshot \(name) ends too early") }
+                try new.write(piece)
+                offset += Int64(piece.count)
+                try progress(offset)
+            }
+            try new.keep(as: name)
+        } catch {
+            new.abandon()
+            throw error
+        }
+    }
+}
+
+extension RelayCopy {
+    /// Copies into a folder that is not there yet, and appears when it is whole and durable.
+    ///
+    /// Blocks the caller's thread. Throws what `run` does, and `AnnalsError.cannotCreate` where something has that name.
+    package static func makeFolder(
+        _ path: String, from source: RelayDatabase, progress: @escaping @Sendable (Int64) throws -> Void = { _ in }
+    ) throws -> Report {
+        guard !FileManager.default.fileExists(atPath: path) else {
+            throw AnnalsError(.cannotCreate, operation: "relay", "\(path) is there already", hint: "Name a folder that is not there yet")
+        }
+        let partial = "\(path).partial-\(String(UInt32.random(in: 0 ... .max), radix: 36))"
+        do {
+            let target = try RelayDatabase(directory: partial)
+            let report: Report
+            do {
+                report = try RelayCopy(source: source, target: target).run(progress: progress)
+            } catch {
+                try? target.close()
+                throw error
+            }
+            try target.close()
+            try DurableFiles.rename(partial, to: path)
+            let parent = DurableFiles.parent(of: path)
+            try DurableFiles.synchronizeDirectory(parent.isEmpty ? "." : parent)
+            return report
+        } catch {
+            try? FileManager.default.removeItem(atPath: partial)
+            throw error is AnnalsError || error is CancellationError ? error : RelayLogError.wrapping(error)
+        }
+    }
+}

@@ -1,0 +1,39 @@
+internal import AnnalsCore
+
+/// What a relay's database holds, table by table, as both forms have it: for whoever copies one into the other.
+struct RelayTable: Sendable {
+    let name: String
+    let columns: [String]
+    /// Rows are numbered by the database, and others refer to the number.
+    var isNumbered: Bool { columns.first == "id" }
+
+    /// In an order in which rows come before those that refer to them.
+    static let all = [
+        RelayTable(
+            name: "annals_spaces",
+            columns: [
+                "id", "name", "lineage", "head", "horizon", "floor", "created", "horizon_digest", "log_bytes", "part_changes",
+            ]),
+        RelayTable(
+            name: "annals_replicas",
+            columns: ["id", "space", "replica", "name", "counter", "digest", "position", "seen", "last_position", "retired"]),
+        RelayTable(name: "annals_tokens", columns: ["id", "hash", "label", "space", "scope", "created", "expires", "revoked"]),
+        runs,
+        parts,
+        RelayTable(name: "annals_snapshots", columns: ["space", "position", "bytes", "digest", "file", "created", "log_bytes"]),
+    ]
+
+    /// The log. Rows may have megabytes, so these and the next are read a few at a time, by `space` and `order`.
+    static let runs = RelayTable(
+        name: "annals_runs",
+        columns: ["space", "position", "count", "first_index", "replica", "counter", "received", "log_digest", "batch"])
+    static let parts = RelayTable(
+        name: "annals_parts", columns: ["space", "replica", "part", "counter", "digest", "received", "batch"])
+
+    var insertion: String {
+        let values = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+        return "INSERT INTO \(name)(\(columns.joined(separator: ", "))) VALUES (\(values))"
+    }
+
+    var selection: String { "SELECT \(columns.joined(separator: ", ")) FROM \(name)" }
+}

@@ -1,0 +1,123 @@
+import AnnalsCore
+import ArgumentParser
+import Relay
+import RelayLog
+import Synchronization
+
+struct RelayBackupCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup",
+        abstract: "Copy all that a relay keeps into a new folder, also while it serves.",
+        discussion: """
+            The folder holds one moment of every space, its log, snapshots, replicas and tokens, and appears when it is whole. \
+            annals relay serve --data FOLDER serves it, in the place of one that is lost; replicas that have seen more of a log than \
+            the backup holds are told so.
+
+            Examples:
+              annals relay backup --data relay-data --output /backup/relay-2026-11-21
+              annals relay backup --postgres postgres://annals@db.internal/annals --output relay-copy
+            """)
+
+    @OptionGroup var folder: RelayDataOption
+    @Option(name: .customLong("output"), help: ArgumentHelp("The folder to make.", valueName: "folder"), completion: .directory)
+    var path: String
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let source = try folder.openExisting()
+        defer { try? source.close() }
+        let path = path
+        try await RelayCopying.run("copying", output) { progress in
+            try RelayCopy.makeFolder(path, from: source, progress: progress)
+        } line: {
+            "\(path) holds \($0)"
+        }
+    }
+}
+
+struct RelayCopyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "copy",
+        abstract: "Move a relay from a folder to PostgreSQL, or back.",
+        discussion: """
+            Copies every space with its log, snapshots, replicas and tokens, in one transaction. Stop the relay first, and serve the \
+            copy afterwards, not both: of two logs with one name the replicas of each would refuse the other. A place is a folder or \
+            the address of a PostgreSQL database, where no relay's data may be yet.
+
+            Examples:
+              annals relay copy --from relay-data --to postgres://annals@db.internal/annals
+              annals relay copy --from postgres://annals@db.internal/annals --to relay-data
+            """)
+
+    @Option(help: ArgumentHelp("The relay's folder or database.", valueName: "place"), completion: .directory)
+    var from: String
+    @Option(help: ArgumentHelp("The folder to make, or the database.", valueName: "place"))
+    var to: String
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let source = try RelayDataOption.openExisting(Self.storage(from))
+        defer { try? source.close() }
+        // What a relay would still accept would not be in the copy.
+        let lock = try source.lockForServing()
+        defer { withExtendedLifetime(lock) {} }
+        let to = to
+        try await RelayCopying.run("copying", output) { progress in
+            switch Self.storage(to) {
+            case .directory(let path): return try RelayCopy.makeFolder(path, from: source, progress: progress)
+            case .postgres:
+                let target = try Self.storage(to).open()
+                defer { try? target.close() }
+                return try RelayCopy(source: source, target: target).run(progress: progress)
+            }
+        } line: {
+            "copied \($0)"
+        }
+    }
+
+    /// PostgreSQL's addresses are URLs or `name=value` pairs.
+    static func storage(_ place: String) -> RelayConfiguration.Storage {
+        let isAddress = ["postgres://", "postgresql://"].contains { place.hasPrefix($0) } || place.contains("=")
+        return isAddress ? .postgres(place) : .directory(place)
+    }
+}
+
+/// What the two have in common: what is drawn meanwhile, an end on Ctrl-C, and what is said.
+private enum RelayCopying {
+    static func run(
+        _ label: String, _ output: OutputOptions,
+        _ copy: @escaping @Sendable (@escaping @Sendable (Int64) throws -> Void) throws -> RelayCopy.Report,
+        line: (String) -> String
+    ) async throws {
+        let console = output.console
+        let isCancelled = Flag()
+        let report = try await Progress.during(label, on: console) { progress in
+            try await withTaskCancellationHandler {
+                try copy { bytes in
+                    if isCancelled.isSet { throw CancellationError() }
+                    progress.report(done: bytes, .bytes)
+                }
+            } onCancel: {
+                isCancelled.set()
+            }
+        }
+        if output.json {
+            return console.print(
+                .object([
+                    "spaces": .integer(report.spaces), "positions": .integer(report.positions), "snapshots": .integer(report.snapshots),
+                    "tokens": .integer(report.tokens), "bytes": .integer(report.bytes),
+                ]))
+        }
+        let parts = [
+            Count.of(Int(report.spaces), "space"), Count.of(Int(report.positions), "position"), Count.of(Int(report.snapshots), "snapshot"),
+            Count.of(Int(report.tokens), "token"),
+        ]
+        console.print(line("\(parts.joined(separator: ", ")) (\(ByteCount.text(report.bytes)))"))
+    }
+
+    private final class Flag: Sendable {
+        private let value = Atomic(false)
+        var isSet: Bool { value.load(ordering: .relaxed) }
+        func set() { value.store(true, ordering: .relaxed) }
+    }
+}

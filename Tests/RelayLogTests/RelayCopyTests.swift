@@ -1,0 +1,162 @@
+import AnnalsCore
+import AnnalsWire
+import Foundation
+import GRDB
+import RelayTestSupport
+import Synchronization
+import Testing
+
+@testable import RelayLog
+
+/// A copy holds what the original held at one moment, and goes on like it. The source is a folder, or PostgreSQL where this run has
+/// its logs there; the target likewise, or a folder.
+struct RelayCopyTests {
+    private let folder: TemporaryDirectory
+    private let clock = TestClock()
+
+    init() throws { folder = try TemporaryDirectory() }
+
+    private func place(_ name: String) -> String { "\(folder.path)/\(name)-\(UUID().uuidString)" }
+
+    /// Two spaces with some entries, parts of an unfinished transaction, a snapshot, tokens of which one is revoked.
+    private func fill(_ path: String) async throws -> (shop: TestReplica, lineage: Lineage) {
+        let log = try TestStorage.log(path, clock: clock.clock)
+        let shop = try await log.createSpace(.shop).lineage
+        let other = try await log.createSpace(.other).lineage
+        var replica = TestReplica(1)
+        for number in 0..<5 {
+            let batch = replica.batch(
+                shop, base: Position(Int64(number)), .writing(UInt64(number)), payload: [UInt8](repeating: 9, count: 3_000_000))
+            #expect(try await log.push(batch).outcome == .accepted)
+            replica.accept(batch)
+        }
+        var stranger = TestReplica(2)
+        let batch = stranger.batch(other, base: .zero, .writing(1), .writing(2))
+        _ = try await log.push(batch, to: .other)
+        stranger.accept(batch)
+        let parts = stranger.parts(other, base: Position(2), .writing(3), count: 3)
+        _ = try await log.push(parts[0], to: .other)
+        _ = try await log.tokens.create(label: "laptop", space: .shop, scope: .write)
+        let revoked = try await log.tokens.create(label: "gone", space: nil, scope: .admin, lifetimeMilliseconds: 5)
+        _ = try await log.tokens.revoke(revoked.record.id)
+        await log.close()
+        return (replica, shop)
+    }
+
+    @Test func `a copy into a folder goes on where the original stood`() async throws {
+        let source = place("source")
+        var (replica, lineage) = try await fill(source)
+        let target = place("target")
+        let database = try TestStorage.database(source)
+        let report = try RelayCopy.makeFolder(target, from: database)
+        try database.close()
+        #expect(report.spaces == 2)
+        #expect(report.positions == 7)
+        #expect(report.tokens == 2)
+        #expect(report.bytes > 15_000_000)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.contains("partial") }.isEmpty)
+
+        let log = try RelayLog(database: RelayDatabase(directory: target), limits: RelayLogLimits(), clock: clock.clock, logger: .silent)
+        #expect(try await log.describe(.shop).lineage == lineage)
+        #expect(try await log.describe(.shop).head == Position(5))
+        let next = replica.batch(lineage, base: Position(5), .writing(6))
+        #expect(try await log.push(next).positions == [Position(6)])
+        #expect(try await log.tokens.list().map(\.label) == ["laptop", "gone"])
+        // Numbers go on after those that are taken.
+        #expect(try await log.tokens.create(label: "new", space: nil, scope: .read).record.id == 3)
+        await log.close()
+    }
+
+    @Test func `every column of every table is copied`() async throws {
+        let source = place("source")
+        _ = try await fill(source)
+        let target = place("target")
+        let database = try TestStorage.database(source)
+        defer { try? database.close() }
+        _ = try RelayCopy.makeFolder(target, from: database)
+        let copied = try DatabaseQueue(path: target + "/relay.db")
+        let tables = try await copied.read { db in
+            try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'annals_*'")
+        }
+        #expect(Set(tables) == Set(RelayTable.all.map(\.name)))
+        for table in RelayTable.all {
+            let columns = try await copied.read { db in try db.columns(in: table.name).map(\.name) }
+            // A number that nobody refers to may be another one.
+            #expect(Set(columns).subtracting(["id"]) == Set(table.columns).subtracting(["id"]))
+            let order = " ORDER BY \(table.columns.prefix(3).joined(separator: ", "))"
+            let before = try database.storage.readNow { try $0.rows(table.selection + order, []) }
+            let copy = try RelayDatabase(directory: target)
+            let after = try copy.storage.readNow { try $0.rows(table.selection + order, []) }
+            try copy.close()
+            #expect(before.map(\.values) == after.map(\.values), "\(table.name)")
+        }
+    }
+
+    @Test func `a folder's copy in the other form is the same, and moves back`() async throws {
+        let (first, second, third) = (place("first"), place("second"), place("third"))
+        _ = try await fill(first)
+        let source = try TestStorage.database(first)
+        _ = try RelayCopy.makeFolder(second, from: source)
+        let folder = try RelayDatabase(directory: second)
+        let target = try TestStorage.database(third)
+        let report = try RelayCopy(source: folder, target: target).run()
+        #expect(report.positions == 7)
+        for table in RelayTable.all {
+            let order = " ORDER BY \(table.columns.prefix(3).joined(separator: ", "))"
+            let before = try source.storage.readNow { try $0.rows(table.selection + order, []) }
+            let after = try target.storage.readNow { try $0.rows(table.selection + order, []) }
+            #expect(before.map(\.values) == after.map(\.values), "\(table.name)")
+        }
+        for database in [source, folder, target] { try database.close() }
+        let log = try TestStorage.log(third, clock: clock.clock)
+        #expect(try await log.tokens.create(label: "new", space: nil, scope: .read).record.id == 3)
+        #expect(try await log.createSpace(SpaceName("more") ?? .shop).head == .zero)
+        await log.close()
+    }
+
+    @Test func `nothing is copied over what is there`() async throws {
+        let (first, second) = (place("first"), place("second"))
+        _ = try await fill(first)
+        _ = try await fill(second)
+        let (source, target) = (try TestStorage.database(first), try TestStorage.database(second))
+        defer { for database in [source, target] { try? database.close() } }
+        let refusal = #expect(throws: AnnalsError.self) { try RelayCopy(source: source, target: target).run() }
+        #expect(refusal?.code == .cannotCreate)
+        let taken = #expect(throws: AnnalsError.self) { try RelayCopy.makeFolder(folder.path, from: source) }
+        #expect(taken?.code == .cannotCreate)
+    }
+
+    @Test func `a copy that is broken off leaves nothing`() async throws {
+        let first = place("first")
+        _ = try await fill(first)
+        let source = try TestStorage.database(first)
+        defer { try? source.close() }
+        let before = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(throws: CancellationError.self) {
+            try RelayCopy.makeFolder(place("target"), from: source) { bytes in if bytes > 5_000_000 { throw CancellationError() } }
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == before)
+    }
+
+    @Test func `a copy is of one moment, whatever the relay does meanwhile`() async throws {
+        let path = place("source")
+        _ = try await fill(path)
+        let (source, relay) = (try TestStorage.database(path), try TestStorage.database(path))
+        let target = place("target")
+        let isFirst = Mutex(true)
+        let report = try RelayCopy.makeFolder(target, from: source) { _ in
+            guard isFirst.withLock({ exchange(&$0, with: false) }) else { return }
+            // The first page is copied.
+            try relay.storage.writeNow { db in
+                try db.execute("DELETE FROM annals_runs WHERE position > ?1", [4])
+                try db.execute("UPDATE annals_spaces SET head = ?1", [9])
+            }
+        }
+        #expect(report.positions == 7)
+        let copy = try RelayDatabase(directory: target)
+        let runs = try copy.storage.readNow { try $0.rows("SELECT space, position FROM annals_runs ORDER BY space, position", []).count }
+        #expect(runs == 6)
+        #expect(!isFirst.withLock { $0 })
+        for database in [source, relay, copy] { try database.close() }
+    }
+}
