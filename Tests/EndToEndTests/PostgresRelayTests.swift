@@ -90,4 +90,69 @@ struct PostgresRelayTests {
             try await shop.succeed("verify", "shop.db")
         }
     }
+
+    @Test("law 7: a PostgreSQL that is killed twenty times while stores sync by two relays loses nothing and brings nothing twice")
+    func databaseKills() async throws {
+        try await Workshop.with { shop in
+            try await withServer(in: shop) { server, place in
+                let (one, _) = try await serve(shop, place)
+                let (other, _) = try await serve(shop, place)
+                try await shop.makeShop()
+                try await shop.succeed("track", "shop.db", "--all")
+                try await shop.succeed("join", "shop.db", "--relay", one, "--space", "shop")
+                try await shop.succeed("clone", other, "shop", "laptop.db")
+                var hit = 0
+                for round in 1...20 {
+                    for store in ["shop.db", "laptop.db"] {
+                        try await shop.shell(
+                            store,
+                            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20) INSERT INTO invoice(customer_id, total) SELECT 1, \(round) FROM c;"
+                        )
+                    }
+                    let syncs = try ["shop.db", "laptop.db"].map { try Program(Workshop.annals, ["sync", $0], in: shop.path) }
+                    // Anywhere between the programs' start and their end.
+                    let path = shop.file("shop.db")
+                    for _ in 0..<(round * 4000) { _ = FileManager.default.fileExists(atPath: path) }
+                    server.signal(SIGUSR1)
+                    if syncs.contains(where: \.isRunning) { hit += 1 }
+                    for sync in syncs {
+                        let outcome = try await sync.end(within: .seconds(60))
+                        // They try again, or tell somebody to: nobody is told of damage.
+                        #expect([0, 69, 75].contains(outcome.status), "\(outcome.errors)")
+                    }
+                    try await eventually("it runs again") { server.output.components(separatedBy: "restarted").count == round + 1 }
+                }
+                print("20 kills, \(hit) during a sync")
+                #expect(hit >= 5)
+                for store in ["shop.db", "laptop.db", "shop.db"] { try await shop.succeed("sync", store) }
+                try await shop.expectEqual("shop.db", "laptop.db")
+                #expect(try await shop.shell("shop.db", "SELECT count(*) FROM invoice;") == "\(2 + 20 * 40)")
+                try await shop.succeed("verify", "shop.db")
+            }
+        }
+    }
+
+    /// A server of the test's own, which SIGUSR1 kills and starts again.
+    private func withServer(in shop: Workshop, _ body: (Program, String) async throws -> Void) async throws {
+        let server = try Program("python3", ["-c", Self.unblocked, Self.script] + Self.untilStopped, in: shop.path)
+        let line = try await server.prints(".\n")
+        let result: Result<Void, any Error>
+        do {
+            result = .success(try await body(server, String(line.dropFirst("at ".count).dropLast(2))))
+        } catch {
+            result = .failure(error)
+        }
+        server.signal(SIGTERM)
+        _ = try await server.end(within: .seconds(60))
+        try result.get()
+    }
+
+    /// Tells where it is, and stays.
+    private static let untilStopped = ["bash", "-c", #"echo "at $ANNALS_TEST_POSTGRES."; exec sleep 600"#]
+    /// Foundation starts programs from threads on which signals are blocked, and a shell does not change that.
+    private static let unblocked =
+        "import os, signal, sys; signal.pthread_sigmask(signal.SIG_SETMASK, []); os.execv(sys.argv[1], sys.argv[1:])"
+    private static let script = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("Scripts/with-postgres").path
 }

@@ -86,6 +86,8 @@ final class Program: Sendable {
         try? input.fileHandleForWriting.close()
     }
 
+    var isRunning: Bool { process.isRunning }
+
     func signal(_ number: Int32) {
         kill(process.processIdentifier, number)
     }

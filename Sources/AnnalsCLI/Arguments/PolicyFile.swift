@@ -6,67 +6,40 @@ import Yams
 enum PolicyFile {
     /// Throws `AnnalsError`: `fileNotFound`, or `configuration` with the line.
     static func read(_ path: String) throws -> [PolicySetting] {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw AnnalsError(.fileNotFound, operation: "policy", "there is no file \(path)")
-        }
-        guard let text = String(validating: data, as: UTF8.self) else { throw refused(path, nil, "it is not text") }
-        return try parse(text, path)
+        let file = SettingsFile(path: path, operation: "policy", example: "Config/policies.example.yaml")
+        return try parse(try file.read(), file)
     }
 
-    static func parse(_ text: String, _ path: String) throws -> [PolicySetting] {
-        let root: Node?
-        do {
-            root = try Yams.compose(yaml: text)
-        } catch let error as YamlError {
-            throw refused(path, nil, "it is not YAML (\(String(describing: error).replacing("\n", with: " ")))")
-        }
+    static func parse(_ root: Node?, _ file: SettingsFile) throws -> [PolicySetting] {
         guard let root else { return [] }
         var settings: [PolicySetting] = []
-        for (name, node) in try pairs(root, path) {
+        for (name, node) in try file.pairs(root) {
             switch name {
-            case "space": settings += try rules(node, of: nil, path)
+            case "space": settings += try rules(node, of: nil, file)
             case "tables":
-                for (table, node) in try pairs(node, path) { settings += try rules(node, of: table, path) }
-            default: throw refused(path, node, "\(name) is neither space nor tables")
+                for (table, node) in try file.pairs(node) { settings += try rules(node, of: table, file) }
+            default: throw file.refused(node, "\(name) is neither space nor tables")
             }
         }
         return settings
     }
 
-    private static func rules(_ node: Node, of table: String?, _ path: String) throws -> [PolicySetting] {
-        try pairs(node, path).flatMap { name, node -> [PolicySetting] in
+    private static func rules(_ node: Node, of table: String?, _ file: SettingsFile) throws -> [PolicySetting] {
+        try file.pairs(node).flatMap { name, node -> [PolicySetting] in
             if name == "columns", let table {
-                return try pairs(node, path).map { column, node in
-                    PolicySetting(table: table, column: column, aspect: .update, policy: try policy(node, path))
+                return try file.pairs(node).map { column, node in
+                    PolicySetting(table: table, column: column, aspect: .update, policy: try policy(node, file))
                 }
             }
             guard let aspect = PolicyAspect(rawValue: name) else {
-                throw refused(path, node, "\(name) is not update, delete, unique, key, whole\(table == nil ? "" : " or columns")")
+                throw file.refused(node, "\(name) is not update, delete, unique, key, whole\(table == nil ? "" : " or columns")")
             }
-            return [PolicySetting(table: table, aspect: aspect.aspect, policy: try policy(node, path))]
+            return [PolicySetting(table: table, aspect: aspect.aspect, policy: try policy(node, file))]
         }
     }
 
-    private static func policy(_ node: Node, _ path: String) throws -> String {
-        guard case .scalar(let scalar) = node else { throw refused(path, node, "here stands the name of a policy") }
-        let name = scalar.string.trimmingCharacters(in: .whitespacesAndNewlines)
+    private static func policy(_ node: Node, _ file: SettingsFile) throws -> String {
+        let name = try file.text(node, "the name of a policy")
         return name == "default" ? "" : name
-    }
-
-    /// Names and what they stand for, as written: `yes` and `no` stay words. A name that stands twice is refused.
-    private static func pairs(_ node: Node, _ path: String) throws -> [(String, Node)] {
-        guard case .mapping(let mapping) = node else { throw refused(path, node, "here stand names and what they mean") }
-        var seen: Set<String> = []
-        return try mapping.map { key, value in
-            guard case .scalar(let name) = key else { throw refused(path, key, "a name is expected") }
-            guard seen.insert(name.string).inserted else { throw refused(path, key, "\(name.string) stands twice") }
-            return (name.string, value)
-        }
-    }
-
-    private static func refused(_ path: String, _ node: Node?, _ reason: String) -> AnnalsError {
-        let line = node?.mark.map { ", line \($0.line)" } ?? ""
-        return AnnalsError(
-            .configuration, operation: "policy", "\(path)\(line): \(reason)", hint: "Config/policies.example.yaml shows the form")
     }
 }

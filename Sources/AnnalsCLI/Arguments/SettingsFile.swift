@@ -1,0 +1,51 @@
+import AnnalsCore
+import Foundation
+import Yams
+
+/// A YAML file of ours, read with the line at hand where something is wrong with it.
+struct SettingsFile {
+    let path: String
+    let operation: String
+    /// The file among the project's own that shows the form.
+    let example: String
+
+    /// nil where the file is empty. Throws `AnnalsError`: `fileNotFound` or `configuration`.
+    func read() throws -> Node? {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw AnnalsError(.fileNotFound, operation: operation, "there is no file \(path)")
+        }
+        guard let text = String(validating: data, as: UTF8.self) else { throw refused(nil, "it is not text") }
+        do {
+            return try Yams.compose(yaml: text)
+        } catch let error as YamlError {
+            throw refused(nil, "it is not YAML (\(String(describing: error).replacing("\n", with: " ")))")
+        }
+    }
+
+    /// Names and what they stand for, as written: `yes` and `no` stay words. A name that stands twice is refused.
+    func pairs(_ node: Node) throws -> [(String, Node)] {
+        guard case .mapping(let mapping) = node else { throw refused(node, "here stand names and what they mean") }
+        var seen: Set<String> = []
+        return try mapping.map { key, value in
+            guard case .scalar(let name) = key else { throw refused(key, "a name is expected") }
+            guard seen.insert(name.string).inserted else { throw refused(key, "\(name.string) stands twice") }
+            return (name.string, value)
+        }
+    }
+
+    func list(_ node: Node, _ what: String) throws -> [Node] {
+        guard case .sequence(let sequence) = node else { throw refused(node, "here stands a list of \(what)") }
+        return Array(sequence)
+    }
+
+    /// One word or line, such as `what` says.
+    func text(_ node: Node, _ what: String) throws -> String {
+        guard case .scalar(let scalar) = node else { throw refused(node, "here stands \(what)") }
+        return scalar.string.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    func refused(_ node: Node?, _ reason: String) -> AnnalsError {
+        let line = node?.mark.map { ", line \($0.line)" } ?? ""
+        return AnnalsError(.configuration, operation: operation, "\(path)\(line): \(reason)", hint: "\(example) shows the form")
+    }
+}
