@@ -14,7 +14,7 @@ import Testing
         let fixture = try RelayFixture()
         try await fixture.run { client in
             _ = try await client.create()
-            for path in ["/", "/v1", "/v1/spaces", "/v2/spaces/shop", "/v1/spaces/shop/nothing", "/v1/spaces/shop/push/more", "/health"] {
+            for path in ["/", "/v1", "/v1/admin", "/v2/spaces/shop", "/v1/spaces/shop/nothing", "/v1/spaces/shop/push/more", "/health"] {
                 try await client.send(.get, path).expectProblem(404, "not-found")
             }
         }
