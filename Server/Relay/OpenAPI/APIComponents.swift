@@ -128,14 +128,18 @@ enum APIComponents {
     static let seen = [
         header(Endpoints.Header.lineage, uuid, "The lineage that the sender knows"),
         header(
-            Endpoints.Header.seen, ["type": "string", "pattern": "^[0-9]{1,18}-[0-9a-f]{64}$", "minLength": 66],
+            Endpoints.Header.seen,
+            [
+                "type": "string", "pattern": "^[0-9]{1,18}-[0-9a-f]{64}$",
+                "examples": [.string("0-\(String(repeating: "0", count: 64))")],
+            ],
             "What the sender has seen of the log: position and running digest"),
     ]
     /// The same with who it is.
     static let sender =
         seen + [
             header(Endpoints.Header.replica, uuid, "The replica that asks"),
-            header(Endpoints.Header.name, ["type": "string", "pattern": "^[A-Za-z0-9%._-]*$"], "What it calls itself, percent-encoded"),
+            header(Endpoints.Header.name, text, "What it calls itself, percent-encoded"),
         ]
 
     /// Behind the name of a header that may be missing.

@@ -98,7 +98,7 @@ enum APIOperations {
             ] + Components.seen,
             answers: [
                 snapshot(200, "The whole", []), snapshot(206, "The part", ["Content-Range"]),
-            ], problems: mark + [.noSnapshot, .rangeNotSatisfiable]),
+            ], problems: mark + [.noSnapshot, .expired, .rangeNotSatisfiable]),
     ]
 
     private static func snapshot(_ status: Int, _ description: String, _ headers: [String]) -> APIOperation.Answer {
