@@ -19,8 +19,14 @@ class Relay:
 
     def __init__(self, *arguments):
         self.folder = tempfile.mkdtemp(prefix="annals-page-")
+        self.arguments = arguments
+        self.url = "http://127.0.0.1:0"
+        self.start()
+
+    def start(self):
+        """Serves, at the same address as before if it did."""
         self.process = subprocess.Popen(
-            [PROGRAM, "relay", "serve", "--data", "relay-data", "--listen", "127.0.0.1:0", *arguments],
+            [PROGRAM, "relay", "serve", "--data", "relay-data", "--listen", self.url.removeprefix("http://"), *self.arguments],
             cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         found = re.match(r"listening on (http://\S+)", line)

@@ -335,6 +335,14 @@ class OtherRelays(unittest.TestCase):
         self.page.click("Audit log")
         self.page.wait("document.getElementById('notice').innerText.includes('The relay cannot be reached')")
         self.assertIn("Try again", self.page.run("document.getElementById('notice').innerText"))
+        self.page.run("""window.said = 0; new MutationObserver(() => { window.said += 1; })
+            .observe(document.getElementById('notice'), { childList: true, subtree: true })""")
+        self.page.run("window.dispatchEvent(new Event('online'))")
+        self.page.wait("document.querySelector('.view:not([aria-busy])')")
+        self.assertEqual(self.page.run("window.said"), 0)
+        relay.start()
+        self.page.wait("document.querySelector('table') && !document.getElementById('notice').innerText")
+        self.assertEqual(self.page.run("document.querySelector('h1').textContent"), "Audit log")
 
 
 if __name__ == "__main__":

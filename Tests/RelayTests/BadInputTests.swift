@@ -153,6 +153,20 @@ import Testing
         }
     }
 
+    @Test func `what was seen of the log that is no position and digest, with a lineage or without`() async throws {
+        let fixture = try RelayFixture()
+        try await fixture.run { client in
+            let lineage = try await client.create().lineage.description
+            for text in ["", "0", "x-\(Digest.zero)", "0-\(Digest.zero)0"] {
+                for headers in [[.seen: text], [.seen: text, .lineage: lineage]] as [HTTPFields] {
+                    try await client.send(.get, "/v1/spaces/shop/entries?after=0", headers: headers).expectProblem(400, "bad-request")
+                }
+            }
+            let whole: HTTPFields = [.seen: "7-\(Digest.zero)"]
+            #expect(try await client.send(.get, "/v1/spaces/shop/entries?after=0", headers: whole).status == .ok)
+        }
+    }
+
     @Test func `a position beyond the head, and another lineage`() async throws {
         let fixture = try RelayFixture()
         try await fixture.run { client in

@@ -53,7 +53,7 @@ function age(time) {
   for (const [unit, length] of steps) {
     if (Math.abs(seconds) >= length) return relative.format(Math.round(seconds / length), unit);
   }
-  return seconds > 1 ? 'in a moment' : seconds > -10 ? 'just now' : 'less than a minute ago';
+  return seconds > 1 ? 'in a moment' : 'just now';
 }
 
 /** A time told as an age, with the exact one behind it. */
@@ -79,15 +79,21 @@ export function say(text) {
 export function notice(error, again) {
   const place = document.getElementById('notice');
   if (!error) return place.replaceChildren();
+  // What is still so is not said again.
+  if (place.querySelector('strong')?.textContent === error.title) return undefined;
   const retry = again && h('button', { type: 'button', onclick: () => { notice(null); again(); } }, 'Try again');
-  place.replaceChildren(h('div', { class: 'notice' }, h('p', {}, h('strong', {}, error.title)), h('p', {}, error.advice), retry));
+  return place.replaceChildren(h('div', { class: 'notice' }, h('p', {}, h('strong', {}, error.title)), h('p', {}, error.advice), retry));
 }
 
 /** A table that lies as rows on a wide screen and as cards on a narrow one; its roles stay a table's. */
 export function table(caption, columns, rows) {
   const head = columns.map((column) => h('th', { scope: 'col', role: 'columnheader' }, column));
-  const body = rows.map((cells) => h('tr', { role: 'row' }, cells.map((cell, place) => h(
-    'td', { role: 'cell', 'data-column': columns[place], class: columns[place] === 'Actions' ? 'actions' : null }, cell))));
+  const body = rows.map((cells) => h('tr', { role: 'row' }, cells.map((cell, place) => {
+    // Only what no column could hold is broken amid a word.
+    const isLong = /[^\s-]{20}/.test(cell.textContent ?? cell);
+    const kind = columns[place] === 'Actions' ? 'actions' : isLong ? 'long' : null;
+    return h('td', { role: 'cell', 'data-column': columns[place], class: kind }, cell);
+  })));
   return h('table', { role: 'table' }, h('caption', { class: 'unseen' }, caption),
     h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, head)), h('tbody', { role: 'rowgroup' }, body));
 }

@@ -27,7 +27,7 @@ async function route(moves = true) {
   shown.abort();
   shown = new AbortController();
   const { signal } = shown;
-  notice(null);
+  if (moves) notice(null);
   if (!relay.isOpen && !relay.token()) return signIn();
   if (!access) {
     try {
@@ -50,11 +50,17 @@ async function route(moves = true) {
   document.title = `${argument ?? name} – Annals relay`;
   const heading = h('h1', { tabindex: '-1' }, argument ?? name);
   const place = h('div', { class: 'view', 'aria-busy': 'true' }, h('p', { class: 'hint' }, 'Asking the relay…'));
-  view.replaceChildren(heading, place);
+  const appear = () => view.replaceChildren(heading, place);
+  // What is shown again stays until the relay has answered.
+  const stays = !moves && view.querySelector('.view') !== null;
+  if (!stays) appear();
   if (moves) heading.focus({ preventScroll: true });
   const frame = { place, heading, access, signal, failed: (error) => failed(error, signal), again: () => route(false) };
   try {
     await show(frame, argument);
+    if (signal.aborted) return undefined;
+    notice(null);
+    if (stays) appear();
   } catch (error) {
     if (!signal.aborted && error.name !== 'AbortError') failed(error, signal);
   }
@@ -68,7 +74,8 @@ function failed(error, signal = shown.signal) {
   if (!(error instanceof relay.RelayError)) throw error;
   if (error.status === 401 || (error.status === 403 && !access)) return signIn(error);
   notice(error, () => route(false));
-  if (!access || view.querySelector('[aria-busy]')) view.querySelector('.view')?.replaceChildren();
+  // Where nothing came yet there is nothing to keep.
+  view.querySelector('.view[aria-busy]')?.replaceChildren();
   if (error.status === 0 || error.status === 503) {
     const timer = setTimeout(() => route(false), 5000);
     signal.addEventListener('abort', () => clearTimeout(timer), { once: true });

@@ -94,12 +94,12 @@ export async function showSpace({ place, access, signal, failed }, name) {
   }
 
   function lag(replica) {
-    if (replica.retired) return h('span', { class: 'tag' }, 'retired');
+    if (replica.retired) return h('span', { class: 'tag' }, 'retired ', when(replica.retired));
     return replica.lag === 0 ? h('span', { class: 'tag good' }, 'up to date') : h('span', { class: 'tag warn' }, `${plain(replica.lag)} behind`);
   }
 
   function actions(replica) {
-    if (replica.retired) return h('span', { class: 'hint' }, when(replica.retired));
+    if (replica.retired) return '';
     const called = replica.name || replica.replica.slice(0, 8);
     return h('button', {
       type: 'button', 'data-replica': replica.replica, 'aria-label': `Retire ${called}`,
