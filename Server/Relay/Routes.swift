@@ -22,7 +22,11 @@ enum Routes {
         let router = Router(context: RelayRequestContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: ProblemMiddleware(routes: table))
         let publicPaths = Set(open.map(\.0))
-        router.add(middleware: AuthorizationMiddleware(authorizer: authorizer) { publicPaths.contains($0) })
+        let middleware = AuthorizationMiddleware(authorizer: authorizer) { path in
+            // To the router a slash at the end makes no difference either.
+            publicPaths.contains(path.hasSuffix("/") ? String(path.dropLast()) : path)
+        }
+        router.add(middleware: middleware)
         for (path, handlers) in routes {
             for (method, handler) in handlers { router.on(RouterPath(path), method: method, use: handler) }
         }

@@ -288,6 +288,17 @@ class PageTest(unittest.TestCase):
             self.page.wait(f"document.querySelector('[role=alert].failure').innerText.includes('{told}')")
             self.assertEqual(self.page.run("sessionStorage.length"), 0)
 
+    def test_what_the_relay_cannot_do_is_told_in_plain_words(self):
+        self.sign_in()
+        for status, told in ((503, "The relay cannot answer just now"), (429, "The relay cannot answer just now"), (507, "storage is full"),
+                             (403, "This token does not permit that"), (500, "The relay has a defect")):
+            self.page.run(f"""window.fetch = async () => new Response('{{"title": "The relay has a defect", "hint": "See its log"}}',
+                {{ status: {status}, headers: {{ 'Content-Type': 'application/problem+json' }} }})""")
+            self.page.click("Tokens" if self.page.run("location.hash") == "#/audit" else "Audit log")
+            self.page.wait(f"document.getElementById('notice').innerText.includes('{told}')")
+            self.assertEqual(self.measure("faint"), [])
+        self.assertIn("See its log.", self.text("#notice"))
+
     def test_a_token_that_ends_meanwhile_leads_back_to_signing_in(self):
         token = self.relay.token("--scope", "admin", "--label", "short")
         self.sign_in(token, "tokens")

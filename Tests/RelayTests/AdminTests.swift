@@ -210,6 +210,9 @@ import Testing
                 try await client.send(.post, file.path).expectProblem(405, "method-not-allowed")
             }
             try await client.send(.get, "/admin/nothing").expectProblem(401, "not-authenticated")
+            let slash = try await client.send(.get, "/admin/")
+            #expect(slash.status == .permanentRedirect && slash.headers[.location] == "../admin")
+            try await client.send(.get, "/v1/spaces/").expectProblem(401, "not-authenticated")
             let page = String(decoding: try await client.send(.get, "/admin").bytes, as: UTF8.self)
             #expect(page.contains("data-access=\"token\""))
             for foreign in ["<style", "http://", "https://"] { #expect(!page.contains(foreign)) }

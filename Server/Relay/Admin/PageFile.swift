@@ -53,6 +53,10 @@ struct PageFile: Sendable {
     }
 
     func answer(_ request: Request) -> Response {
+        // The page names its files by where it is itself, so that it also works below a proxy's own path.
+        if request.uri.path.hasSuffix("/") {
+            return Response(status: .permanentRedirect, headers: [.location: "../\(path.dropFirst())"])
+        }
         var headers = Self.headers
         headers[.eTag] = tag
         headers[.contentType] = mediaType
