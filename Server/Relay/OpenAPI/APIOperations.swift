@@ -77,7 +77,7 @@ enum APIOperations {
                 Components.header(Endpoints.Header.digest, Components.digest, "Of the whole snapshot", required: true),
                 Components.header(Endpoints.Header.partDigest, Components.digest, "Of this part"),
                 Components.header(
-                    "Content-Range", ["type": "string", "pattern": #"^bytes ([0-9]{1,9}-[0-9]{1,9}|\*)/[0-9]{1,9}$"#],
+                    "Content-Range", ["type": "string", "pattern": #"^bytes ([0-9]{1,9}-[0-9]{1,9}|\*)/[1-9][0-9]{0,8}$"#],
                     "Which part this is; `bytes */ALL` asks how much is here"),
             ] + Components.seen, body: [Endpoints.MediaType.snapshot: Components.binary],
             answers: [
