@@ -50,6 +50,21 @@ struct RelayRequestContext: RequestContext {
         }
     }
 
+    enum ListedSpaces {
+        case all
+        case only(SpaceName)
+        /// Another space than the sender's is as one that does not exist.
+        case none
+    }
+
+    /// Of which spaces a list tells, by what the sender may and by what the query asks for.
+    func listedSpace(_ request: Request) throws -> ListedSpaces {
+        let administered = try administeredSpace()
+        let asked = try request.spaceName(Endpoints.Query.space)
+        if let administered, let asked, asked != administered { return .none }
+        return (asked ?? administered).map { .only($0) } ?? .all
+    }
+
     /// The space of the address, if the sender may do this with it.
     ///
     /// A space that is forbidden and one that does not exist are answered alike, before anything is looked up.

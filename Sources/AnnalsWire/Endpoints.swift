@@ -67,6 +67,8 @@ public enum Endpoints {
         public static let position = "position"
         /// Of a list: only what stands before this place.
         public static let before = "before"
+        /// Of a list: only what is of this space.
+        public static let space = "space"
     }
 
     public enum Header {

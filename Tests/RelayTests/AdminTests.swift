@@ -21,6 +21,18 @@ import Testing
         var token: String?
     }
 
+    struct Replicas: Decodable {
+        var replicas: [Replica]
+    }
+
+    struct Replica: Decodable {
+        var replica: ReplicaID
+        var name: String
+        var program: String
+        var lag: Int64
+        var retired: Int64?
+    }
+
     static let unknownReplica = ReplicaID(high: 1, low: 2)
 
     /// Everything that needs the scope admin.
@@ -66,6 +78,9 @@ import Testing
             }
             let spaces: Spaces = try await client.send(.get, "/v1/spaces").json()
             #expect(spaces.spaces.map(\.space) == ["shop"])
+            for (query, found) in [("space=shop", 1), ("space=other", 0), ("space=none", 0), ("after=shop", 0), ("after=s", 1)] {
+                #expect(try await client.send(.get, "/v1/spaces?\(query)").json(Spaces.self).spaces.count == found)
+            }
             let tokens: Tokens = try await client.send(.get, "/v1/admin/tokens").json()
             #expect(tokens.tokens.map(\.id) == [own.id] && tokens.tokens[0].token == nil)
             for body in [#"{"scope":"read"}"#, #"{"scope":"read","space":"other"}"#] {
@@ -80,6 +95,8 @@ import Testing
             #expect(try await client.send(.delete, "/v1/admin/tokens/\(token.id)").status == .noContent)
             try await client.with(token: token.token).send(.get, "/v1/spaces/shop").expectProblem(401, "not-authenticated")
             let audit = try await client.send(.get, "/v1/admin/audit")
+            let others = try await client.send(.get, "/v1/admin/audit?space=other")
+            #expect(String(decoding: others.bytes, as: UTF8.self).hasPrefix("{\"lines\":[],"))
             struct Lines: Decodable {
                 struct Line: Decodable {
                     var actor: String
@@ -105,25 +122,13 @@ import Testing
             _ = try await client.send(
                 .get, "/v1/spaces/shop/entries?after=1",
                 headers: [.replica: reader.description, .replicaName: "laptop", .userAgent: "annals/7.0.0"])
-            struct Replicas: Decodable {
-                struct Replica: Decodable {
-                    var replica: ReplicaID
-                    var name: String
-                    var program: String
-                    var lag: Int64
-                    var retired: Int64?
-                }
-                var head: Position
-                var replicas: [Replica]
-            }
-            func list() async throws -> [Replicas.Replica] {
-                try await client.send(.get, "/v1/spaces/shop/replicas").json(Replicas.self).replicas
-            }
-            let replicas = try await list()
+            let list = "/v1/spaces/shop/replicas"
+            let replicas = try await client.send(.get, list).json(Replicas.self).replicas
             #expect(replicas.map(\.name) == ["till", "laptop"] && replicas.map(\.lag) == [0, 1])
             #expect(replicas.map(\.program) == ["", "annals/7.0.0"] && replicas.allSatisfy { $0.retired == nil })
             #expect(try await client.send(.post, "/v1/spaces/shop/replicas/\(reader)/retire").status == .noContent)
-            #expect(try await list().map { $0.retired != nil } == [false, true])
+            let later = try await client.send(.get, list).json(Replicas.self).replicas
+            #expect(later.map { $0.retired != nil } == [false, true])
             try await client.send(.post, "/v1/spaces/shop/replicas/\(Self.unknownReplica)/retire").expectProblem(404, "not-found")
             try await client.send(.post, "/v1/spaces/none/replicas/\(reader)/retire").expectProblem(404, "space-not-found")
             try await client.send(.post, "/v1/spaces/shop/replicas/nobody/retire").expectProblem(400, "bad-request")

@@ -114,6 +114,14 @@ extension BodyReader {
 }
 
 extension Request {
+    /// A space's name from the query; nil where there is none.
+    func spaceName(_ name: String) throws -> SpaceName? {
+        try uri.queryParameters.get(name).map { text in
+            guard let space = SpaceName(text) else { throw ProblemResponse.badRequest("\(name) is not a space's name") }
+            return space
+        }
+    }
+
     /// How many entries of a list are asked for.
     func listed() throws -> Int {
         Int(min(try number(Endpoints.Query.limit) ?? Int64(AdminLimits.listed), Int64(AdminLimits.listedAtMost)))

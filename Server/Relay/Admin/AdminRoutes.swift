@@ -50,10 +50,16 @@ struct AdminRoutes: Sendable {
         return Response(status: .noContent, headers: [.cacheControl: "no-store"])
     }
 
-    /// GET /v1/admin/audit?before=N&limit=N: newest first.
+    /// GET /v1/admin/audit?space=NAME&before=N&limit=N: newest first.
     func audit(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let before = try request.number(Endpoints.Query.before) ?? .max
-        let lines = try await log.audit(of: try context.administeredSpace(), before: before, limit: try request.listed())
+        let limit = try request.listed()
+        let lines =
+            switch try context.listedSpace(request) {
+            case .all: try await log.audit(before: before, limit: limit)
+            case .only(let space): try await log.audit(of: space, before: before, limit: limit)
+            case .none: [AuditLine]()
+            }
         return JSONBody.response(AuditList(lines: lines.map(AuditList.Line.init), time: log.time))
     }
 }

@@ -9,14 +9,16 @@ struct AdminSpaceRoutes: Sendable {
     let log: RelayLog
     let bodies: BodyReader
 
-    /// GET /v1/spaces?after=NAME&limit=N: those that the sender administers.
+    /// GET /v1/spaces?space=NAME&after=NAME&limit=N: those that the sender administers, or that one of them.
     func list(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
-        let only = try context.administeredSpace()
-        let after = try request.uri.queryParameters.get(Endpoints.Query.after).map { text in
-            guard let name = SpaceName(text) else { throw ProblemResponse.badRequest("after is not a space's name") }
-            return name
-        }
-        let (spaces, isLast) = try await log.summaries(only: only, after: after, limit: try request.listed())
+        let after = try request.spaceName(Endpoints.Query.after)
+        let limit = try request.listed()
+        let (spaces, isLast) =
+            switch try context.listedSpace(request) {
+            case .all: try await log.summaries(after: after, limit: limit)
+            case .only(let space): try await log.summaries(only: space, after: after, limit: limit)
+            case .none: ([SpaceSummary](), true)
+            }
         return JSONBody.response(SpaceList(spaces: spaces.map(SpaceList.Space.init), isLast: isLast, time: log.time))
     }
 

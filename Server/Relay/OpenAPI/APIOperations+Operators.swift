@@ -8,6 +8,7 @@ extension APIOperations {
             method: .get, path: Endpoints.spaces, id: "listSpaces", tag: .operators, summary: "List spaces",
             description: "By name; those that the token administers.", scope: "admin",
             parameters: [
+                Components.query(Endpoints.Query.space, Components.spaceName, "Only this one, if it is there"),
                 Components.query(Endpoints.Query.after, Components.spaceName, "Only spaces whose names come after this one"),
                 Components.listed,
             ], answers: [answer("The spaces, with how much they hold and how they grow", "SpaceList")]),
@@ -60,6 +61,7 @@ extension APIOperations {
             method: .get, path: "\(Endpoints.admin)/\(Endpoints.AdminAction.audit)", id: "audit", tag: .operators,
             summary: "List what operators did", description: "Newest first; no secrets.", scope: "admin",
             parameters: [
+                Components.query(Endpoints.Query.space, Components.spaceName, "Only what was done to this one"),
                 Components.query(Endpoints.Query.before, Components.size, "Only lines with smaller numbers"), Components.listed,
             ], answers: [answer("Who did what, when, and what came of it", "AuditList")]),
     ]

@@ -89,14 +89,9 @@ export const audit = (before) => json('GET', `v1/admin/audit${query({ before, li
 
 /** One space as the list tells it. */
 export async function summary(name) {
-  // A list that begins before the name: names are few, and one that is gone is told like that.
-  for (let after; ;) {
-    const list = await spaces(after);
-    const found = list.spaces.find((entry) => entry.space === name);
-    if (found) return { ...found, time: list.time };
-    if (list.isLast) throw new RelayError(404, 'There is no such space', 'It may have another name. See the list of spaces.');
-    after = list.spaces.at(-1).space;
-  }
+  const list = await json('GET', `v1/spaces${query({ space: name })}`);
+  if (list.spaces.length === 0) throw new RelayError(404, 'There is no such space', 'It may have another name. See the list of spaces.');
+  return { ...list.spaces[0], time: list.time };
 }
 
 /**
@@ -133,11 +128,17 @@ export async function follow(name, signal, onHead, onState) {
   }
 }
 
+/** The relay says something every few seconds. A connection that has been silent for so long is gone, though nobody said so. */
+const SILENCE = 90000;
+
 async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
+  let timer;
   try {
     for (;;) {
+      clearTimeout(timer);
+      timer = setTimeout(() => reader.cancel().catch(() => {}), SILENCE);
       const { value, done } = await reader.read();
       if (done) return;
       text += value;
@@ -155,6 +156,7 @@ async function* events(response) {
       }
     }
   } finally {
+    clearTimeout(timer);
     reader.cancel().catch(() => {});
   }
 }
