@@ -17,6 +17,8 @@ SWIFT_TEST = swift test --disable-xctest $(if $(JOBS),--jobs $(JOBS))
 TESTED_APART = AnnalsStoreTests AnnalsSyncTests EndToEndTests CrashTests
 # And these run once more with the relay's logs in PostgreSQL, a server of their own each.
 TESTED_ON_POSTGRES = RelayLogTests RelayPostgresTests RelayTests EndToEndTests\.PostgresRelayTests
+# And these ask the program that was built: the operator's page in a browser, and the relay by its OpenAPI document.
+TESTED_BESIDE = page-tests api-tests
 space := $(subst ,, )
 
 .PHONY: help
@@ -36,7 +38,18 @@ else
 	$(SWIFT_TEST) --skip '^($(subst $(space),|,$(TESTED_APART)))\.'
 	$(foreach target,$(TESTED_APART),$(SWIFT_TEST) --skip-build --filter '^$(target)\.' &&) true
 	$(foreach suites,$(TESTED_ON_POSTGRES),Scripts/with-postgres $(SWIFT_TEST) --skip-build --filter '^$(suites)[./]' &&) true
+	$(foreach target,$(TESTED_BESIDE),$(MAKE) --no-print-directory $(target) &&) true
 endif
+
+.PHONY: page-tests
+page-tests: test-dependencies ## the operator's page in a headless Chromium; part of `make test`
+	$(SWIFT_BUILD) --product annals
+	python3 -B -m unittest discover --start-directory Tests/PageTests
+
+.PHONY: api-tests
+api-tests: test-dependencies ## the relay held to its OpenAPI document; part of `make test`
+	$(SWIFT_BUILD) --product annals
+	python3 -B -m unittest discover --start-directory Tests/APITests
 
 .PHONY: build
 build: dependencies ## the release binary, at .build/release/annals

@@ -96,7 +96,7 @@ let package = Package(
                 nioHTTPTypes,
                 signals,
             ],
-            path: "Server/Relay", swiftSettings: settings),
+            path: "Server/Relay", resources: [.embedInCode("Admin/Page")], swiftSettings: settings),
 
         // The command line and the test kit.
         .executableTarget(

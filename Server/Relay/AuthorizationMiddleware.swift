@@ -3,16 +3,18 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
 
-/// Who asks? Everything but health needs a token that is known, not revoked and not expired; what it allows is judged
+/// Who asks? Everything but health, the operator's page and the OpenAPI document needs a token that is known, not revoked and not expired; what it allows is judged
 /// by each handler. Comes before routing's own answers, so that a stranger learns nothing.
 struct AuthorizationMiddleware: RouterMiddleware {
     let authorizer: Authorizer
+    /// Whether an address says nothing that everybody may not know.
+    let isPublic: @Sendable (_ path: String) -> Bool
 
     func handle(
         _ request: Request, context: RelayRequestContext, next: (Request, RelayRequestContext) async throws -> Response
     ) async throws -> Response {
         var context = context
-        if request.uri.path != Endpoints.live, request.uri.path != Endpoints.ready {
+        if !isPublic(request.uri.path) {
             context.access = try await authorizer.access(for: request)
         }
         return try await next(request, context)

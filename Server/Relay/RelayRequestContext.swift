@@ -35,6 +35,36 @@ struct RelayRequestContext: RequestContext {
         }
     }
 
+    /// Who the sender is for the audit log.
+    var operatorName: Operator {
+        if case .token(let grant) = access { .token(grant.id) } else { .anyone }
+    }
+
+    /// The one space that the sender may administer; nil: all of them.
+    func administeredSpace() throws -> SpaceName? {
+        switch access {
+        case .everything: return nil
+        case .token(let grant) where grant.scope >= .admin: return grant.space
+        case .none, .token:
+            throw ProblemResponse(.notPermitted, detail: "This needs the scope admin", hint: "Ask the relay's operator for a token")
+        }
+    }
+
+    enum ListedSpaces {
+        case all
+        case only(SpaceName)
+        /// Another space than the sender's is as one that does not exist.
+        case none
+    }
+
+    /// Of which spaces a list tells, by what the sender may and by what the query asks for.
+    func listedSpace(_ request: Request) throws -> ListedSpaces {
+        let administered = try administeredSpace()
+        let asked = try request.spaceName(Endpoints.Query.space)
+        if let administered, let asked, asked != administered { return .none }
+        return (asked ?? administered).map { .only($0) } ?? .all
+    }
+
     /// The space of the address, if the sender may do this with it.
     ///
     /// A space that is forbidden and one that does not exist are answered alike, before anything is looked up.
@@ -76,12 +106,12 @@ extension Request {
 
     /// What the sender has seen of the log, as far as it says so.
     func seen() throws -> LogMark? {
-        guard let lineage = try lineage() else { return nil }
-        guard let text = headers[.seen] else { return LogMark(lineage: lineage) }
-        guard let mark = LogMark(lineage: lineage, headerValue: text) else {
+        let lineage = try lineage()
+        guard let text = headers[.seen] else { return lineage.map { LogMark(lineage: $0) } }
+        guard let mark = LogMark(lineage: lineage ?? Lineage(high: 0, low: 0), headerValue: text) else {
             throw ProblemResponse.badRequest("The header \(HTTPField.Name.seen.canonicalName) is not a position and a digest")
         }
-        return mark
+        return lineage == nil ? nil : mark
     }
 
     /// The same with who it is.
@@ -98,8 +128,16 @@ extension Request {
 
     /// What the replica calls itself.
     var replicaName: String? {
-        guard let name = headers[.replicaName]?.removingPercentEncoding else { return nil }
-        return String(String.UnicodeScalarView(name.unicodeScalars.filter { $0.properties.generalCategory != .control }))
+        headers[.replicaName]?.removingPercentEncoding.map(Self.printable)
+    }
+
+    /// The program that sends it, as far as it says so.
+    var program: String? {
+        headers[.userAgent].map(Self.printable)
+    }
+
+    private static func printable(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.properties.generalCategory != .control }))
     }
 
     private func identifier<Kind>(_ name: HTTPField.Name) throws -> Identifier<Kind>? {

@@ -32,7 +32,7 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var unsavedSightings = 10_000
     /// How old a remembered position may become before it is written.
     package var sightingMilliseconds: Int64 = 1_000
-    /// Characters of a replica's display name; longer ones are cut.
+    /// Characters of a replica's display name, and of its program's; longer ones are cut.
     package var nameCharacters = 128
     /// Bytes of one snapshot.
     package var snapshotBytes: Int64 = 64 << 30
@@ -54,6 +54,8 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var parkedUploadMilliseconds: Int64 = 10 * 60_000
     /// How often a snapshot's file is looked for anew when a newer one took its place between the look and the opening.
     package var snapshotOpenings = 5
+    /// Days of growth that are told of a space.
+    package var growthDays = 30
     /// How long after its deadline a wait may end.
     package var waitTickMilliseconds = 100
     /// For how long a verified token is believed without asking the database: one that another process revokes is

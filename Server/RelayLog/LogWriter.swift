@@ -198,7 +198,11 @@ final class LogWriter: Sendable {
         // A floor that rose is saved with the commit that carries the first answer given because of it.
         guard let stored, head != stored.head || floor > stored.floor || space.partChanges != stored.partChanges else { return }
         try LogStorage.save(head: head, floor: floor, logBytes: space.logBytes, partChanges: space.partChanges, of: space.id, in: db)
-        if head != stored.head { try db.announce(head, of: name) }
+        guard head != stored.head else { return }
+        try SummaryStorage.addGrowth(
+            bytes: space.logBytes - stored.logBytes, positions: head.rawValue - stored.head.rawValue, of: space.id, at: clock.wall(), in: db
+        )
+        try db.announce(head, of: name)
     }
 
     private func write(_ push: Push, to space: inout LoadedSpace, _ db: any LogConnection) throws -> Committed {

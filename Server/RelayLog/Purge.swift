@@ -13,6 +13,14 @@ public struct PurgeRules: Sendable, Hashable {
 
     public init() {}
 
+    /// What an operator asks for. Without `keep`, in milliseconds, it is a week, or nothing when it is forced.
+    package static func asked(keep: Int64?, isForced: Bool) -> PurgeRules {
+        var rules = PurgeRules()
+        rules.keep = keep ?? (isForced ? 0 : rules.keep)
+        rules.isForced = isForced
+        return rules
+    }
+
     /// Whether a replica holds back what it has not acknowledged.
     func counts(_ replica: ReplicaRecord, now: Int64) -> Bool {
         !isForced && !replica.isRetired && replica.lastSeen > now - silence
@@ -46,24 +54,34 @@ package struct PurgeOutcome: Sendable {
     package var head: Position
 
     package var positions: Int64 { horizon.rawValue - before.rawValue }
+
+    /// For the audit log.
+    var summary: String {
+        positions > 0 ? "positions \(before.rawValue + 1) to \(horizon.rawValue), \(bytes) bytes" : "the log"
+    }
 }
 
 extension RelayDatabase {
     /// Drops what the rules allow of a space's log, also while another process serves it; in slices, so that pushes come in
     /// between. The log then begins at a snapshot: so whoever is not expired can be rebuilt, and every kept position too.
     ///
-    /// - Parameter commits: false only says what would go.
+    /// - Parameters:
+    ///   - commits: false only says what would go.
+    ///   - by: who asks for it, for the audit log; nil for the relay's own rounds.
     /// - Throws: `RelayLogError`: `.spaceNotFound`, `.storage`.
     package func purge(
-        _ name: SpaceName, _ rules: PurgeRules, now: Int64, commits: Bool = true, limits: RelayLogLimits = RelayLogLimits()
+        _ name: SpaceName, _ rules: PurgeRules, now: Int64, commits: Bool = true, by: Operator? = nil,
+        limits: RelayLogLimits = RelayLogLimits()
     ) async throws -> PurgeOutcome {
-        try await RelayLogError.wrapped {
+        let entry = AuditEntry(.spacePurge, by: by, space: name, at: now)
+        return try await RelayLogError.wrapped {
             let (space, plan) = try await storage.read { db in try Self.plan(name, rules, now: now, db) }
             guard commits else { return plan }
             if plan.horizon > plan.before {
                 let files = try await storage.write { db in
                     // Another process may have been quicker.
                     guard try RunningDigests.atHorizon(of: space, in: db).position < plan.horizon else { return [String]() }
+                    try AuditStorage.add(entry, subject: plan.summary, outcome: AuditEntry.done, in: db)
                     guard let digest = try RunningDigests.at(plan.horizon, of: space, in: db) else {
                         throw RelayLogError.storage("the log's digest at \(plan.horizon) is not known")
                     }
@@ -71,6 +89,10 @@ extension RelayDatabase {
                     return try LogStorage.dropOldSnapshots(of: space, limits: limits, in: db)
                 }
                 for file in files { snapshots.remove(file) }
+            } else if entry != nil {
+                try await storage.write { db in
+                    try AuditStorage.add(entry, subject: plan.summary, outcome: "nothing could go", in: db)
+                }
             }
             // Also what an interrupted purge left behind.
             while try await storage.write({ db in try PurgeStorage.dropRuns(of: space, limits: limits, in: db) }) != nil {
@@ -111,11 +133,15 @@ extension RelayDatabase {
     }
 
     /// A retired replica holds nothing back until it is seen again. False when there is no such replica.
-    package func retire(_ replica: ReplicaID, of name: SpaceName, now: Int64) async throws -> Bool {
-        try await RelayLogError.wrapped {
+    package func retire(_ replica: ReplicaID, of name: SpaceName, now: Int64, by: Operator? = nil) async throws -> Bool {
+        let entry = AuditEntry(.replicaRetire, by: by, space: name, at: now)
+        return try await RelayLogError.wrapped {
             try await storage.write { db in
                 guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
-                return try PurgeStorage.retire(replica, of: space.id, at: now, in: db)
+                let found = try PurgeStorage.retire(replica, of: space.id, at: now, in: db)
+                let subject = found.map { $0.isEmpty ? "\(replica)" : "\(replica) (\($0))" } ?? "\(replica)"
+                try AuditStorage.add(entry, subject: subject, outcome: found == nil ? "no such replica" : AuditEntry.done, in: db)
+                return found != nil
             }
         }
     }
@@ -123,14 +149,16 @@ extension RelayDatabase {
 
 extension RelayLog {
     /// See `RelayDatabase.purge`; by this relay's clock, and with every acknowledgement that has come so far.
-    package func purge(_ name: SpaceName, _ rules: PurgeRules) async throws -> PurgeOutcome {
+    package func purge(
+        _ name: SpaceName, _ rules: PurgeRules, commits: Bool = true, by: Operator? = nil
+    ) async throws -> PurgeOutcome {
         _ = try await replicas(of: name)
-        return try await database.purge(name, rules, now: clock.wall(), limits: limits)
+        return try await database.purge(name, rules, now: clock.wall(), commits: commits, by: by, limits: limits)
     }
 
     /// Retires a replica now. False when there is no such replica.
-    package func retire(_ replica: ReplicaID, of name: SpaceName) async throws -> Bool {
+    package func retire(_ replica: ReplicaID, of name: SpaceName, by: Operator? = nil) async throws -> Bool {
         _ = try await replicas(of: name)
-        return try await database.retire(replica, of: name, now: clock.wall())
+        return try await database.retire(replica, of: name, now: clock.wall(), by: by)
     }
 }

@@ -14,15 +14,26 @@ package struct ReplicaRecord: Sendable, Hashable {
     /// When the operator retired it, in milliseconds since 1970; zero when never. It counts again once it is seen again.
     package var retired: Int64 = 0
 
+    /// The program by which it was there last, such as `annals/0.1.0`; empty when it never said.
+    package var program: String
+
+    /// The newest position that it has: what it acknowledged, and what it pushed right on top of that.
+    package var reached: Position
+
     package var isRetired: Bool { retired > 0 && retired >= lastSeen }
 
-    package init(replica: ReplicaID, name: String, counter: Counter, position: Position, lastSeen: Int64, retired: Int64 = 0) {
+    package init(
+        replica: ReplicaID, name: String, counter: Counter, position: Position, lastSeen: Int64, retired: Int64 = 0, program: String = "",
+        reached: Position? = nil
+    ) {
         self.replica = replica
         self.name = name
         self.counter = counter
         self.position = position
         self.lastSeen = lastSeen
         self.retired = retired
+        self.program = program
+        self.reached = reached ?? position
     }
 }
 
@@ -56,6 +67,7 @@ package struct LastAccepted: Sendable, Hashable {
 /// That a replica was there, and how far it had come.
 struct Sighting: Sendable, Hashable {
     var name: String
+    var program = ""
     var position: Position
     var time: Int64
 }

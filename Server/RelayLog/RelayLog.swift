@@ -54,6 +54,9 @@ package final class RelayLog: Sendable {
         database.storage.listen { [watch] in watch.publish($1, of: $0) }
     }
 
+    /// Milliseconds since 1970, by the log's clock.
+    package var time: Int64 { clock.wall() }
+
     // MARK: Spaces
 
     /// Begins an empty log with a lineage of its own. Throws `.spaceExists`.
@@ -99,14 +102,15 @@ package final class RelayLog: Sendable {
     /// Parts of a transaction are kept until the last of them comes, and are then appended all at once.
     ///
     /// The answer is the same however often the same bytes come. If it stopped, the answer carries the log after the
-    /// base of the transaction at which it did, up to `inlineBytes`. `displayName` is what the replica calls itself.
+    /// base of the transaction at which it did, up to `inlineBytes`. `displayName` is what the replica calls itself, `program` what it runs.
     ///
     /// `seen` is what its author has seen of the log: nothing is taken from whoever saw another.
     ///
     /// Throws `RelayLogError`: `.spaceNotFound`, `.wentBack`, `.overloaded`, `.closing`, `.transactionTooLarge`, `.diskFull`
     /// or `.storage`.
     package func push(
-        _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil, seen: LogMark? = nil,
+        _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil, program: String? = nil,
+        seen: LogMark? = nil,
         inlineBytes: Int = WireLimits.inlinePageBytes
     ) async throws -> PushAnswer {
         // What is true of the log now stays true, since nothing is ever taken from it.
@@ -114,7 +118,7 @@ package final class RelayLog: Sendable {
         let committed = try await writer.push(LogWriter.Push(space: space, header: header, batch: batch))
         let verdict = committed.verdict
         if verdict.outcome != .wentBack, let base = header.certificates.first?.base {
-            note(header.replica, named: displayName, at: base, in: space)
+            note(header.replica, named: displayName, program: program, at: base, in: space)
         }
         var answer = PushAnswer(
             outcome: verdict.outcome, positions: header.part.isWhole ? verdict.positions : verdict.positions.suffix(1),
@@ -207,8 +211,11 @@ package final class RelayLog: Sendable {
     // MARK: Replicas
 
     /// Notes that a replica was there and has everything up to `position`.
-    package func note(_ replica: ReplicaID, named name: String?, at position: Position, in space: SpaceName) {
-        let sighting = Sighting(name: String((name ?? "").prefix(limits.nameCharacters)), position: position, time: clock.wall())
+    package func note(
+        _ replica: ReplicaID, named name: String?, program: String? = nil, at position: Position, in space: SpaceName
+    ) {
+        let cut = { [limits] (text: String?) in String((text ?? "").prefix(limits.nameCharacters)) }
+        let sighting = Sighting(name: cut(name), program: cut(program), position: position, time: clock.wall())
         let key = Sightings.Key(space: space, replica: replica)
         let (isDue, isFirst) = sightings.withLock { sightings in
             let isFirst = sightings.isEmpty
@@ -238,7 +245,8 @@ package final class RelayLog: Sendable {
         }
     }
 
-    private func saveSightings(_ db: any LogConnection) {
+    /// What is known of replicas is in the database then.
+    func saveSightings(_ db: any LogConnection) {
         let unsaved = sightings.withLock { $0.take(now: clock.monotonic()) }
         guard !unsaved.isEmpty else { return }
         do {

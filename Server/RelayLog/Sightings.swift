@@ -26,6 +26,7 @@ struct Sightings: Sendable {
             known.position = max(known.position, sighting.position)
             known.time = max(known.time, sighting.time)
             if !sighting.name.isEmpty { known.name = sighting.name }
+            if !sighting.program.isEmpty { known.program = sighting.program }
             unsaved[key] = known
         } else {
             unsaved[key] = sighting

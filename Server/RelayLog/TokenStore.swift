@@ -81,21 +81,26 @@ package final class TokenStore: Sendable {
 
     /// Makes a token and returns the secret, which nobody can read again, with its record.
     ///
-    /// `space` nil means all spaces; `lifetimeMilliseconds` nil means for ever.
+    /// `space` nil means all spaces; `lifetimeMilliseconds` nil means for ever; `by` is who makes it, for the audit log.
     package func create(
-        label: String = "", space: SpaceName? = nil, scope: TokenScope, lifetimeMilliseconds: Int64? = nil
+        label: String = "", space: SpaceName? = nil, scope: TokenScope, lifetimeMilliseconds: Int64? = nil,
+        by: Operator? = nil
     ) async throws -> (secret: String, record: TokenRecord) {
         var generator = SystemRandomNumberGenerator()
         let secret = Self.prefix + Base64URL.encode((0..<Self.secretByteCount).map { _ in UInt8.random(in: 0...255, using: &generator) })
         let hash = Self.hash(secret)
         let created = clock.wall()
         let expires = lifetimeMilliseconds.map { created.addingReportingOverflow($0) }.map { $0.overflow ? Int64.max : $0.partialValue }
+        let entry = AuditEntry(.tokenCreate, by: by, space: space, at: created)
         let id = try await database.storage.write { db in
             let sql = """
                 INSERT INTO annals_tokens(hash, label, space, scope, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                 ON CONFLICT (hash) DO UPDATE SET label = excluded.label RETURNING id
                 """
-            return try db.integer(sql, [hash, label, space, scope.rawValue, created, expires]) ?? 0
+            let id = try db.integer(sql, [hash, label, space, scope.rawValue, created, expires]) ?? 0
+            let subject = Self.subject(id: id, label: label) + ", \(scope.rawValue)"
+            try AuditStorage.add(entry, subject: subject, outcome: AuditEntry.done, in: db)
+            return id
         }
         let record = TokenRecord(id: id, label: label, space: space, scope: scope, created: created, expires: expires, revoked: nil)
         return (secret, record)
@@ -117,21 +122,47 @@ package final class TokenStore: Sendable {
         return aged(outcome)
     }
 
-    package func list() async throws -> [TokenRecord] {
+    /// All tokens, or those for one space only.
+    package func list(of space: SpaceName? = nil) async throws -> [TokenRecord] {
         try await database.storage.read { db in
-            try db.rows("SELECT \(Self.columns) FROM annals_tokens ORDER BY id", []).compactMap(Self.record)
+            guard let space else {
+                return try db.rows("SELECT \(Self.columns) FROM annals_tokens ORDER BY id", []).compactMap(Self.record)
+            }
+            return try db.rows("SELECT \(Self.columns) FROM annals_tokens WHERE space = ?1 ORDER BY id", [space]).compactMap(Self.record)
         }
     }
 
     /// Ends a token at once in this process, within the limit `tokenMilliseconds` in others. False when there is none with this
     /// number that was not revoked before.
-    package func revoke(_ id: Int64) async throws -> Bool {
+    ///
+    /// - Parameters:
+    ///   - space: only if it is for that one space.
+    ///   - by: who does it, for the audit log.
+    package func revoke(_ id: Int64, of space: SpaceName? = nil, by: Operator? = nil) async throws -> Bool {
         let now = clock.wall()
+        let entry = AuditEntry(.tokenRevoke, by: by, space: space, at: now)
         let found = try await database.storage.write { db in
-            try db.row("UPDATE annals_tokens SET revoked = ?1 WHERE id = ?2 AND (revoked IS NULL OR revoked = ?1) RETURNING id", [now, id])
+            let all = "UPDATE annals_tokens SET revoked = ?1 WHERE id = ?2 AND (revoked IS NULL OR revoked = ?1)"
+            let row =
+                if let space {
+                    try db.row(all + " AND space = ?3 RETURNING label, space", [now, id, space])
+                } else {
+                    try db.row(all + " RETURNING label, space", [now, id])
+                }
+            var line = entry
+            if let row, !row.isNull(1) { line?.space = SpaceName(try row.text(1)) }
+            try AuditStorage.add(
+                line, subject: Self.subject(id: id, label: try row?.text(0) ?? ""), outcome: row == nil ? "no such token" : AuditEntry.done,
+                in: db)
+            return row != nil
         }
         cache.withLock { $0.removeAll() }
-        return found != nil
+        return found
+    }
+
+    /// For the audit log.
+    private static func subject(id: Int64, label: String) -> String {
+        label.isEmpty ? "token \(id)" : "token \(id) (\(label))"
     }
 
     private static let columns = "id, label, space, scope, created, expires, revoked, hash"

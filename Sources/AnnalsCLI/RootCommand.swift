@@ -1,3 +1,4 @@
+import AnnalsCore
 import ArgumentParser
 
 /// `annals`: one binary for stores, their history, their exchange and the relay.
@@ -15,7 +16,7 @@ struct RootCommand: AsyncParsableCommand {
 
             `annals --generate-completion-script` prints completions for your shell.
             """,
-        version: Version.text,
+        version: ProgramVersion.text,
         groupedSubcommands: [
             CommandGroup(name: "To begin", subcommands: [DemoCommand.self]),
             CommandGroup(
@@ -38,8 +39,4 @@ struct RootCommand: AsyncParsableCommand {
             CommandGroup(name: "The relay", subcommands: [RelayCommand.self]),
         ]
     )
-}
-
-enum Version {
-    static let text = "0.1.0"
 }

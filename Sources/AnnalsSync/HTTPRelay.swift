@@ -118,6 +118,7 @@ public struct HTTPRelay: RelayTransport {
         _ method: String, _ path: String, headers: [(String, String)] = [], body: HTTPRequest.Body = .none, timeout: Duration?
     ) -> HTTPRequest {
         var all = headers.map { (name: $0.0, value: $0.1) }
+        all.append(("User-Agent", ProgramVersion.userAgent))
         if !identity.name.isEmpty {
             let name = identity.name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
             all.append((Endpoints.Header.name, name))

@@ -9,12 +9,36 @@ public enum Endpoints {
     /// The relay can take requests. No token needed.
     public static let ready = "/health/ready"
 
+    /// What operators do beyond one space: tokens and the audit log. An admin's token is needed.
+    public static let admin = "/v1/admin"
+    /// The operator's page. No token needed: it asks for one.
+    public static let page = "/admin"
+    /// What answers where, as OpenAPI says it. No token needed.
+    public static let openAPI = "/openapi.json"
+
     /// The last component of what can be done with a space.
     public enum Action {
         public static let push = "push"
         public static let entries = "entries"
         public static let events = "events"
         public static let snapshot = "snapshot"
+        /// GET lists; POST to `replicas/{replica}/retire` retires.
+        public static let replicas = "replicas"
+        public static let retire = "retire"
+        /// GET lists the newest.
+        public static let pushes = "pushes"
+        /// POST drops the older part of the log, or says what would go.
+        public static let purge = "purge"
+    }
+
+    /// The last component below `admin`.
+    public enum AdminAction {
+        /// GET tells what the token shown may administer.
+        public static let access = "access"
+        /// GET lists, POST makes one; DELETE of `tokens/{token}` revokes.
+        public static let tokens = "tokens"
+        /// GET lists who did what.
+        public static let audit = "audit"
     }
 
     /// PUT creates, GET describes.
@@ -41,6 +65,10 @@ public enum Endpoints {
         public static let wait = "wait"
         /// The position that an uploaded snapshot holds; of a download the latest that it may hold.
         public static let position = "position"
+        /// Of a list: only what stands before this place.
+        public static let before = "before"
+        /// Of a list: only what is of this space.
+        public static let space = "space"
     }
 
     public enum Header {

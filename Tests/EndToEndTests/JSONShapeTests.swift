@@ -135,6 +135,14 @@ struct JSONShapeTests {
             #expect((created["token"] as? String)?.hasPrefix("ann_") == true)
             let tokens = try await shop.succeed("relay", "token", "list", "--data", "relay-data", "--json").objects()
             #expect(tokens.count == 1 && tokens[0]["token"] == nil && tokens[0]["scope"] as? String == "write")
+            let replicas = try await shop.succeed("relay", "replicas", "--data", "relay-data", "--space", "shop", "--json").objects()
+            #expect(replicas.map { $0["program"] as? String } == ["annals/0.1.0"])
+            try await shop.succeed("relay", "retire", "till", "--data", "relay-data", "--space", "shop")
+            let audit = try await shop.succeed("relay", "audit", "--data", "relay-data", "--json").objects()
+            #expect(audit.map { $0["action"] as? String } == ["replica-retire", "token-create"])
+            #expect(audit.allSatisfy { $0["actor"] as? String == "cli" && $0["outcome"] as? String == "done" })
+            #expect(try await shop.succeed("relay", "audit", "--data", "relay-data", "--space", "shop", "--json").objects().count == 1)
+            try await shop.fail(64, "--limit is a number from 1 on", "relay", "audit", "--data", "relay-data", "--limit", "0")
         }
     }
 

@@ -10,6 +10,7 @@ import Testing
 /// A relay's directory as format 3 had it.
 enum FormatThree {
     static let sql = """
+        \(BeforeOperators.sql)
         ALTER TABLE annals_spaces DROP COLUMN horizon_digest;
         ALTER TABLE annals_spaces DROP COLUMN log_bytes;
         ALTER TABLE annals_spaces DROP COLUMN part_changes;

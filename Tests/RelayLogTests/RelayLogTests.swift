@@ -271,7 +271,8 @@ import Testing
         let replicas = try await log.replicas(of: .shop)
         #expect(
             replicas == [
-                ReplicaRecord(replica: replica.id, name: "kiosk", counter: Counter(1), position: .zero, lastSeen: clock.now - 5),
+                ReplicaRecord(
+                    replica: replica.id, name: "kiosk", counter: Counter(1), position: .zero, lastSeen: clock.now - 5, reached: Position(1)),
                 ReplicaRecord(replica: reader, name: "laptop", counter: .zero, position: Position(1), lastSeen: clock.now),
             ])
     }

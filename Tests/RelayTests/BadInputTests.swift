@@ -14,7 +14,7 @@ import Testing
         let fixture = try RelayFixture()
         try await fixture.run { client in
             _ = try await client.create()
-            for path in ["/", "/v1", "/v1/spaces", "/v2/spaces/shop", "/v1/spaces/shop/nothing", "/v1/spaces/shop/push/more", "/health"] {
+            for path in ["/", "/v1", "/v1/admin", "/v2/spaces/shop", "/v1/spaces/shop/nothing", "/v1/spaces/shop/push/more", "/health"] {
                 try await client.send(.get, path).expectProblem(404, "not-found")
             }
         }
@@ -150,6 +150,20 @@ import Testing
             ] {
                 try await client.send(.get, "/v1/spaces/shop/entries\(query)").expectProblem(400, "bad-request")
             }
+        }
+    }
+
+    @Test func `what was seen of the log that is no position and digest, with a lineage or without`() async throws {
+        let fixture = try RelayFixture()
+        try await fixture.run { client in
+            let lineage = try await client.create().lineage.description
+            for text in ["", "0", "x-\(Digest.zero)", "0-\(Digest.zero)0"] {
+                for headers in [[.seen: text], [.seen: text, .lineage: lineage]] as [HTTPFields] {
+                    try await client.send(.get, "/v1/spaces/shop/entries?after=0", headers: headers).expectProblem(400, "bad-request")
+                }
+            }
+            let whole: HTTPFields = [.seen: "7-\(Digest.zero)"]
+            #expect(try await client.send(.get, "/v1/spaces/shop/entries?after=0", headers: whole).status == .ok)
         }
     }
 

@@ -68,6 +68,10 @@ class CheckRepository(unittest.TestCase):
         self.write("Tests/AnnalsTests/A.swift", "\n" * 501)
         self.assertBreach("501 lines, at most 500")
 
+    def test_markup_in_a_script_of_the_page_is_a_breach(self):
+        self.write("Server/Relay/Page/a.js", "place.innerHTML = name;\n" + "\n" * 500)
+        self.assertBreach("a.js: 501 lines, at most 500", "a.js:1: `innerHTML`")
+
     def test_built_files_in_git_are_a_breach(self):
         self.write("Package.resolved", "{}")
         self.write(".build-asan/a.o", "")

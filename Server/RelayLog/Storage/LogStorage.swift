@@ -114,23 +114,30 @@ package enum LogStorage {
     /// Notes that a replica was there; its position only rises.
     static func saveSighting(_ sighting: Sighting, of replica: ReplicaID, in space: SpaceName, db: any LogConnection) throws {
         let sql = """
-            INSERT INTO annals_replicas(space, replica, name, digest, position, seen)
-            SELECT id, ?1, ?2, ?3, CASE WHEN ?4 < head THEN ?4 ELSE head END, ?5 FROM annals_spaces WHERE name = ?6
+            INSERT INTO annals_replicas(space, replica, name, digest, position, seen, program)
+            SELECT id, ?1, ?2, ?3, CASE WHEN ?4 < head THEN ?4 ELSE head END, ?5, ?7 FROM annals_spaces WHERE name = ?6
             ON CONFLICT (space, replica) DO UPDATE SET
                 position = CASE WHEN annals_replicas.position > excluded.position THEN annals_replicas.position ELSE excluded.position END,
                 seen = CASE WHEN annals_replicas.seen > excluded.seen THEN annals_replicas.seen ELSE excluded.seen END,
-                name = coalesce(nullif(excluded.name, ''), annals_replicas.name)
+                name = coalesce(nullif(excluded.name, ''), annals_replicas.name),
+                program = coalesce(nullif(excluded.program, ''), annals_replicas.program)
             """
-        try db.execute(sql, [replica, sighting.name, Digest.zero, sighting.position, sighting.time, space])
+        try db.execute(sql, [replica, sighting.name, Digest.zero, sighting.position, sighting.time, space, sighting.program])
     }
 
     static func replicas(of space: Int64, in db: any LogConnection) throws -> [ReplicaRecord] {
-        let sql = "SELECT replica, name, counter, position, seen, retired FROM annals_replicas WHERE space = ?1 ORDER BY replica"
+        let sql = """
+            SELECT replica, name, counter, position, seen, retired, program, CASE WHEN EXISTS (
+                SELECT 1 FROM annals_runs AS u WHERE u.space = r.space AND u.position = r.position + 1 AND u.replica = r.id
+                    AND u.position + u.count - 1 = r.last_position) THEN last_position ELSE position END
+            FROM annals_replicas AS r WHERE space = ?1 ORDER BY replica
+            """
         return try db.rows(sql, [space]).compactMap { row in
             guard let replica = ReplicaID(bytes: try row.bytes(0)) else { return nil }
             return ReplicaRecord(
                 replica: replica, name: try row.text(1), counter: Counter(try row.integer(2)), position: try row.position(3),
-                lastSeen: try row.integer(4), retired: try row.integer(5))
+                lastSeen: try row.integer(4), retired: try row.integer(5), program: try row.text(6),
+                reached: try row.position(7))
         }
     }
 

@@ -42,14 +42,15 @@ enum PurgeStorage {
         }
         guard let last else { return nil }
         try db.execute("DELETE FROM annals_runs WHERE space = ?1 AND position <= ?2", [space, last])
+        try db.execute("UPDATE annals_spaces SET dropped_bytes = dropped_bytes + ?1 WHERE id = ?2", [bytes, space])
         return bytes
     }
 
-    /// False when there is no such replica.
-    static func retire(_ replica: ReplicaID, of space: Int64, at now: Int64, in db: any LogConnection) throws -> Bool {
+    /// What the replica calls itself; nil when there is no such replica.
+    static func retire(_ replica: ReplicaID, of space: Int64, at now: Int64, in db: any LogConnection) throws -> String? {
         let sql = """
-            UPDATE annals_replicas SET retired = CASE WHEN seen > ?1 THEN seen ELSE ?1 END WHERE space = ?2 AND replica = ?3 RETURNING id
+            UPDATE annals_replicas SET retired = CASE WHEN seen > ?1 THEN seen ELSE ?1 END WHERE space = ?2 AND replica = ?3 RETURNING name
             """
-        return try db.row(sql, [now, space, replica]) != nil
+        return try db.row(sql, [now, space, replica])?.text(0)
     }
 }

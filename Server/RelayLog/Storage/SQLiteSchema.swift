@@ -3,7 +3,7 @@ internal import GRDB
 
 /// The tables of DATA/relay.db, as each format added them.
 enum SQLiteSchema {
-    static let formatVersion = 5
+    static let formatVersion = 6
 
     /// Brings the file to this program's format. Throws `AnnalsError` with `.newerFormat`.
     static func migrate(_ db: Database) throws {
@@ -28,6 +28,7 @@ enum SQLiteSchema {
             }
             if version < 4 { try db.execute(sql: purge) }
             if version < 5 { try db.execute(sql: "ALTER TABLE annals_spaces ADD COLUMN part_changes INTEGER NOT NULL DEFAULT 0") }
+            if version < 6 { try db.execute(sql: operators) }
             if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
             return .commit
         }
@@ -137,5 +138,33 @@ enum SQLiteSchema {
                 (SELECT sum(length(batch)) FROM annals_runs AS r WHERE r.space = s.space AND r.position <= s.position), 0)
             FROM annals_only_snapshots AS s;
         DROP TABLE annals_only_snapshots;
+        """
+
+    /// What format 6 added, for operators: each replica's program, bytes that purges dropped, the growth of each day, and who did
+    /// what to the relay.
+    private static let operators = """
+        ALTER TABLE annals_replicas ADD COLUMN program TEXT NOT NULL DEFAULT '';
+        ALTER TABLE annals_spaces ADD COLUMN dropped_bytes INTEGER NOT NULL DEFAULT 0;
+        UPDATE annals_spaces SET dropped_bytes = log_bytes
+            - coalesce((SELECT sum(length(batch)) FROM annals_runs WHERE space = annals_spaces.id), 0);
+        CREATE TABLE annals_days(
+            space INTEGER NOT NULL REFERENCES annals_spaces(id),
+            day INTEGER NOT NULL,
+            bytes INTEGER NOT NULL,
+            positions INTEGER NOT NULL,
+            PRIMARY KEY (space, day)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO annals_days(space, day, bytes, positions)
+            SELECT space, received / 86400000, sum(length(batch)), sum(count) FROM annals_runs GROUP BY 1, 2;
+        CREATE TABLE annals_audit(
+            number INTEGER PRIMARY KEY,
+            id BLOB NOT NULL UNIQUE,
+            time INTEGER NOT NULL,
+            actor TEXT NOT NULL,
+            action TEXT NOT NULL,
+            space TEXT,
+            subject TEXT NOT NULL,
+            outcome TEXT NOT NULL
+        ) STRICT;
         """
 }

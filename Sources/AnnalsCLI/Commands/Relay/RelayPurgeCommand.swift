@@ -32,13 +32,9 @@ struct RelayPurgeCommand: AsyncParsableCommand {
         let console = output.console
         let database = try folder.openExisting()
         defer { try? database.close() }
-        var rules = PurgeRules()
-        if force { rules.keep = 0 }
-        if let keep { rules.keep = keep.milliseconds }
-        rules.isForced = force
-        let (purging, dryRun) = (rules, dryRun)
+        let (rules, dryRun) = (PurgeRules.asked(keep: keep?.milliseconds, isForced: force), dryRun)
         let outcome = try await RelayReplicas.found(space) {
-            try await database.purge(space, purging, now: RelayReplicas.now, commits: !dryRun)
+            try await database.purge(space, rules, now: RelayReplicas.now, commits: !dryRun, by: .commandLine)
         }
         if output.json { return console.print(json(outcome)) }
         console.print(line(outcome))

@@ -8,7 +8,7 @@ struct RelayReplicasCommand: AsyncParsableCommand {
         commandName: "replicas",
         abstract: "List a space's replicas, how far each has come and when it was seen, also while the relay serves.",
         discussion: """
-            A serving relay writes down who was there every ten seconds, so the newest may be missing.
+            A serving relay writes down who was there every second, so the newest may be missing.
 
             Example:
               annals relay replicas --data relay-data --space shop
@@ -29,11 +29,12 @@ struct RelayReplicasCommand: AsyncParsableCommand {
         } else if records.isEmpty {
             console.print("no replicas")
         } else {
-            var table = Table(["replica", "name", "position", "last seen", "state"])
+            var table = Table(["replica", "name", "position", "last seen", "program", "state"])
             for record in records {
                 table.append([
                     .init(record.replica.description), .init(record.name), .init(record.position.rawValue),
-                    .init(Timestamp.text(record.lastSeen)), .init(RelayReplicas.state(record), colour: record.isRetired ? .dim : nil),
+                    .init(Timestamp.text(record.lastSeen)), .init(record.program),
+                    .init(RelayReplicas.state(record), colour: record.isRetired ? .dim : nil),
                 ])
             }
             console.print(table)
@@ -70,7 +71,7 @@ struct RelayRetireCommand: AsyncParsableCommand {
                 .fileNotFound, named.isEmpty ? "the space \(space) has no replica \(replica)" : "\(replica) means \(named.count) replicas",
                 hint: "See annals relay replicas")
         }
-        _ = try await database.retire(found.replica, of: space, now: RelayReplicas.now)
+        _ = try await database.retire(found.replica, of: space, now: RelayReplicas.now, by: .commandLine)
         output.console.print("\(found.replica) holds back nothing any more")
     }
 }
@@ -104,7 +105,7 @@ enum RelayReplicas {
         .object([
             "replica": .text(record.replica.description), "name": .text(record.name), "position": .integer(record.position.rawValue),
             "counter": .integer(record.counter.rawValue), "lastSeen": .text(Timestamp.text(record.lastSeen)),
-            "retired": .text(record.isRetired ? Timestamp.text(record.retired) : nil),
+            "program": .text(record.program), "retired": .text(record.isRetired ? Timestamp.text(record.retired) : nil),
         ])
     }
 }

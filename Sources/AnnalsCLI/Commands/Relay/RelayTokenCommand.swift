@@ -35,7 +35,7 @@ struct RelayTokenCreateCommand: AsyncParsableCommand {
         let database = try folder.openExisting()
         defer { try? database.close() }
         let (secret, record) = try await TokenStore(database: database).create(
-            label: label, space: space, scope: scope, lifetimeMilliseconds: expires?.milliseconds)
+            label: label, space: space, scope: scope, lifetimeMilliseconds: expires?.milliseconds, by: .commandLine)
         console.print(output.json ? RelayTokenReport.json(record).adding(["token": .text(secret)]).description : secret)
     }
 }
@@ -84,7 +84,7 @@ struct RelayTokenRevokeCommand: AsyncParsableCommand {
     func run() async throws {
         let database = try folder.openExisting()
         defer { try? database.close() }
-        guard try await TokenStore(database: database).revoke(id) else {
+        guard try await TokenStore(database: database).revoke(id, by: .commandLine) else {
             throw AnnalsError(.fileNotFound, "there is no token \(id) that could be revoked", hint: "See annals relay token list")
         }
         output.console.print("token \(id) is revoked")

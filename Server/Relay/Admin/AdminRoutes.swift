@@ -1,0 +1,65 @@
+internal import AnnalsCore
+internal import AnnalsWire
+internal import HTTPTypes
+internal import Hummingbird
+internal import RelayLog
+
+/// Tokens and the audit log. Who administers one space sees and does only what concerns that one.
+struct AdminRoutes: Sendable {
+    let log: RelayLog
+    let bodies: BodyReader
+
+    /// GET /v1/admin/access: what the sender may administer.
+    func access(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        var answer = AccessAnswer(space: try context.administeredSpace()?.description, time: log.time)
+        if case .token(let grant) = context.access { (answer.token, answer.expires) = (grant.id, grant.expires) }
+        return JSONBody.response(answer)
+    }
+
+    /// GET /v1/admin/tokens
+    func tokens(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let records = try await log.tokens.list(of: try context.administeredSpace())
+        return JSONBody.response(TokenList(tokens: records.map { TokenAnswer($0) }, time: log.time))
+    }
+
+    /// POST /v1/admin/tokens: 201 with the secret, which nobody can read again.
+    func makeToken(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let administered = try context.administeredSpace()
+        let asked = try await bodies.object(TokenRequest.self, of: request).checked()
+        guard administered == nil || asked.space == administered else {
+            throw ProblemResponse(
+                .notPermitted, detail: "This token administers one space only", hint: "Name that space, or ask the relay's operator")
+        }
+        let (secret, record) = try await log.tokens.create(
+            label: asked.label, space: asked.space, scope: asked.scope, lifetimeMilliseconds: asked.lifetimeMilliseconds,
+            by: context.operatorName)
+        return JSONBody.response(
+            TokenAnswer(record, secret: secret), status: .created,
+            headers: [.location: "\(Endpoints.admin)/\(Endpoints.AdminAction.tokens)/\(record.id)"])
+    }
+
+    /// DELETE /v1/admin/tokens/{token}: 204; the relay refuses it from now on.
+    func revokeToken(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let administered = try context.administeredSpace()
+        guard let id = context.parameters.get("token").flatMap({ Int64($0) }), id > 0 else {
+            throw ProblemResponse.badRequest("That is not a token's number", hint: "See the list of tokens")
+        }
+        guard try await log.tokens.revoke(id, of: administered, by: context.operatorName) else {
+            throw ProblemResponse(.notFound, detail: "There is no token \(id) that could be revoked")
+        }
+        return Response(status: .noContent, headers: [.cacheControl: "no-store"])
+    }
+
+    /// GET /v1/admin/audit?space=NAME&before=N&limit=N: newest first.
+    func audit(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let before = try request.number(Endpoints.Query.before) ?? .max
+        let limit = try request.listed()
+        let lines =
+            switch try context.listedSpace(request) {
+            case .all: try await log.audit(before: before, limit: limit)
+            case .only(let space): try await log.audit(of: space, before: before, limit: limit)
+            case .none: [AuditLine]()
+            }
+        return JSONBody.response(AuditList(lines: lines.map(AuditList.Line.init), time: log.time))
+    }
+}

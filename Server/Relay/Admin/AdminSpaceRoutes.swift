@@ -1,0 +1,62 @@
+internal import AnnalsCore
+internal import AnnalsWire
+internal import HTTPTypes
+internal import Hummingbird
+internal import RelayLog
+
+/// What operators see of spaces and do to them. It calls what the operator's commands call; no rule is written twice.
+struct AdminSpaceRoutes: Sendable {
+    let log: RelayLog
+    let bodies: BodyReader
+
+    /// GET /v1/spaces?space=NAME&after=NAME&limit=N: those that the sender administers, or that one of them.
+    func list(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let after = try request.spaceName(Endpoints.Query.after)
+        let limit = try request.listed()
+        let (spaces, isLast) =
+            switch try context.listedSpace(request) {
+            case .all: try await log.summaries(after: after, limit: limit)
+            case .only(let space): try await log.summaries(only: space, after: after, limit: limit)
+            case .none: ([SpaceSummary](), true)
+            }
+        return JSONBody.response(SpaceList(spaces: spaces.map(SpaceList.Space.init), isLast: isLast, time: log.time))
+    }
+
+    /// GET /v1/spaces/{space}/replicas
+    func replicas(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let space = try context.space(for: .admin)
+        let records = try await log.replicas(of: space)
+        let head = try await log.describe(space).head
+        return JSONBody.response(ReplicaList(head: head, replicas: records.map { .init($0, head: head) }, time: log.time))
+    }
+
+    /// POST /v1/spaces/{space}/replicas/{replica}/retire: 204.
+    func retire(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let space = try context.space(for: .admin)
+        guard let replica = context.parameters.get("replica").flatMap({ ReplicaID($0) }) else {
+            throw ProblemResponse.badRequest("That is not a replica's id", hint: "It is a UUID")
+        }
+        guard try await log.retire(replica, of: space, by: context.operatorName) else {
+            throw ProblemResponse(.notFound, detail: "The space \(space) has no such replica")
+        }
+        return Response(status: .noContent, headers: [.cacheControl: "no-store"])
+    }
+
+    /// GET /v1/spaces/{space}/pushes?after=N&before=N&limit=N: newest first.
+    func pushes(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let space = try context.space(for: .admin)
+        let after = try request.number(Endpoints.Query.after).map { Position($0) } ?? .zero
+        let before = try request.number(Endpoints.Query.before).map { Position($0) } ?? Position(.max)
+        let pushes = try await log.pushes(of: space, after: after, before: before, limit: try request.listed())
+        return JSONBody.response(PushList(pushes: pushes.map(PushList.Push.init), time: log.time))
+    }
+
+    /// POST /v1/spaces/{space}/purge: what went, or what would go.
+    func purge(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let space = try context.space(for: .admin)
+        let asked = try await bodies.object(PurgeRequest.self, of: request)
+        let dryRun = asked.dryRun ?? false
+        let outcome = try await log.purge(space, try asked.checked(), commits: !dryRun, by: context.operatorName)
+        return JSONBody.response(PurgeAnswer(outcome, dryRun: dryRun))
+    }
+}

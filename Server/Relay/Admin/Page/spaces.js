@@ -1,0 +1,176 @@
+// The list of spaces, and one space: its size, its replicas, what came lately, and making room.
+
+import { h, bytes, confirm, count, facts, field, growth, options, plain, say, setClock, table, when } from './elements.js';
+import * as relay from './relay.js';
+import { timeline } from './timeline.js';
+
+const REFRESH = 30000;
+
+/** Runs `refresh` from time to time while the view is shown and the page is looked at. */
+function refreshing(signal, refresh) {
+  const timer = setInterval(() => { if (!document.hidden) refresh(); }, REFRESH);
+  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+}
+
+export async function showSpaces({ place, access, signal, failed }) {
+  const list = h('ul', { class: 'spaces' });
+  const more = h('button', { type: 'button', onclick: () => load(true).catch(failed) }, 'More spaces');
+  let last;
+  await load(false);
+  refreshing(signal, () => { if (!last) load(false).catch(failed); });
+
+  async function load(further) {
+    const answer = await relay.spaces(further ? last : undefined);
+    if (signal.aborted) return;
+    setClock(answer.time);
+    const cards = answer.spaces.map(card);
+    if (further) list.append(...cards);
+    else list.replaceChildren(...cards);
+    last = answer.isLast ? undefined : answer.spaces.at(-1).space;
+    if (list.childElementCount === 0) {
+      place.replaceChildren(h('div', { class: 'empty' }, h('p', {}, h('strong', {}, 'No spaces yet')), h('p', {}, access.space
+        ? `This token administers the space ${access.space}, which does not exist yet. The first replica that joins makes it.`
+        : 'A space is made by the first replica that joins it: '), !access.space && h('code', {}, 'annals join STORE --relay URL --space NAME')));
+    } else {
+      place.replaceChildren(list, ...(answer.isLast ? [] : [more]));
+    }
+    if (further) say(`${count(cards.length, 'more space')}`);
+  }
+}
+
+function card(space) {
+  return h('li', { class: 'card' },
+    h('h2', {}, h('a', { href: `#/spaces/${space.space}` }, space.space)),
+    growth(space.days),
+    facts(['Head', plain(space.head)], ['Log', bytes(space.logBytes)], ['Horizon', plain(space.horizon)],
+      ['Replicas', plain(space.replicas)], ['Last push', space.lastPush ? when(space.lastPush) : 'none']));
+}
+
+export async function showSpace({ place, access, signal, failed }, name) {
+  const overview = h('section', { class: 'card', 'aria-labelledby': 'overview' });
+  const replicas = h('section', { class: 'card', 'aria-labelledby': 'replicas' });
+  let [space, answer] = await Promise.all([relay.summary(name), relay.replicas(name, signal)]);
+  if (signal.aborted) return;
+  setClock(space.time);
+  fill();
+  const pushes = await timeline(name, signal, failed, () => refresh());
+  if (signal.aborted) return;
+  place.replaceChildren(h('p', { class: 'back' }, h('a', { href: '#/spaces' }, access.space ? 'Overview' : 'All spaces')),
+    overview, replicas, pushes, room(name, () => refresh()));
+  refreshing(signal, refresh);
+
+  let isRefreshing = false;
+  async function refresh() {
+    if (isRefreshing || signal.aborted) return;
+    isRefreshing = true;
+    try {
+      [space, answer] = await Promise.all([relay.summary(name), relay.replicas(name, signal)]);
+      if (signal.aborted) return;
+      setClock(space.time);
+      fill();
+    } catch (error) {
+      if (error.name !== 'AbortError') failed(error);
+    } finally {
+      isRefreshing = false;
+    }
+  }
+
+  function fill() {
+    // What is refreshed must not take the focus away from whoever has it.
+    const focused = document.activeElement?.dataset?.replica;
+    const snapshot = space.snapshot;
+    overview.replaceChildren(h('h2', { id: 'overview' }, 'Overview'), growth(space.days), facts(
+      ['Head', plain(space.head)], ['Log', bytes(space.logBytes)], ['Horizon', plain(space.horizon)],
+      ['Snapshots', snapshot ? `${plain(space.snapshots)}, ${bytes(space.snapshotBytes)}, newest at ${plain(snapshot.position)}` : 'none yet'],
+      ['Last push', space.lastPush ? when(space.lastPush) : 'none'], ['Made', when(space.created)]));
+    const rows = answer.replicas.map((replica) => [
+      h('span', {}, h('strong', {}, replica.name || 'without a name'), h('code', { class: 'id', title: replica.replica }, replica.replica.slice(0, 8))),
+      plain(answer.head - replica.lag), lag(replica), when(replica.lastSeen), replica.program || 'unknown', actions(replica),
+    ]);
+    const heading = h('h2', { id: 'replicas' }, 'Replicas');
+    if (rows.length === 0) replicas.replaceChildren(heading, h('p', { class: 'empty' }, 'No replica has been here yet.'));
+    else replicas.replaceChildren(heading, table(`Replicas of ${name}`, ['Replica', 'Position', 'Lag', 'Last seen', 'Program', 'Actions'], rows));
+    if (focused) replicas.querySelector(`[data-replica="${focused}"]`)?.focus();
+  }
+
+  function lag(replica) {
+    if (replica.retired) return h('span', { class: 'tag' }, 'retired ', when(replica.retired));
+    return replica.lag === 0 ? h('span', { class: 'tag good' }, 'up to date') : h('span', { class: 'tag warn' }, `${plain(replica.lag)} behind`);
+  }
+
+  function actions(replica) {
+    if (replica.retired) return '';
+    const called = replica.name || replica.replica.slice(0, 8);
+    return h('button', {
+      type: 'button', 'data-replica': replica.replica, 'aria-label': `Retire ${called}`,
+      onclick: () => confirm(`Retire ${called}?`, [
+        'It no longer holds the log back: what only it has not taken in may be purged. Its own data stays where it is.',
+        'Should it come back, it takes the newest snapshot, lays its own work on top, and counts again.',
+      ], 'Retire', async () => {
+        await relay.retire(name, replica.replica);
+        say(`${called} is retired`);
+        await refresh();
+      }),
+    }, 'Retire');
+  }
+}
+
+/** Making room: a preview first, and the purge only from there. */
+function room(name, done) {
+  const age = h('input', { type: 'number', min: '0', max: '36500', value: '7', required: true, inputmode: 'numeric' });
+  const unit = h('select', { 'aria-label': 'Unit of the age' }, options([['86400', 'days'], ['3600', 'hours'], ['60', 'minutes']], '86400'));
+  const force = h('input', { type: 'checkbox', id: 'force', 'aria-describedby': 'force-hint' });
+  const result = h('div', { class: 'preview', role: 'status' });
+  const form = h('form', { onsubmit: preview, oninput: () => result.replaceChildren() },
+    field('Keep what is younger than', h('div', { class: 'row' }, age, unit)),
+    h('div', { class: 'check' }, force, h('label', { for: 'force' }, 'Also drop what live replicas have not taken in')),
+    h('p', { class: 'hint', id: 'force-hint' }, 'Those replicas then come back by the newest snapshot and lose nothing.'),
+    h('p', { class: 'buttons' }, h('button', {}, 'Preview')));
+  return h('section', { class: 'card', 'aria-labelledby': 'room' }, h('h2', { id: 'room' }, 'Make room'),
+    h('p', { class: 'hint' }, 'The relay drops old entries by itself every hour. Here you can do it sooner. Rows are never lost: only what a snapshot covers goes.'),
+    form, result);
+
+  function asked(dryRun) {
+    return { keepSeconds: Math.round(Number(age.value) * Number(unit.value)), force: force.checked, dryRun };
+  }
+
+  async function preview(event) {
+    event.preventDefault();
+    try {
+      const plan = await relay.purge(name, asked(true));
+      if (plan.positions === 0) {
+        result.replaceChildren(h('p', {}, h('strong', {}, 'Nothing would go. '), plan.newestSnapshot === undefined
+          ? 'There is no snapshot yet, and without one nothing can.'
+          : `The newest snapshot is at position ${plain(plan.newestSnapshot)}, the log begins after ${plain(plan.horizon)}, and what is younger stays.`),
+        holding(plan));
+        return;
+      }
+      const what = `${count(plan.positions, 'position')} (${bytes(plan.bytes)})`;
+      result.replaceChildren(
+        h('p', {}, h('strong', {}, `${what} would go. `), `The log would begin after position ${plain(plan.horizon)} of ${plain(plan.head)}.`),
+        plan.snapshots > 0 && h('p', {}, `${count(plan.snapshots, 'older snapshot')} would go, too.`), holding(plan),
+        h('p', { class: 'buttons' }, h('button', { type: 'button', class: 'danger', onclick: () => purge(what, plan) }, 'Purge…')));
+    } catch (error) {
+      if (!error.title) throw error;
+      result.replaceChildren(h('p', { class: 'failure' }, `${error.title}. ${error.advice ?? ''}`));
+    }
+  }
+
+  function holding(plan) {
+    if (plan.holding.length === 0) return '';
+    const names = plan.holding.map((replica) => `${replica.name || replica.replica.slice(0, 8)} (at ${plain(replica.position)})`);
+    return h('p', {}, `Held back by ${names.join(', ')}.`);
+  }
+
+  function purge(what, plan) {
+    confirm(`Purge ${name}?`, [
+      `${what} of the log will be dropped, up to position ${plain(plan.horizon)}. This cannot be undone.`,
+      'Replicas that have not taken them in come back by the newest snapshot. The space as it was before can no longer be replayed.',
+    ], 'Purge', async () => {
+      const outcome = await relay.purge(name, asked(false));
+      const text = `${count(outcome.positions, 'position')} (${bytes(outcome.bytes)}) went. The log begins after position ${plain(outcome.horizon)}.`;
+      result.replaceChildren(h('p', {}, text));
+      done();
+    });
+  }
+}

@@ -1,0 +1,175 @@
+internal import AnnalsCore
+internal import AnnalsWire
+internal import RelayLog
+
+/// What the document's operations have in common: schemas, parameters and headers by name.
+enum APIComponents {
+    static func ref(_ schema: String) -> JSONValue { ["$ref": .string("#/components/schemas/\(schema)")] }
+
+    static let position: JSONValue = ["type": "integer", "format": "int64", "minimum": 0]
+    static let size: JSONValue = ["type": "integer", "format": "int64", "minimum": 0]
+    static let time: JSONValue = ["type": "integer", "format": "int64", "description": "Milliseconds since 1970"]
+    static let text: JSONValue = ["type": "string"]
+    static let flag: JSONValue = ["type": "boolean"]
+    static let uuid: JSONValue = ["type": "string", "format": "uuid"]
+    static let digest: JSONValue = ["type": "string", "pattern": "^[0-9a-f]{64}$", "description": "SHA-256, hexadecimal"]
+    static let spaceName: JSONValue = ["type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"]
+    static let binary: JSONValue = ["type": "string", "format": "binary"]
+
+    static func list(_ schema: JSONValue) -> JSONValue { ["type": "array", "items": schema] }
+
+    /// An object whose members are all there but those named as optional.
+    static func object(_ members: [String: JSONValue], optional: Set<String> = []) -> JSONValue {
+        let required = members.keys.filter { !optional.contains($0) }.sorted().map { JSONValue.string($0) }
+        return ["type": "object", "properties": .object(members), "required": .array(required)]
+    }
+
+    static let schemas: [String: JSONValue] = [
+        "Problem": object(
+            ["type": text, "title": text, "status": ["type": "integer"], "code": text, "detail": text, "hint": text],
+            optional: ["detail", "hint"]),
+        "Snapshot": object(["position": position, "bytes": size, "digest": digest, "logDigest": digest], optional: ["logDigest"]),
+        "SpaceDescription": object(
+            [
+                "space": spaceName, "lineage": uuid, "head": position, "horizon": position, "snapshot": ref("Snapshot"), "time": time,
+            ], optional: ["snapshot", "time"]),
+        "Status": object(["status": text]),
+        "SpaceList": object(["spaces": list(ref("Space")), "isLast": flag, "time": time]),
+        "Space": object(
+            [
+                "space": spaceName, "lineage": uuid, "head": position, "horizon": position, "created": time, "logBytes": size,
+                "snapshot": ref("Snapshot"), "snapshots": size, "snapshotBytes": size, "replicas": size, "lastPush": time,
+                "days": list(object(["begins": time, "bytes": size, "positions": size])),
+            ], optional: ["snapshot", "lastPush"]),
+        "Replica": object(
+            [
+                "replica": uuid, "name": text, "program": text, "position": position, "lag": size, "counter": size, "lastSeen": time,
+                "retired": time,
+            ], optional: ["retired"]),
+        "ReplicaList": object(["head": position, "replicas": list(ref("Replica")), "time": time]),
+        "PushList": object([
+            "pushes": list(
+                object(["position": position, "count": size, "bytes": size, "received": time, "replica": uuid, "name": text])),
+            "time": time,
+        ]),
+        "Purge": strict(
+            [
+                "dryRun": flag.with(["description": "Only say what would go; false where it is left out"]),
+                "keepSeconds": seconds(0, "What is younger stays; without it a week, or nothing with force"),
+                "force": flag.with(["description": "Also what live replicas have not taken in"]),
+            ], optional: PurgeRequest.members),
+        "PurgeOutcome": object(
+            [
+                "dryRun": flag, "before": position, "horizon": position, "head": position, "positions": size, "bytes": size,
+                "snapshots": size, "newestSnapshot": position, "holding": list(ref("Replica")),
+            ], optional: ["newestSnapshot"]),
+        "Access": object(["space": spaceName, "token": size, "expires": time, "time": time], optional: ["space", "token", "expires"]),
+        "TokenToMake": strict(
+            [
+                "label": [
+                    "type": "string", "maxLength": .integer(Int64(AdminLimits.labelCharacters)),
+                    "pattern": #"^[^\u0000-\u001f\u007f-\u009f]*$"#,
+                ],
+                "space": spaceName.with(["description": "Without it the token is for all spaces"]),
+                "scope": scope, "lifetimeSeconds": seconds(1, "Without it the token is valid until it is revoked"),
+            ], optional: TokenRequest.members.subtracting(["scope"])),
+        "Token": token(optional: ["space", "expires", "revoked", "token"]),
+        "NewToken": token(optional: ["space", "expires", "revoked"]),
+        "TokenList": object(["tokens": list(ref("Token")), "time": time]),
+        "AuditList": object([
+            "lines": list(
+                object(
+                    ["number": size, "time": time, "actor": text, "action": text, "space": spaceName, "subject": text, "outcome": text],
+                    optional: ["space"])), "time": time,
+        ]),
+    ]
+
+    private static let scope: JSONValue = ["type": "string", "enum": .array(TokenScope.allCases.map { .string($0.rawValue) })]
+
+    private static func token(optional: Set<String>) -> JSONValue {
+        object(
+            [
+                "id": size, "label": text, "space": spaceName, "scope": scope, "created": time, "expires": time, "revoked": time,
+                "token": ["type": "string", "description": "The secret; in the answer to its making only"],
+            ], optional: optional)
+    }
+
+    private static func seconds(_ least: Int64, _ description: String) -> JSONValue {
+        ["type": "integer", "minimum": .integer(least), "maximum": .integer(AdminLimits.seconds), "description": .string(description)]
+    }
+
+    /// An object that takes no other members.
+    private static func strict(_ members: [String: JSONValue], optional: Set<String>) -> JSONValue {
+        object(members, optional: optional).with(["additionalProperties": false])
+    }
+
+    static let parameters: [String: JSONValue] = [
+        "space": path("space", spaceName, "The space's name"),
+        "replica": path("replica", uuid, "The replica's id"),
+        "token": path("token", ["type": "integer", "format": "int64", "minimum": 1], "The token's number"),
+    ]
+
+    private static func path(_ name: String, _ schema: JSONValue, _ description: String) -> JSONValue {
+        ["name": .string(name), "in": "path", "required": true, "schema": schema, "description": .string(description)]
+    }
+
+    static func query(_ name: String, _ schema: JSONValue, _ description: String, required: Bool = false) -> JSONValue {
+        ["name": .string(name), "in": "query", "required": .bool(required), "schema": schema, "description": .string(description)]
+    }
+
+    static func header(_ name: String, _ schema: JSONValue, _ description: String, required: Bool = false) -> JSONValue {
+        ["name": .string(name), "in": "header", "required": .bool(required), "schema": schema, "description": .string(description)]
+    }
+
+    static let listed = query(
+        Endpoints.Query.limit, size, "How many at most; \(AdminLimits.listed) where none are asked for, \(AdminLimits.listedAtMost) at most"
+    )
+    /// What whoever talks to a space's log has seen of it.
+    static let seen = [
+        header(Endpoints.Header.lineage, uuid, "The lineage that the sender knows"),
+        header(
+            Endpoints.Header.seen,
+            [
+                "type": "string", "pattern": "^[0-9]{1,18}-[0-9a-f]{64}$",
+                "examples": [.string("0-\(String(repeating: "0", count: 64))")],
+            ],
+            "What the sender has seen of the log: position and running digest"),
+    ]
+    /// The same with who it is.
+    static let sender =
+        seen + [
+            header(Endpoints.Header.replica, uuid, "The replica that asks"),
+            header(Endpoints.Header.name, text, "What it calls itself, percent-encoded"),
+        ]
+
+    /// Behind the name of a header that may be missing.
+    static let optional = ".optional"
+
+    /// Of answers, by name: those that are always there, and the same for where they may be missing.
+    static let headers: [String: JSONValue] = described.reduce(into: [:]) { all, header in
+        all[header.key] = header.value.with(["required": true])
+        all[header.key + optional] = header.value
+    }
+
+    private static let described: [String: JSONValue] = [
+        "X-Request-ID": header(text, "Names the request in the relay's log"),
+        "Cache-Control": header(text, "What may be kept; `no-store` for everything but the page"),
+        "WWW-Authenticate": header(["const": "Bearer"], "How to show a token"),
+        "Allow": header(text, "The methods that are possible"),
+        "Retry-After": header(["type": "integer", "minimum": 0], "Seconds to wait before the next try"),
+        "Location": header(text, "Where it is"),
+        "Content-Range": header(text, "Which part of the file this is, or how large the file is"),
+        "Accept-Ranges": header(["const": "bytes"], "Parts can be asked for"),
+        "ETag": header(text, "Names this content"),
+        "Content-Security-Policy": header(text, "The page runs nothing but its own files"),
+        "Annals-Offset": header(position, "Bytes of the snapshot that are here"),
+        "Annals-Position": header(position, "The snapshot's position"),
+        "Annals-Digest": header(digest, "Of the snapshot's bytes"),
+        "Annals-Snapshot": header(["const": .string(Endpoints.snapshotDue)], "A snapshot is wanted from the sender"),
+        "Annals-Time": header(time, "The relay's clock"),
+    ]
+
+    private static func header(_ schema: JSONValue, _ description: String) -> JSONValue {
+        ["schema": schema, "description": .string(description)]
+    }
+}

@@ -1,0 +1,82 @@
+package import AnnalsCore
+package import AnnalsWire
+
+/// A space as its operator sees it.
+package struct SpaceSummary: Sendable, Hashable {
+    package var description: SpaceDescription
+    /// Milliseconds since 1970.
+    package var created: Int64
+    /// Bytes of the batches that are kept.
+    package var logBytes: Int64
+    package var snapshotBytes: Int64
+    package var snapshots: Int64
+    /// Retired ones and those that were not seen for long among them.
+    package var replicas: Int64
+    /// When the newest push came, in milliseconds since 1970; nil where the log has none any more.
+    package var lastPush: Int64?
+    /// Days on which something came, oldest first; at most `RelayLogLimits.growthDays`.
+    package var days: [DayOfGrowth]
+}
+
+/// What one day brought into a log, whether it is still there or not.
+package struct DayOfGrowth: Sendable, Hashable {
+    package static let milliseconds: Int64 = 86_400_000
+
+    /// Days since 1970, by universal time.
+    package var day: Int64
+    package var bytes: Int64
+    package var positions: Int64
+}
+
+/// What came in one push and was accepted at once.
+package struct PushRecord: Sendable, Hashable {
+    package var position: Position
+    /// Transactions, or parts of one.
+    package var count: Int64
+    package var bytes: Int64
+    /// Milliseconds since 1970.
+    package var received: Int64
+    package var replica: ReplicaID
+    /// What the replica calls itself now.
+    package var name: String
+}
+
+extension RelayDatabase {
+    /// Some spaces by name, beginning after a name; or the one that is named, if it is there.
+    func summaries(
+        only: SpaceName?, after: SpaceName?, limit: Int, now: Int64, limits: RelayLogLimits
+    ) async throws -> (spaces: [SpaceSummary], isLast: Bool) {
+        let since = now / DayOfGrowth.milliseconds - Int64(limits.growthDays)
+        return try await RelayLogError.wrapped {
+            try await storage.read { db in
+                var names = try LogStorage.names(in: db)
+                if let only { names = names.filter { $0 == only } }
+                if let after { names = names.filter { $0.description > after.description } }
+                let spaces = try names.prefix(limit).compactMap { try SummaryStorage.summary(of: $0, since: since, in: db) }
+                return (spaces, names.count <= limit)
+            }
+        }
+    }
+}
+
+extension RelayLog {
+    /// Some spaces by name, beginning after a name, at most `limit`; or only the one that is named, if it is there.
+    package func summaries(
+        only: SpaceName? = nil, after: SpaceName? = nil, limit: Int
+    ) async throws -> (spaces: [SpaceSummary], isLast: Bool) {
+        await database.storage.scheduled { self.saveSightings($0) }
+        return try await database.summaries(only: only, after: after, limit: limit, now: clock.wall(), limits: limits)
+    }
+
+    /// The newest pushes, newest first; those between two positions, both exclusive. Throws `.spaceNotFound`.
+    package func pushes(
+        of name: SpaceName, after: Position = .zero, before: Position = Position(.max), limit: Int
+    ) async throws -> [PushRecord] {
+        try await RelayLogError.wrapped {
+            try await database.storage.read { db in
+                guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
+                return try SummaryStorage.pushes(of: space.id, after: after, before: before, limit: limit, in: db)
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+internal import AnnalsCore
+
+/// All SQL of the audit log.
+enum AuditStorage {
+    /// Writes a line in the transaction of what it tells of, so that there is never one without the other.
+    static func add(_ entry: AuditEntry?, subject: String, outcome: String, in db: any LogConnection) throws {
+        guard let entry else { return }
+        let sql = """
+            INSERT INTO annals_audit(id, time, actor, action, space, subject, outcome) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            ON CONFLICT (id) DO NOTHING
+            """
+        try db.execute(
+            sql, [entry.id, entry.time, try name(of: entry.by, in: db), entry.action.rawValue, entry.space, subject, outcome])
+    }
+
+    /// The label is kept with the line: it says who it was then.
+    private static func name(of actor: Operator, in db: any LogConnection) throws -> String {
+        switch actor {
+        case .commandLine: return "cli"
+        case .anyone: return "anyone"
+        case .token(let id):
+            let label = try db.row("SELECT label FROM annals_tokens WHERE id = ?1", [id])?.text(0) ?? ""
+            return label.isEmpty ? "token \(id)" : "token \(id) (\(label))"
+        }
+    }
+
+    static func lines(of space: SpaceName?, before: Int64, limit: Int, in db: any LogConnection) throws -> [AuditLine] {
+        let columns = "SELECT number, time, actor, action, space, subject, outcome FROM annals_audit"
+        let rows =
+            if let space {
+                try db.rows("\(columns) WHERE space = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3", [space, before, limit])
+            } else {
+                try db.rows("\(columns) WHERE number < ?1 ORDER BY number DESC LIMIT ?2", [before, limit])
+            }
+        return try rows.map { row in
+            AuditLine(
+                number: try row.integer(0), time: try row.integer(1), actor: try row.text(2), action: try row.text(3),
+                space: row.isNull(4) ? nil : SpaceName(try row.text(4)), subject: try row.text(5), outcome: try row.text(6))
+        }
+    }
+}

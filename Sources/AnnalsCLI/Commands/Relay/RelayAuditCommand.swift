@@ -1,0 +1,56 @@
+import AnnalsCore
+import ArgumentParser
+import RelayLog
+
+struct RelayAuditCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audit",
+        abstract: "List what operators did to a relay, newest first, also while it serves.",
+        discussion: """
+            Tokens made and revoked, replicas retired, spaces purged: by whom (a token's number and label, or `cli`), when, and \
+            what came of it. What the relay does by itself is not in it.
+
+            Example:
+              annals relay audit --data relay-data --space shop
+            """)
+
+    @OptionGroup var folder: RelayDataOption
+    @Option(help: "Only what was done to this space.")
+    var space: SpaceName?
+    @Option(help: "How many lines.")
+    var limit = 100
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit is a number from 1 on.") }
+    }
+
+    func run() async throws {
+        let console = output.console
+        let database = try folder.openExisting()
+        defer { try? database.close() }
+        let lines = try await database.audit(of: space, limit: limit)
+        if output.json {
+            for line in lines { console.print(Self.json(line)) }
+        } else if lines.isEmpty {
+            console.print("nothing was done yet")
+        } else {
+            var table = Table(["time", "who", "what", "space", "to", "outcome"])
+            for line in lines {
+                table.append([
+                    .init(Timestamp.text(line.time)), .init(line.actor), .init(line.action), .init(line.space?.description ?? ""),
+                    .init(line.subject), .init(line.outcome),
+                ])
+            }
+            console.print(table)
+        }
+    }
+
+    private static func json(_ line: AuditLine) -> JSON {
+        .object([
+            "number": .integer(line.number), "time": .text(Timestamp.text(line.time)), "actor": .text(line.actor),
+            "action": .text(line.action), "space": .text(line.space?.description), "subject": .text(line.subject),
+            "outcome": .text(line.outcome),
+        ])
+    }
+}
