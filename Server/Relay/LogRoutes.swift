@@ -16,7 +16,8 @@ struct LogRoutes: Sendable {
         try request.requireContentType(Endpoints.MediaType.batch)
         return try await bodies.withBody(of: request, limit: limits.batch.batchBytes) { batch in
             let header = try BatchHeader.parse(batch, limits: limits.batch)
-            let answer = try await log.push(batch, header: header, to: space, as: request.replicaName, seen: request.mark())
+            let answer = try await log.push(
+                batch, header: header, to: space, as: request.replicaName, by: context.access.owner, seen: request.mark())
             var headers = Self.headers(Endpoints.MediaType.answer)
             if answer.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }
             return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: answer.encode())))
@@ -35,7 +36,7 @@ struct LogRoutes: Sendable {
         // Who may not write cannot bring a snapshot either.
         let seen = try context.access.allows(.write, in: space) ? request.mark() : request.seen()
         let page = try await log.pull(from: space, after: after, byteLimit: limit, seen: seen, wait: .seconds(wait))
-        if let replica { log.note(replica, named: request.replicaName, at: after, in: space) }
+        if let replica { log.note(replica, named: request.replicaName, at: after, in: space, by: context.access.owner) }
         var headers = Self.headers(Endpoints.MediaType.page)
         if page.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }
         if let time = page.relayTime { headers[.time] = String(time) }

@@ -7,9 +7,11 @@ internal import RelayLog
 enum Routes {
     typealias Handler = @Sendable (Request, RelayRequestContext) async throws -> Response
 
-    static func responder(log: RelayLog, configuration: RelayConfiguration) -> RelayResponder {
+    static func responder(
+        log: RelayLog, configuration: RelayConfiguration, webTokens: WebTokenVerifier? = nil
+    ) -> RelayResponder {
         let limits = configuration.limits
-        let authorizer = Authorizer(tokens: log.tokens, isOpen: configuration.noAuthorization)
+        let authorizer = Authorizer(tokens: log.tokens, isOpen: configuration.noAuthorization, webTokens: webTokens)
         let spaces = SpaceRoutes(log: log)
         let bodies = BodyReader(budget: limits.bodyBytesInFlight)
         let entries = LogRoutes(log: log, limits: limits, bodies: bodies)
@@ -36,7 +38,7 @@ enum Routes {
         }
         let router = Router(context: RelayRequestContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: ProblemMiddleware(routes: table))
-        router.add(middleware: AuthorizationMiddleware(authorizer: authorizer))
+        router.add(middleware: AuthorizationMiddleware(authorizer: authorizer, rate: RateLimit(limits: limits, clock: log.clock)))
         for (path, handlers) in routes {
             for (method, handler) in handlers { router.on(RouterPath(path), method: method, use: handler) }
         }

@@ -13,16 +13,22 @@ package struct ReplicaRecord: Sendable, Hashable {
     package var lastSeen: Int64
     /// When the operator retired it, in milliseconds since 1970; zero when never. It counts again once it is seen again.
     package var retired: Int64 = 0
+    /// Whose it is, as `ReplicaOwner` tells it; nil when nobody with a token pushed as it yet.
+    package var owner: String?
 
     package var isRetired: Bool { retired > 0 && retired >= lastSeen }
 
-    package init(replica: ReplicaID, name: String, counter: Counter, position: Position, lastSeen: Int64, retired: Int64 = 0) {
+    package init(
+        replica: ReplicaID, name: String, counter: Counter, position: Position, lastSeen: Int64, retired: Int64 = 0,
+        owner: String? = nil
+    ) {
         self.replica = replica
         self.name = name
         self.counter = counter
         self.position = position
         self.lastSeen = lastSeen
         self.retired = retired
+        self.owner = owner
     }
 }
 

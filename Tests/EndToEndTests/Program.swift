@@ -86,6 +86,9 @@ final class Program: Sendable {
         try? input.fileHandleForWriting.close()
     }
 
+    /// The process's number.
+    var id: Int32 { process.processIdentifier }
+
     func signal(_ number: Int32) {
         kill(process.processIdentifier, number)
     }
