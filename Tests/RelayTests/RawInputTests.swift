@@ -161,7 +161,7 @@ import Testing
 
     /// A token for the space `shop`, beside which there is another space.
     private func token() async throws -> String {
-        let log = try TestStorage.log(directory.path)
+        let log = try RelayLog(directory: directory.path, logger: .silent)
         let (secret, _) = try await log.tokens.create(space: .shop, scope: .write)
         _ = try await log.createSpace(.other)
         await log.close()
