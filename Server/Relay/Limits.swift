@@ -46,7 +46,7 @@ public struct RelayLimits: Sendable, Hashable {
     /// A snapshot is due when the log since the newest has so many MiB, and as many bytes as that snapshot.
     public var snapshotLogMebibytes: Int {
         get { Int(log.snapshotLogBytes >> 20) }
-        set { log.snapshotLogBytes = Int64(newValue) << 20 }
+        set { log.snapshotLogBytes = Int64(min(newValue, 1 << 40)) << 20 }
     }
     /// Or so many positions.
     public var snapshotLogPositions: Int {
@@ -92,6 +92,9 @@ public struct RelayLimit: Sendable {
     /// What becomes of whatever is beyond it.
     public let beyond: String
     let value: any WritableKeyPath<RelayLimits, Int> & Sendable
+
+    /// What can be meant: a month, as many as there can be of anything, or any number of bytes.
+    var most: Int { name.hasSuffix("-seconds") ? 2_592_000 : name.contains("bytes") ? .max : Int(Int32.max) }
 
     init(_ name: String, _ value: any WritableKeyPath<RelayLimits, Int> & Sendable, _ beyond: String) {
         self.name = name

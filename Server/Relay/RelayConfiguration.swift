@@ -64,6 +64,7 @@ public struct RelayConfiguration: Sendable {
         for limit in RelayLimits.named {
             let value = limits[keyPath: limit.value]
             try require(value > 0, "the limit \(limit.name) is \(value)", "Limits are greater than 0")
+            try require(value <= limit.most, "the limit \(limit.name) is \(value)", "It is \(limit.most) at most")
         }
         try require(
             limits.waitSeconds <= 3600 && limits.heartbeatSeconds <= 3600, "waits and heartbeats are limited to an hour",

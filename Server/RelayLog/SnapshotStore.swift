@@ -9,7 +9,7 @@ internal import Synchronization
 package final class SnapshotStore: Sendable {
     private let database: RelayDatabase
     private let jobs: SnapshotJobs
-    private let reserve: DiskReserve
+    let reserve: DiskReserve
     private let limits: RelayLogLimits
     private let clock: RelayClock
     private let logger: Logger

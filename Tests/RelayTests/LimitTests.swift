@@ -150,6 +150,23 @@ import Testing
         await log.close()
     }
 
+    @Test func `a snapshot that comes in while the disk fills up is let go`() async throws {
+        var limits = RelayLogLimits()
+        limits.diskReserveBytes = 1000
+        let free = FreeBytes(2000)
+        let directory = try TemporaryDirectory()
+        let log = try RelayLog(
+            database: TestStorage.database(directory.path), limits: limits, clock: clock.clock, logger: .silent, freeBytes: { free.value })
+        _ = try await log.createSpace(.shop)
+        let upload = try await log.snapshots.begin(.shop, position: .zero)
+        try await upload.write([1, 2, 3])
+        free.value = 500
+        clock.advance(milliseconds: 1000)
+        await #expect(throws: RelayLogError.self) { try await upload.write([4]) }
+        #expect(await upload.hasEnded)
+        await log.close()
+    }
+
     @Test(.filesOnly) func `how much is free is asked of the folder's file system`() throws {
         let directory = try TemporaryDirectory()
         let log = try TestStorage.log(directory.path)
