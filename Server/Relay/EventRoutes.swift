@@ -82,10 +82,15 @@ struct HeadStream: Sendable {
         // Something is written at once, so that the reader has its answer's head.
         try await writer.write(seen == head ? Self.comment : event(head))
         var told = head
+        var checked = ContinuousClock.now
         do {
             while true {
                 let now = try await log.head(of: space, after: told, known: told, wait: wait)
-                guard await isAllowed() else { return }
+                // Once a heartbeat, also where there is something to tell all the while; the token's end is known without asking.
+                if now == told || hasExpired || ContinuousClock.now - checked >= heartbeat {
+                    guard !hasExpired, await isAllowed() else { return }
+                    checked = .now
+                }
                 if now > told {
                     try await writer.write(event(now))
                     told = now
@@ -97,6 +102,8 @@ struct HeadStream: Sendable {
             return
         }
     }
+
+    private var hasExpired: Bool { expires.map { $0 <= RelayClock.system.wall() } ?? false }
 
     /// Until the heartbeat, or the token's end.
     private var wait: Duration {

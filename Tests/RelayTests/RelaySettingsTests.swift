@@ -76,6 +76,20 @@ import Yams
         #expect(rows == RelayLimits.named.map { "| `\($0.name)` | \(defaults[keyPath: $0.value]) | \($0.beyond) |" })
     }
 
+    @Test func `whatever a relay can be told has a setting`() {
+        // A property that is added is missing here, and then perhaps in the file.
+        let settings = [
+            "address": ["listen"], "storage": ["data", "postgres"], "noAuthorization": ["no-auth"], "allowPlaintext": ["allow-plaintext"],
+            "limits": [], "webTokens": ["jwt.keys", "jwt.issuer", "jwt.audience", "jwt.claim", "jwt.leeway-seconds"],
+            "purge": ["purge.enabled", "purge.keep", "purge.retention", "purge.silence"],
+        ]
+        func labels(_ value: Any) -> Set<String> { Set(Mirror(reflecting: value).children.compactMap(\.label)) }
+        #expect(labels(RelayConfiguration(storage: .directory(""))) == Set(settings.keys))
+        #expect(Set(settings.values.joined()).isSubset(of: RelaySetting.all.map(\.name)))
+        #expect(labels(WebTokenSettings(keys: "", issuer: "", audience: "")).count == settings["webTokens"]?.count)
+        #expect(labels(PurgeRules()).subtracting(["isForced"]).count + 1 == settings["purge"]?.count)
+    }
+
     @Test func `setting each changes it, and it alone`() async throws {
         let defaults = RelaySettings()
         let values = [

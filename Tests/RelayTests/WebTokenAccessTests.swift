@@ -116,7 +116,7 @@ import Testing
         var replica = TestReplica(1)
         _ = try await fixture.log.push(replica.batch(space.lineage, base: .zero, .writing(1)))
         let collector = BodyCollector()
-        let busy = HeadStream(log: fixture.log, space: .shop, lineage: space.lineage, head: .zero, seen: .zero, heartbeat: .seconds(3600)) {
+        let busy = HeadStream(log: fixture.log, space: .shop, lineage: space.lineage, head: .zero, seen: .zero, heartbeat: .zero) {
             false
         }
         writer = collector
