@@ -41,6 +41,32 @@ import Testing
         }
     }
 
+    @Test func `whoever stays in touch outlives a token that is renewed in its file`() async throws {
+        try await Workshop.with { shop in
+            let (url, _) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0"])
+            let first = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop").output
+            try write(first, shop.file("token"))
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--credential-file", "token")
+            let watch = try Program(Workshop.annals, ["sync", "shop.db", "--watch"], in: shop.path)
+            _ = try await watch.prints("shop.db: ")
+            let second = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--renews", "1").output
+            try write(second, shop.file("token"))
+            try await shop.succeed("relay", "token", "revoke", "1", "--data", "relay-data")
+            // A running relay believes a token for a second.
+            try await ContinuousClock().sleep(for: .milliseconds(1200))
+            try await shop.shell("shop.db", ".timeout 20000\nUPDATE customer SET city = 'Bern' WHERE id = 1")
+            _ = try await watch.prints("pushed 1 transaction")
+            // Without a renewal it ends, and says why.
+            try await shop.succeed("relay", "token", "revoke", "2", "--data", "relay-data")
+            try await ContinuousClock().sleep(for: .milliseconds(1200))
+            try await shop.shell("shop.db", ".timeout 20000\nUPDATE customer SET city = 'Rome' WHERE id = 1")
+            #expect(try await watch.end(within: .seconds(60)).status == 77)
+            #expect(watch.errors.contains("token is not known here"), "\(watch.errors)")
+        }
+    }
+
     @Test func `a full relay: exit 75 with what waits, and what others wrote comes in`() async throws {
         try await Workshop.with { shop in
             let (url, program) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0", "--no-auth"])

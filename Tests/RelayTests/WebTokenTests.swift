@@ -167,6 +167,20 @@ import Testing
         #expect(published.reads == 3)
     }
 
+    @Test func `many that ask for a new key at once wait for one reading`() async throws {
+        let (old, new) = (try await TestProvider.es256("old"), try await TestProvider.es256("new"))
+        let published = PublishedKeys(try TestProvider.set([old]))
+        let verifier = try await published.verifier(clock)
+        clock.advance(milliseconds: KeySource.shortestMilliseconds)
+        published.publish(try TestProvider.set([old, new]))
+        let token = try provider.token(new)
+        let refusals = await withTaskGroup(of: WebTokenRefusal?.self) { group in
+            for _ in 0..<50 { group.addTask { await refusal(token, verifier) } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(refusals.allSatisfy { $0 == nil } && published.reads == 2)
+    }
+
     @Test func `keys that cannot be read anew stay; those never read make the sender wait`() async throws {
         let (old, new) = (try await TestProvider.es256("old"), try await TestProvider.es256("new"))
         let published = PublishedKeys(nil)
