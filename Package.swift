@@ -6,6 +6,7 @@ import PackageDescription
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -17,6 +18,8 @@ let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swi
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
+let configuration = Target.Dependency.product(name: "Configuration", package: "swift-configuration")
+let jwt = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
 let settings: [SwiftSetting] = [
@@ -40,6 +43,8 @@ let package = Package(
         // Without its traits: nothing here needs them, and their order on the compiler's command line changes from run to run,
         // so that Hummingbird would be compiled again every other time.
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
+        // Its YAML form; no other is read.
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: ["YAML"]),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-crypto", "3.12.3"..<"5.0.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
@@ -49,6 +54,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
     ],
     targets: [
         // System libraries and the few C calls that Swift cannot make by itself (variadic functions).
@@ -92,9 +98,8 @@ let package = Package(
         .target(
             name: "Relay",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "RelayLog", "RelayPostgres", httpTypes, hummingbird, lifecycle, logging, metrics, nio,
-                nioHTTPTypes,
-                signals,
+                "AnnalsCore", "AnnalsHTTP", "AnnalsWire", "RelayLog", "RelayPostgres", configuration, httpTypes, hummingbird, jwt,
+                lifecycle, logging, metrics, nio, nioHTTPTypes, signals, yams,
             ],
             path: "Server/Relay", resources: [.embedInCode("Admin/Page")], swiftSettings: settings),
 
@@ -169,8 +174,8 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", httpTypes, hummingbird, lifecycle,
-                logging, nio, nioEmbedded,
+                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", configuration, crypto, cryptoExtras, httpTypes,
+                hummingbird, jwt, lifecycle, logging, nio, nioEmbedded, nioHTTPTypes, yams,
             ],
             swiftSettings: settings),
         // Only for Scripts/measure-memory.

@@ -3,10 +3,12 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
 
-/// Who asks? Everything but health, the operator's page and the OpenAPI document needs a token that is known, not revoked and not expired; what it allows is judged
-/// by each handler. Comes before routing's own answers, so that a stranger learns nothing.
+/// Who asks, and how often? Everything but health, the operator's page and the OpenAPI document needs a token that is known, not
+/// revoked and not expired; what it allows is judged by each handler. Comes before routing's own answers, so that a stranger learns
+/// nothing.
 struct AuthorizationMiddleware: RouterMiddleware {
     let authorizer: Authorizer
+    let rate: RateLimit
     /// Whether an address says nothing that everybody may not know.
     let isPublic: @Sendable (_ path: String) -> Bool
 
@@ -16,6 +18,7 @@ struct AuthorizationMiddleware: RouterMiddleware {
         var context = context
         if !isPublic(request.uri.path) {
             context.access = try await authorizer.access(for: request)
+            try rate.take(context.rateKey)
         }
         return try await next(request, context)
     }
@@ -25,6 +28,8 @@ struct AuthorizationMiddleware: RouterMiddleware {
 struct Authorizer: Sendable {
     let tokens: TokenStore
     let isOpen: Bool
+    /// nil where there is no identity provider.
+    var webTokens: WebTokenVerifier?
 
     /// Throws 401.
     func access(for request: Request) async throws -> RelayRequestContext.Access {
@@ -32,10 +37,23 @@ struct Authorizer: Sendable {
         guard let secret = Self.bearer(request.headers[.authorization]) else {
             throw Self.refusal("No token was sent", hint: "Send Authorization: Bearer TOKEN")
         }
+        if let webTokens, WebTokenVerifier.looksLikeOne(secret) { return .webToken(try await Self.grant(secret, by: webTokens)) }
         switch try await tokens.verify(secret) {
         case .granted(let grant): return .token(grant)
         case .expired: throw Self.refusal("The token has expired", hint: "Ask the relay's operator for a new one")
         case .unknown: throw Self.refusal("The token is not known here", hint: "Check it, or ask the relay's operator for one")
+        }
+    }
+
+    private static func grant(_ secret: String, by webTokens: WebTokenVerifier) async throws -> WebTokenGrant {
+        do throws(WebTokenRefusal) {
+            return try await webTokens.verify(secret)
+        } catch {
+            switch error {
+            case .keysAway(let seconds): throw ProblemResponse.unavailable(error.description, retryAfterSeconds: seconds)
+            case .expired: throw Self.refusal(error.description, hint: "Get a new one from the identity provider")
+            default: throw Self.refusal(error.description, hint: "Check it, or ask who runs the identity provider")
+            }
         }
     }
 

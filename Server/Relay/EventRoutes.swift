@@ -12,6 +12,14 @@ struct EventRoutes: Sendable {
     let log: RelayLog
     let limits: RelayLimits
     let authorizer: Authorizer
+    let leases: StreamLeases
+
+    init(log: RelayLog, limits: RelayLimits, authorizer: Authorizer) {
+        self.log = log
+        self.limits = limits
+        self.authorizer = authorizer
+        leases = StreamLeases(limit: limits.eventStreams)
+    }
 
     /// GET /v1/spaces/{space}/events: `event: head` whenever the log grows, beginning with the head as it is unless
     /// Last-Event-ID says that the reader has seen it.
@@ -20,10 +28,12 @@ struct EventRoutes: Sendable {
         try await log.require(space, seen: request.seen())
         let description = try await log.describe(space)
         let seen = request.headers[.lastEventID].flatMap { Int64($0) }.map { Position($0) }
-        guard log.waiterCount < limits.log.waiters else { throw RelayLogError.overloaded(retryAfterSeconds: limits.heartbeatSeconds) }
+        guard log.waiterCount < limits.log.waiters, let lease = leases.take() else {
+            throw RelayLogError.overloaded(retryAfterSeconds: limits.heartbeatSeconds)
+        }
         let stream = HeadStream(
             log: log, space: space, lineage: description.lineage, head: description.head, seen: seen,
-            heartbeat: .seconds(limits.heartbeatSeconds)
+            heartbeat: .seconds(limits.heartbeatSeconds), expires: context.access.expires
         ) { [authorizer] in
             // A token revoked or expired meanwhile ends the stream.
             (try? await authorizer.access(for: request).allows(.read, in: space)) ?? false
@@ -32,6 +42,7 @@ struct EventRoutes: Sendable {
             status: .ok,
             headers: [.contentType: Endpoints.MediaType.events, .cacheControl: "no-store", .accelBuffering: "no"],
             body: .init { writer in
+                defer { withExtendedLifetime(lease) {} }
                 try await stream.write(to: &writer)
                 try await writer.finish(nil)
             })
@@ -48,11 +59,13 @@ struct HeadStream: Sendable {
     /// The head that the reader has seen before.
     let seen: Position?
     let heartbeat: Duration
+    /// When the reader's token ends by itself, in milliseconds since 1970.
+    let expires: Int64?
     let isAllowed: @Sendable () async -> Bool
 
     init(
         log: RelayLog, space: SpaceName, lineage: Lineage, head: Position, seen: Position?, heartbeat: Duration,
-        isAllowed: @escaping @Sendable () async -> Bool
+        expires: Int64? = nil, isAllowed: @escaping @Sendable () async -> Bool
     ) {
         self.log = log
         self.space = space
@@ -60,6 +73,7 @@ struct HeadStream: Sendable {
         self.head = head
         self.seen = seen
         self.heartbeat = heartbeat
+        self.expires = expires
         self.isAllowed = isAllowed
     }
 
@@ -68,20 +82,33 @@ struct HeadStream: Sendable {
         // Something is written at once, so that the reader has its answer's head.
         try await writer.write(seen == head ? Self.comment : event(head))
         var told = head
+        var checked = ContinuousClock.now
         do {
             while true {
-                let now = try await log.head(of: space, after: told, known: told, wait: heartbeat)
+                let now = try await log.head(of: space, after: told, known: told, wait: wait)
+                // Once a heartbeat, also where there is something to tell all the while; the token's end is known without asking.
+                if now == told || hasExpired || ContinuousClock.now - checked >= heartbeat {
+                    guard !hasExpired, await isAllowed() else { return }
+                    checked = .now
+                }
                 if now > told {
                     try await writer.write(event(now))
                     told = now
                 } else {
-                    guard await isAllowed() else { return }
                     try await writer.write(Self.comment)
                 }
             }
         } catch RelayLogError.closing {
             return
         }
+    }
+
+    private var hasExpired: Bool { expires.map { $0 <= RelayClock.system.wall() } ?? false }
+
+    /// Until the heartbeat, or the token's end.
+    private var wait: Duration {
+        guard let expires else { return heartbeat }
+        return min(heartbeat, .milliseconds(max(0, expires - RelayClock.system.wall())))
     }
 
     private static let comment = ByteBuffer(string: ": \n\n")

@@ -13,10 +13,23 @@ public struct RelayLimits: Sendable, Hashable {
     public var waitSeconds = WireLimits.maximumWaitSeconds
     /// An event stream says something at least this often, in seconds; a lost connection is noticed by it.
     public var heartbeatSeconds = 15
+    /// Requests a second that one token may make for long, or one address where there are no tokens; beyond it they are answered
+    /// with 429.
+    public var requestsPerSecond = 1000
+    /// Requests that one token may make at once after a pause.
+    public var requestBurst = 5000
+    /// Event streams open at once; one more is answered with 503.
+    public var eventStreams = 10_000
     /// Connections open at once; further ones are not accepted until one closes.
     public var connections = 16_384
     /// A connection on which no request has begun or gone on for this long, in seconds, is closed.
     public var idleSeconds = 75
+    /// Over how long it is measured whether a request's body comes in fast enough, in seconds.
+    public var slowSeconds = 20
+    /// Bytes a second of a request's body that must come meanwhile; the connection of a slower one is closed.
+    public var slowBytesPerSecond = 1024
+    /// A connection whose reader takes nothing of its answer for this long, in seconds, is closed.
+    public var stalledSeconds = 60
     /// Bytes of a request's headers together, and so of its address.
     public var headerBytes = 16 << 10
     /// How long answers under way may take after the relay was told to stop, in seconds.
@@ -33,16 +46,93 @@ public struct RelayLimits: Sendable, Hashable {
     /// A snapshot is due when the log since the newest has so many MiB, and as many bytes as that snapshot.
     public var snapshotLogMebibytes: Int {
         get { Int(log.snapshotLogBytes >> 20) }
-        set { log.snapshotLogBytes = Int64(newValue) << 20 }
+        set { log.snapshotLogBytes = Int64(min(newValue, 1 << 40)) << 20 }
     }
     /// Or so many positions.
     public var snapshotLogPositions: Int {
         get { Int(log.snapshotLogPositions) }
         set { log.snapshotLogPositions = Int64(newValue) }
     }
+    /// Bytes of one snapshot.
+    public var snapshotBytes: Int {
+        get { Int(log.snapshotBytes) }
+        set { log.snapshotBytes = Int64(newValue) }
+    }
+    /// Spaces of this relay.
+    public var spaces: Int {
+        get { log.spaces }
+        set { log.spaces = newValue }
+    }
+    /// Bytes of one space: its log as far as it is kept, parts that wait, and snapshots.
+    public var spaceBytes: Int {
+        get { Int(log.spaceBytes) }
+        set { log.spaceBytes = Int64(newValue) }
+    }
+    /// Bytes of the disk that pushes, new spaces and snapshots leave free.
+    public var diskReserveBytes: Int {
+        get { Int(log.diskReserveBytes) }
+        set { log.diskReserveBytes = Int64(newValue) }
+    }
+    /// Pulls and event streams that wait at once.
+    public var waiters: Int {
+        get { log.waiters }
+        set { log.waiters = newValue }
+    }
 
     /// Those of the log itself.
     package var log = RelayLogLimits()
 
     public init() {}
+}
+
+/// One limit: its name in the configuration, and what it is about.
+public struct RelayLimit: Sendable {
+    /// Under `limits:` in the configuration file, and in the environment as ANNALS_RELAY_LIMITS_ and this in capitals.
+    public let name: String
+    /// What becomes of whatever is beyond it.
+    public let beyond: String
+    let value: any WritableKeyPath<RelayLimits, Int> & Sendable
+
+    /// What can be meant: a month, as many as there can be of anything, or any number of bytes.
+    var most: Int { name.hasSuffix("-seconds") ? 2_592_000 : name.contains("bytes") ? .max : Int(Int32.max) }
+
+    init(_ name: String, _ value: any WritableKeyPath<RelayLimits, Int> & Sendable, _ beyond: String) {
+        self.name = name
+        self.beyond = beyond
+        self.value = value
+    }
+}
+
+extension RelayLimits {
+    /// All that can be set, in the order in which the documents have them. From this table come the configuration's keys, its checks
+    /// and the table in Documentation/relay.md.
+    public static let named: [RelayLimit] = [
+        RelayLimit("batch-bytes", \.batch.batchBytes, "413: the bytes of one push"),
+        RelayLimit("batch-plain-bytes", \.batch.plainBytes, "413: the same before compression"),
+        RelayLimit("batch-transactions", \.batch.transactions, "413: transactions in one push"),
+        RelayLimit("body-bytes-in-flight", \.bodyBytesInFlight, "503: bytes of all pushes being received or stored"),
+        RelayLimit("header-bytes", \.headerBytes, "the connection is closed: bytes of a request's headers"),
+        RelayLimit("page-bytes", \.pageBytes, "the page is smaller than asked for"),
+        RelayLimit("wait-seconds", \.waitSeconds, "a waiting pull is answered earlier than asked for"),
+        RelayLimit("requests-per-second", \.requestsPerSecond, "429: requests of one token, or of one address with --no-auth"),
+        RelayLimit("request-burst", \.requestBurst, "429: the same after a pause"),
+        RelayLimit("connections", \.connections, "further ones wait to be accepted"),
+        RelayLimit("backlog", \.backlog, "the system refuses connections: those that wait to be accepted"),
+        RelayLimit("event-streams", \.eventStreams, "503: event streams that are open"),
+        RelayLimit("waiters", \.waiters, "503: event streams and waiting pulls together"),
+        RelayLimit("heartbeat-seconds", \.heartbeatSeconds, "a quiet event stream says so"),
+        RelayLimit("idle-seconds", \.idleSeconds, "the connection is closed: without a request"),
+        RelayLimit("slow-seconds", \.slowSeconds, "the connection is closed: a body that for so long comes slower than the next says"),
+        RelayLimit("slow-bytes-per-second", \.slowBytesPerSecond, "the least of a body that must come"),
+        RelayLimit("stalled-seconds", \.stalledSeconds, "the connection is closed: a reader that takes nothing of its answer"),
+        RelayLimit("shutdown-seconds", \.shutdownSeconds, "answers under way are broken off when the relay stops"),
+        RelayLimit("spaces", \.spaces, "507: a new space"),
+        RelayLimit("space-bytes", \.spaceBytes, "507: pushes to a space; reads go on, and a purge makes room"),
+        RelayLimit("disk-reserve-bytes", \.diskReserveBytes, "507: pushes, spaces and snapshots that would leave less free; reads go on"),
+        RelayLimit("snapshot-bytes", \.snapshotBytes, "413: bytes of one snapshot"),
+        RelayLimit("snapshot-chunk-bytes", \.snapshotChunkBytes, "snapshots are read in pieces of it"),
+        RelayLimit("snapshot-log-mebibytes", \.snapshotLogMebibytes, "a new snapshot is asked for: MiB of log since the newest"),
+        RelayLimit("snapshot-log-positions", \.snapshotLogPositions, "a new snapshot is asked for: positions since the newest"),
+        RelayLimit("purge-seconds", \.purgeSeconds, "the logs are purged"),
+    ]
 }

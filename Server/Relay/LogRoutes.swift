@@ -17,7 +17,8 @@ struct LogRoutes: Sendable {
         return try await bodies.withBody(of: request, limit: limits.batch.batchBytes) { batch in
             let header = try BatchHeader.parse(batch, limits: limits.batch)
             let answer = try await log.push(
-                batch, header: header, to: space, as: request.replicaName, program: request.program, seen: request.mark())
+                batch, header: header, to: space, as: request.replicaName, program: request.program, by: context.access.owner,
+                seen: request.mark())
             var headers = Self.headers(Endpoints.MediaType.answer)
             if answer.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }
             return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: answer.encode())))
@@ -36,7 +37,9 @@ struct LogRoutes: Sendable {
         // Who may not write cannot bring a snapshot either.
         let seen = try context.access.allows(.write, in: space) ? request.mark() : request.seen()
         let page = try await log.pull(from: space, after: after, byteLimit: limit, seen: seen, wait: .seconds(wait))
-        if let replica { log.note(replica, named: request.replicaName, program: request.program, at: after, in: space) }
+        if let replica {
+            log.note(replica, named: request.replicaName, program: request.program, at: after, in: space, by: context.access.owner)
+        }
         var headers = Self.headers(Endpoints.MediaType.page)
         if page.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }
         if let time = page.relayTime { headers[.time] = String(time) }

@@ -92,6 +92,12 @@ extension ProblemResponse {
             self.init(.spaceNotFound, hint: "Create it with PUT, or check its name")
         case .spaceExists:
             self.init(.spaceExists)
+        case .replicaOwnedElsewhere(let replica):
+            self.init(
+                .replicaOwnedElsewhere, detail: "The replica \(replica) belongs to another token than this one",
+                hint:
+                    "Use the token that it pushed with before, or ask the relay's operator to revoke that, or for annals relay release"
+            )
         case .expired(let horizon):
             self.init(
                 .expired, detail: "The log is kept after position \(horizon)", hint: "Take the snapshot and lay the outbox on top of it")
@@ -117,6 +123,16 @@ extension ProblemResponse {
                 headers: [.offset: String(offset)])
         case .transactionTooLarge(let limit):
             self.init(.tooLarge, detail: "A transaction may have \(limit) bytes", hint: "Ask the relay's operator for more")
+        case .diskReserved(let bytes):
+            self.init(
+                .storageFull, detail: "The relay's disk has no more than its reserve of \(bytes) bytes free",
+                hint: "Tell the relay's operator; reads go on")
+        case .tooManySpaces(let limit):
+            self.init(.tooManySpaces, detail: "The relay has \(limit) spaces, and may not have more", hint: "Ask the relay's operator")
+        case .spaceFull(let limit):
+            self.init(
+                .spaceFull, detail: "The space has the \(limit) bytes that it may have",
+                hint: "A snapshot and a purge make room, or ask the relay's operator; reads go on")
         case .diskFull:
             self.init(.storageFull, hint: "Tell the relay's operator")
         case .storage:

@@ -17,6 +17,8 @@ public struct RelayConfiguration: Sendable {
     /// Listens on other than loopback without encryption, for a proxy in front that has it.
     public var allowPlaintext: Bool
     public var limits: RelayLimits
+    /// An identity provider whose tokens are taken too; nil: only the relay's own are.
+    public var webTokens: WebTokenSettings?
     /// What of the spaces' logs goes by itself; nil: nothing does.
     public var purge: PurgeRules? = PurgeRules()
 
@@ -58,8 +60,11 @@ public struct RelayConfiguration: Sendable {
         try require(
             allowPlaintext || address.isLoopback, "tokens and data would cross the network at \(address.host) unencrypted",
             "Put a proxy with TLS in front and add --allow-plaintext, or listen on 127.0.0.1")
-        for (name, value) in limits.named {
-            try require(value > 0, "the limit \(name) is \(value)", "Limits are greater than 0")
+        try webTokens?.validate()
+        for limit in RelayLimits.named {
+            let value = limits[keyPath: limit.value]
+            try require(value > 0, "the limit \(limit.name) is \(value)", "Limits are greater than 0")
+            try require(value <= limit.most, "the limit \(limit.name) is \(value)", "It is \(limit.most) at most")
         }
         try require(
             limits.waitSeconds <= 3600 && limits.heartbeatSeconds <= 3600, "waits and heartbeats are limited to an hour",
@@ -74,18 +79,5 @@ extension RelayConfiguration.Storage {
         case .directory(let path): try RelayDatabase(directory: path, readers: readers)
         case .postgres(let url): try PostgresDatabase.relayDatabase(url: url, readers: readers)
         }
-    }
-}
-
-extension RelayLimits {
-    var named: [(String, Int)] {
-        [
-            ("batch bytes", batch.batchBytes), ("batch plain bytes", batch.plainBytes), ("batch transactions", batch.transactions),
-            ("body bytes in flight", bodyBytesInFlight), ("page bytes", pageBytes), ("wait seconds", waitSeconds),
-            ("heartbeat seconds", heartbeatSeconds), ("connections", connections), ("idle seconds", idleSeconds),
-            ("header bytes", headerBytes), ("shutdown seconds", shutdownSeconds), ("snapshot chunk bytes", snapshotChunkBytes),
-            ("backlog", backlog), ("purge seconds", purgeSeconds), ("snapshot log mebibytes", snapshotLogMebibytes),
-            ("snapshot log positions", snapshotLogPositions),
-        ]
     }
 }

@@ -10,11 +10,14 @@ internal import RelayLog
 struct RelayRequestContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     var access = Access.none
+    /// Where the connection comes from; empty where that is unknown.
+    let address: String
     /// Names the request in the answer and in the log.
     let requestID: String
 
     init(source: ApplicationRequestContextSource) {
         coreContext = CoreRequestContextStorage(source: source)
+        address = source.channel.remoteAddress?.ipAddress ?? ""
         // Hummingbird keeps its id in the logger only, where a handler without metadata loses it.
         requestID = source.logger[metadataKey: "hb.request.id"].map { "\($0)" } ?? RequestID().description
     }
@@ -25,19 +28,52 @@ struct RelayRequestContext: RequestContext {
         /// The relay serves everybody.
         case everything
         case token(TokenGrant)
+        case webToken(WebTokenGrant)
 
         func allows(_ scope: TokenScope, in space: SpaceName) -> Bool {
             switch self {
             case .none: false
             case .everything: true
             case .token(let grant): grant.allows(scope, in: space)
+            case .webToken(let grant): grant.allows(scope, in: space)
             }
+        }
+
+        /// Whose the replicas are that the sender pushes as; nil where everybody may push as anyone.
+        var owner: ReplicaOwner? {
+            switch self {
+            case .none, .everything: nil
+            case .token(let grant): .token(grant.holder)
+            case .webToken(let grant): .subject(grant.subject, issuer: grant.issuer)
+            }
+        }
+
+        /// When it ends by itself, in milliseconds since 1970; nil: never.
+        var expires: Int64? {
+            switch self {
+            case .none, .everything: nil
+            case .token(let grant): grant.expires
+            case .webToken(let grant): grant.expires
+            }
+        }
+    }
+
+    /// Whose requests are counted together.
+    var rateKey: RateLimit.Key {
+        switch access {
+        case .none, .everything: .address(address)
+        case .token(let grant): .token(grant.id)
+        case .webToken(let grant): .subject(grant.subject)
         }
     }
 
     /// Who the sender is for the audit log.
     var operatorName: Operator {
-        if case .token(let grant) = access { .token(grant.id) } else { .anyone }
+        switch access {
+        case .none, .everything: .anyone
+        case .token(let grant): .token(grant.id)
+        case .webToken(let grant): .subject(grant.subject)
+        }
     }
 
     /// The one space that the sender may administer; nil: all of them.
@@ -45,7 +81,16 @@ struct RelayRequestContext: RequestContext {
         switch access {
         case .everything: return nil
         case .token(let grant) where grant.scope >= .admin: return grant.space
-        case .none, .token:
+        case .webToken(let grant) where grant.everywhere == .admin: return nil
+        case .webToken(let grant) where grant.spaces.values.contains(.admin):
+            let spaces = grant.spaces.filter { $0.value == .admin }
+            guard let space = spaces.first?.key, spaces.count == 1 else {
+                throw ProblemResponse(
+                    .notPermitted, detail: "The token administers \(spaces.count) spaces",
+                    hint: "Show one that administers one space, or all")
+            }
+            return space
+        case .none, .token, .webToken:
             throw ProblemResponse(.notPermitted, detail: "This needs the scope admin", hint: "Ask the relay's operator for a token")
         }
     }
@@ -157,8 +202,11 @@ extension Request {
         return number
     }
 
-    /// Refuses a body of another type.
+    /// Refuses a body of another type, or one that is packed in a way of HTTP's.
     func requireContentType(_ expected: String) throws {
+        if let encoding = headers[.contentEncoding], encoding.lowercased() != "identity" {
+            throw ProblemResponse.unsupportedMediaType(expected: expected + ", without Content-Encoding")
+        }
         guard let type = headers[.contentType] else { throw ProblemResponse.unsupportedMediaType(expected: expected) }
         if type == expected { return }
         // Parameters and case make no difference.

@@ -55,7 +55,7 @@ public struct RelayServer: Service {
             try await serve(log) { isListening.store(true, ordering: .relaxed) }
         } catch {
             await log.close()
-            guard !isListening.load(ordering: .relaxed), !(error is CancellationError) else { throw error }
+            guard !isListening.load(ordering: .relaxed), !(error is CancellationError), !(error is AnnalsError) else { throw error }
             throw AnnalsError(
                 .configuration, operation: "relay",
                 "cannot listen at \(configuration.address.host):\(configuration.address.port): \(Self.reason(error))",
@@ -71,7 +71,9 @@ public struct RelayServer: Service {
     }
 
     private func serve(_ log: RelayLog, onListening noteListening: @escaping @Sendable () -> Void) async throws {
-        let application = application(log, onListening: noteListening)
+        let webTokens: WebTokenVerifier? =
+            if let settings = configuration.webTokens { try await .start(settings, logger: logger) } else { nil }
+        let application = application(log, webTokens, onListening: noteListening)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 try await withGracefulShutdownHandler {
@@ -96,15 +98,16 @@ public struct RelayServer: Service {
     }
 
     private func application(
-        _ log: RelayLog, onListening noteListening: @escaping @Sendable () -> Void
+        _ log: RelayLog, _ webTokens: WebTokenVerifier?, onListening noteListening: @escaping @Sendable () -> Void
     ) -> Application<RelayResponder> {
         let limits = configuration.limits
         let address = configuration.address
         return Application(
-            responder: Routes.responder(log: log, configuration: configuration),
+            responder: Routes.responder(log: log, configuration: configuration, webTokens: webTokens),
             server: .http1(
                 configuration: .init(
-                    additionalChannelHandlers: [ContinueHandler()], idleTimeout: .seconds(Int64(limits.idleSeconds)),
+                    additionalChannelHandlers: [ContinueHandler(), ProgressHandler(limits: limits)],
+                    idleTimeout: .seconds(Int64(limits.idleSeconds)),
                     httpDecoderConfiguration: .init(
                         maxHeaderFieldSize: limits.headerBytes, maxHeaderListSize: limits.headerBytes, maxHeaderFieldCount: 100))),
             configuration: ApplicationConfiguration(

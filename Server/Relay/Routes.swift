@@ -7,9 +7,11 @@ internal import RelayLog
 enum Routes {
     typealias Handler = @Sendable (Request, RelayRequestContext) async throws -> Response
 
-    static func responder(log: RelayLog, configuration: RelayConfiguration) -> RelayResponder {
+    static func responder(
+        log: RelayLog, configuration: RelayConfiguration, webTokens: WebTokenVerifier? = nil
+    ) -> RelayResponder {
         let limits = configuration.limits
-        let authorizer = Authorizer(tokens: log.tokens, isOpen: configuration.noAuthorization)
+        let authorizer = Authorizer(tokens: log.tokens, isOpen: configuration.noAuthorization, webTokens: webTokens)
         let closed = closed(log: log, limits: limits, authorizer: authorizer)
         let open = open(log: log, isOpen: configuration.noAuthorization)
         let routes = closed + open
@@ -22,7 +24,7 @@ enum Routes {
         let router = Router(context: RelayRequestContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: ProblemMiddleware(routes: table))
         let publicPaths = Set(open.map(\.0))
-        let middleware = AuthorizationMiddleware(authorizer: authorizer) { path in
+        let middleware = AuthorizationMiddleware(authorizer: authorizer, rate: RateLimit(limits: limits, clock: log.clock)) { path in
             // To the router a slash at the end makes no difference either.
             publicPaths.contains(path.hasSuffix("/") ? String(path.dropLast()) : path)
         }

@@ -7,6 +7,8 @@ package enum Operator: Sendable, Hashable {
     case commandLine
     /// Whoever showed the token of this number.
     case token(Int64)
+    /// Whom an identity provider named.
+    case subject(String)
     /// Somebody at a relay that is open to everybody.
     case anyone
 }
@@ -16,6 +18,7 @@ package enum OperatorAction: String, Sendable, Hashable, CaseIterable {
     case tokenCreate = "token-create"
     case tokenRevoke = "token-revoke"
     case replicaRetire = "replica-retire"
+    case replicaRelease = "replica-release"
     case spacePurge = "space-purge"
 }
 
@@ -25,7 +28,7 @@ package struct AuditLine: Sendable, Hashable {
     package var number: Int64
     /// Milliseconds since 1970.
     package var time: Int64
-    /// `cli`, `token 3 (laptop)` with the token's label, or `anyone`.
+    /// `cli`, `token 3 (laptop)` with the token's label, `subject ada` of an identity provider, or `anyone`.
     package var actor: String
     /// An `OperatorAction`, or one that a newer program knows.
     package var action: String

@@ -34,6 +34,16 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var sightingMilliseconds: Int64 = 1_000
     /// Characters of a replica's display name, and of its program's; longer ones are cut.
     package var nameCharacters = 128
+    /// Spaces that there may be; making one more is refused.
+    package var spaces = 10_000
+    /// Bytes that a space may have: its log as far as it is kept, parts that wait, and snapshots. Beyond it pushes are refused.
+    package var spaceBytes: Int64 = 256 << 30
+    /// For how long it is believed what a space has, as far as that changes by others than its pushes.
+    package var spaceUseMilliseconds: Int64 = 5_000
+    /// Bytes of the disk that are left free: pushes, new spaces and snapshots are refused before.
+    package var diskReserveBytes: Int64 = 256 << 20
+    /// How often it is looked how much of the disk is free, at most.
+    package var diskLookMilliseconds: Int64 = 500
     /// Bytes of one snapshot.
     package var snapshotBytes: Int64 = 64 << 30
     /// Snapshot uploads under way at once.

@@ -13,11 +13,17 @@ struct LoadedSpace: Sendable {
     var logDigest: Digest
     /// Bytes of all batches since the space's beginning.
     var logBytes: Int64
+    /// What it has beside its log, less what of that went; and until when that is believed, in monotonic milliseconds.
+    var otherBytes: Int64 = 0
+    var otherBytesUntil = Int64.min
     /// When it was used last, as a number that counts the uses of all.
     var lastUse = 0
 
     /// What waits is what waited after so many changes of it.
     var partChanges: Int64
+    /// Whose replicas are, of those that somebody's are known to be after so many changes.
+    var owners: [ReplicaID: String] = [:]
+    var ownerChanges: Int64
 
     /// Reads, from the log's end back, as many footprints as the limit allows.
     ///
@@ -57,7 +63,7 @@ struct LoadedSpace: Sendable {
         let logDigest = try RunningDigests.newest(of: space.id, in: db)
         return LoadedSpace(
             id: space.id, certifier: certifier, pending: pending, logDigest: logDigest, logBytes: space.logBytes,
-            partChanges: space.partChanges)
+            partChanges: space.partChanges, ownerChanges: space.ownerChanges)
     }
 
     /// Takes in what other relays of the same database appended meanwhile, and how far it was purged. False when that cannot
@@ -68,6 +74,10 @@ struct LoadedSpace: Sendable {
         if space.partChanges != partChanges {
             pending = try PartStorage.load(of: id, in: db)
             partChanges = space.partChanges
+        }
+        if space.ownerChanges != ownerChanges {
+            owners = [:]
+            ownerChanges = space.ownerChanges
         }
         logBytes = space.logBytes
         guard space.head > certifier.head else { return true }

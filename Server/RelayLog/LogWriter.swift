@@ -13,6 +13,8 @@ final class LogWriter: Sendable {
         var space: SpaceName
         var header: BatchHeader
         var batch: [UInt8]
+        /// Who pushes; nil on a relay that serves everybody.
+        var owner: ReplicaOwner?
     }
 
     /// What is known of a push once it is committed.
@@ -60,7 +62,7 @@ final class LogWriter: Sendable {
 
     /// Certifies and stores a push; returns when its commit is durable.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.overloaded`, `.closing`, `.diskFull` or `.storage`.
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.overloaded`, `.closing`, `.diskFull` or `.storage`.
     func push(_ push: Push) async throws -> Committed {
         try await withCheckedThrowingContinuation { continuation in
             enqueue(Pending(push: push, continuation: continuation))
@@ -178,10 +180,10 @@ final class LogWriter: Sendable {
                     outcomes.append(.failure(.spaceNotFound))
                     continue
                 }
-                if try makeRoom(for: push, in: &space, db) {
-                    outcomes.append(.success(try write(push, to: &space, db)))
+                if let refusal = try refusal(of: push, in: &space, db) {
+                    outcomes.append(.failure(refusal))
                 } else {
-                    outcomes.append(.failure(.transactionTooLarge(limit: limits.pendingPartBytes)))
+                    outcomes.append(.success(try write(push, to: &space, db)))
                 }
                 open[push.space] = space
             }
@@ -196,8 +198,11 @@ final class LogWriter: Sendable {
     private func save(_ space: LoadedSpace, _ name: SpaceName, over stored: LogStorage.Space?, _ db: any LogConnection) throws {
         let (head, floor) = (space.certifier.head, space.certifier.floor)
         // A floor that rose is saved with the commit that carries the first answer given because of it.
-        guard let stored, head != stored.head || floor > stored.floor || space.partChanges != stored.partChanges else { return }
-        try LogStorage.save(head: head, floor: floor, logBytes: space.logBytes, partChanges: space.partChanges, of: space.id, in: db)
+        guard let stored,
+            head != stored.head || floor > stored.floor || space.partChanges != stored.partChanges
+                || space.ownerChanges != stored.ownerChanges
+        else { return }
+        try LogStorage.save(space, in: db)
         guard head != stored.head else { return }
         try SummaryStorage.addGrowth(
             bytes: space.logBytes - stored.logBytes, positions: head.rawValue - stored.head.rawValue, of: space.id, at: clock.wall(), in: db
@@ -207,11 +212,7 @@ final class LogWriter: Sendable {
 
     private func write(_ push: Push, to space: inout LoadedSpace, _ db: any LogConnection) throws -> Committed {
         let replica = push.header.replica
-        if space.certifier.last(of: replica) == nil {
-            let stored = try LogStorage.replica(replica, of: space.id, in: db)
-            space.replicas[replica] = stored?.id
-            space.certifier.setLast(stored?.last ?? .none, of: replica)
-        }
+        try recall(replica, in: &space, db)
         var finder = AcceptedFinder(replica: space.replicas[replica], db: db)
         let receivedAt = clock.wall()
         let verdict: Certifier.Verdict
@@ -225,6 +226,7 @@ final class LogWriter: Sendable {
             }
             try keepPart(push, verdict, in: &space, at: receivedAt, db)
         }
+        if verdict.accepted > 0 || space.pending[replica] != nil { try claim(push, in: &space, at: receivedAt, db) }
         return Committed(
             verdict: verdict, lineage: space.certifier.lineage, head: space.certifier.head, receivedAt: receivedAt, logBytes: space.logBytes
         )
@@ -254,6 +256,56 @@ final class LogWriter: Sendable {
         let row = try LogStorage.setLast(last, of: replica, in: space.id, at: now, db: db)
         space.replicas[replica] = row
         return row
+    }
+
+    /// What is known of a replica's last transaction, asked from the log once.
+    private func recall(_ replica: ReplicaID, in space: inout LoadedSpace, _ db: any LogConnection) throws {
+        guard space.certifier.last(of: replica) == nil else { return }
+        let stored = try LogStorage.replica(replica, of: space.id, in: db)
+        space.replicas[replica] = stored?.id
+        space.certifier.setLast(stored?.last ?? .none, of: replica)
+    }
+
+    // MARK: What is refused
+
+    private func refusal(of push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> RelayLogError? {
+        guard try mayPush(push, in: &space, db) else { return .replicaOwnedElsewhere(push.header.replica) }
+        guard try makeRoom(for: push, in: &space, db) else { return .transactionTooLarge(limit: limits.pendingPartBytes) }
+        guard try fits(push, in: &space, db) else { return .spaceFull(limit: limits.spaceBytes) }
+        return nil
+    }
+
+    /// Whether the space may have so many bytes. What changes by others than pushes is looked up from time to time.
+    private func fits(_ push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> Bool {
+        let now = clock.monotonic()
+        if now >= space.otherBytesUntil {
+            let horizon = try RunningDigests.atHorizon(of: space.id, in: db).position
+            let use = try LogStorage.use(of: space.id, horizon: horizon, in: db)
+            space.otherBytes = use.beside - use.gone
+            space.otherBytesUntil = now + limits.spaceUseMilliseconds
+        }
+        return space.logBytes + space.otherBytes + Int64(push.batch.count) <= limits.spaceBytes
+    }
+
+    /// Whether the replica is the sender's, or nobody's any more.
+    private func mayPush(_ push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> Bool {
+        guard let owner = push.owner else { return true }
+        let replica = push.header.replica
+        try recall(replica, in: &space, db)
+        if space.owners[replica] == nil, let row = space.replicas[replica] {
+            space.owners[replica] = try OwnerStorage.owner(ofReplica: row, in: db)
+        }
+        guard let known = space.owners[replica], known != owner.text else { return true }
+        return try !OwnerStorage.isHeld(by: known, at: clock.wall(), in: db)
+    }
+
+    /// The replica is the sender's from now on.
+    private func claim(_ push: Push, in space: inout LoadedSpace, at now: Int64, _ db: any LogConnection) throws {
+        let replica = push.header.replica
+        guard let owner = push.owner, space.owners[replica] != owner.text else { return }
+        let row = try space.replicas[replica] ?? noteLast(of: replica, in: &space, at: now, db)
+        try OwnerStorage.setOwner(owner, ofReplica: row, in: db)
+        if space.owners.updateValue(owner.text, forKey: replica) != nil { space.ownerChanges += 1 }
     }
 
     // MARK: Transactions in parts

@@ -156,6 +156,12 @@ extension RelayLog {
         return try await database.purge(name, rules, now: clock.wall(), commits: commits, by: by, limits: limits)
     }
 
+    /// See `RelayDatabase.release`.
+    package func release(_ replica: ReplicaID, of name: SpaceName) async throws -> Bool {
+        _ = try await replicas(of: name)
+        return try await database.release(replica, of: name, now: clock.wall())
+    }
+
     /// Retires a replica now. False when there is no such replica.
     package func retire(_ replica: ReplicaID, of name: SpaceName, by: Operator? = nil) async throws -> Bool {
         _ = try await replicas(of: name)

@@ -13,6 +13,8 @@ package struct ReplicaRecord: Sendable, Hashable {
     package var lastSeen: Int64
     /// When the operator retired it, in milliseconds since 1970; zero when never. It counts again once it is seen again.
     package var retired: Int64 = 0
+    /// Whose it is, as `ReplicaOwner` tells it; nil when nobody with a token pushed as it yet.
+    package var owner: String?
 
     /// The program by which it was there last, such as `annals/0.1.0`; empty when it never said.
     package var program: String
@@ -23,8 +25,8 @@ package struct ReplicaRecord: Sendable, Hashable {
     package var isRetired: Bool { retired > 0 && retired >= lastSeen }
 
     package init(
-        replica: ReplicaID, name: String, counter: Counter, position: Position, lastSeen: Int64, retired: Int64 = 0, program: String = "",
-        reached: Position? = nil
+        replica: ReplicaID, name: String, counter: Counter, position: Position, lastSeen: Int64, retired: Int64 = 0,
+        owner: String? = nil, program: String = "", reached: Position? = nil
     ) {
         self.replica = replica
         self.name = name
@@ -32,6 +34,7 @@ package struct ReplicaRecord: Sendable, Hashable {
         self.position = position
         self.lastSeen = lastSeen
         self.retired = retired
+        self.owner = owner
         self.program = program
         self.reached = reached ?? position
     }

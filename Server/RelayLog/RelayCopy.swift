@@ -91,9 +91,11 @@ package struct RelayCopy: Sendable {
         case "annals_snapshots":
             try copySnapshots(table, from, to, &report, progress)
         default:
-            let rows = try from.rows("\(table.selection) ORDER BY 1", [])
+            let rows = try from.rows("\(table.selection) ORDER BY 1, 2", [])
             for row in rows { try to.execute(table.insertion, row.values) }
-            if table.isNumbered, let last = try rows.last?.integer(0) { try to.continueNumbering(of: table.name, after: last) }
+            if let number = table.number, let last = try rows.last?.integer(0) {
+                try to.continueNumbering(number, of: table.name, after: last)
+            }
         }
     }
 

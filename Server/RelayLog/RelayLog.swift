@@ -16,13 +16,14 @@ internal import Synchronization
 package final class RelayLog: Sendable {
     package let tokens: TokenStore
     package let snapshots: SnapshotStore
+    package let reserve: DiskReserve
     private let jobs: SnapshotJobs
     let database: RelayDatabase
     private let lock: DirectoryLock?
     private let watch: HeadWatch
     let writer: LogWriter
     let limits: RelayLogLimits
-    let clock: RelayClock
+    package let clock: RelayClock
     private let logger: Logger
     private let sightings: Mutex<Sightings>
 
@@ -37,8 +38,11 @@ package final class RelayLog: Sendable {
     }
 
     /// The log that is in a database. `close` closes that too.
+    ///
+    /// - Parameter freeBytes: how much of the disk is free; nil: the folder's file system says.
     package init(
-        database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system, logger: Logger
+        database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system, logger: Logger,
+        freeBytes: (@Sendable () -> Int64?)? = nil
     ) throws {
         self.database = database
         lock = try database.lockForServing()
@@ -46,7 +50,8 @@ package final class RelayLog: Sendable {
         writer = LogWriter(database: database, watch: watch, limits: limits, clock: clock, logger: logger)
         tokens = TokenStore(database: database, limits: limits, clock: clock)
         jobs = SnapshotJobs(limits: limits)
-        snapshots = try SnapshotStore(database: database, jobs: jobs, limits: limits, clock: clock, logger: logger)
+        reserve = DiskReserve(limits: limits, clock: clock, look: freeBytes ?? { database.freeBytes() })
+        snapshots = try SnapshotStore(database: database, jobs: jobs, reserve: reserve, limits: limits, clock: clock, logger: logger)
         sightings = Mutex(Sightings(now: clock.monotonic()))
         self.limits = limits
         self.clock = clock
@@ -59,11 +64,16 @@ package final class RelayLog: Sendable {
 
     // MARK: Spaces
 
-    /// Begins an empty log with a lineage of its own. Throws `.spaceExists`.
+    /// Begins an empty log with a lineage of its own. Throws `.spaceExists`, `.tooManySpaces`, `.diskReserved`.
     package func createSpace(_ name: SpaceName) async throws -> SpaceDescription {
         let lineage = Lineage.random()
         let now = clock.wall()
-        try await writing { db in
+        try reserve.check()
+        try await writing { [limits] db in
+            // Run once more after a lost connection, this finds its own space.
+            guard try LogStorage.space(name, in: db) != nil || LogStorage.spaceCount(in: db) < limits.spaces else {
+                throw RelayLogError.tooManySpaces(limit: limits.spaces)
+            }
             guard try LogStorage.createSpace(name, lineage: lineage, at: now, in: db) else { throw RelayLogError.spaceExists }
         }
         return try await describe(name)
@@ -104,21 +114,23 @@ package final class RelayLog: Sendable {
     /// The answer is the same however often the same bytes come. If it stopped, the answer carries the log after the
     /// base of the transaction at which it did, up to `inlineBytes`. `displayName` is what the replica calls itself, `program` what it runs.
     ///
-    /// `seen` is what its author has seen of the log: nothing is taken from whoever saw another.
+    /// `seen` is what its author has seen of the log: nothing is taken from whoever saw another. `owner` is who pushes: the first
+    /// that does so as a replica owns it.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.wentBack`, `.overloaded`, `.closing`, `.transactionTooLarge`, `.diskFull`
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.wentBack`, `.overloaded`, `.closing`,
+    /// `.transactionTooLarge`, `.spaceFull`, `.diskReserved`, `.diskFull`
     /// or `.storage`.
     package func push(
         _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil, program: String? = nil,
-        seen: LogMark? = nil,
-        inlineBytes: Int = WireLimits.inlinePageBytes
+        by owner: ReplicaOwner? = nil, seen: LogMark? = nil, inlineBytes: Int = WireLimits.inlinePageBytes
     ) async throws -> PushAnswer {
+        try reserve.check()
         // What is true of the log now stays true, since nothing is ever taken from it.
         if seen?.digest != nil { try await require(space, seen: seen) }
-        let committed = try await writer.push(LogWriter.Push(space: space, header: header, batch: batch))
+        let committed = try await writer.push(LogWriter.Push(space: space, header: header, batch: batch, owner: owner))
         let verdict = committed.verdict
         if verdict.outcome != .wentBack, let base = header.certificates.first?.base {
-            note(header.replica, named: displayName, program: program, at: base, in: space)
+            note(header.replica, named: displayName, program: program, at: base, in: space, by: owner)
         }
         var answer = PushAnswer(
             outcome: verdict.outcome, positions: header.part.isWhole ? verdict.positions : verdict.positions.suffix(1),
@@ -210,13 +222,14 @@ package final class RelayLog: Sendable {
 
     // MARK: Replicas
 
-    /// Notes that a replica was there and has everything up to `position`.
+    /// Notes that a replica was there and has everything up to `position`; not if it belongs to another than `owner`.
     package func note(
-        _ replica: ReplicaID, named name: String?, program: String? = nil, at position: Position, in space: SpaceName
+        _ replica: ReplicaID, named name: String?, program: String? = nil, at position: Position, in space: SpaceName,
+        by owner: ReplicaOwner? = nil
     ) {
         let cut = { [limits] (text: String?) in String((text ?? "").prefix(limits.nameCharacters)) }
         let sighting = Sighting(name: cut(name), program: cut(program), position: position, time: clock.wall())
-        let key = Sightings.Key(space: space, replica: replica)
+        let key = Sightings.Key(space: space, replica: replica, owner: owner)
         let (isDue, isFirst) = sightings.withLock { sightings in
             let isFirst = sightings.isEmpty
             return (sightings.note(sighting, of: key, now: clock.monotonic(), limits: limits), isFirst)
@@ -251,7 +264,7 @@ package final class RelayLog: Sendable {
         guard !unsaved.isEmpty else { return }
         do {
             try db.transaction {
-                for (key, sighting) in unsaved { try LogStorage.saveSighting(sighting, of: key.replica, in: key.space, db: db) }
+                for (key, sighting) in unsaved { try LogStorage.saveSighting(sighting, of: key, db: db) }
             }
         } catch {
             logger.warning("positions of replicas were not saved", metadata: ["reason": "\(RelayLogError.wrapping(error))"])

@@ -4,6 +4,8 @@ package import AnnalsCore
 package enum RelayLogError: Error, Sendable {
     case spaceNotFound
     case spaceExists
+    /// The replica that a push is of belongs to another token.
+    case replicaOwnedElsewhere(ReplicaID)
     /// The log after the asked position is gone; the oldest position that one can ask from.
     case expired(horizon: Position)
     /// The asked position lies beyond the head, or the lineage is another: one of the two saw a log that this is not.
@@ -23,6 +25,12 @@ package enum RelayLogError: Error, Sendable {
     /// A transaction in parts that is larger than what may wait for its last part.
     case transactionTooLarge(limit: Int64)
     case diskFull
+    /// So much of the disk is left free.
+    case diskReserved(bytes: Int64)
+    /// The relay has as many spaces as it may have.
+    case tooManySpaces(limit: Int)
+    /// The space has as many bytes as it may have.
+    case spaceFull(limit: Int64)
     /// The storage failed in another way; the operator's log has the reason.
     case storage(String)
 }

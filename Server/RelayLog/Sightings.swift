@@ -8,6 +8,8 @@ struct Sightings: Sendable {
     struct Key: Hashable, Sendable {
         var space: SpaceName
         var replica: ReplicaID
+        /// Who says so; nil on a relay that serves everybody.
+        var owner: ReplicaOwner?
     }
 
     private var unsaved: [Key: Sighting] = [:]

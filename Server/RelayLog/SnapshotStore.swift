@@ -9,6 +9,7 @@ internal import Synchronization
 package final class SnapshotStore: Sendable {
     private let database: RelayDatabase
     private let jobs: SnapshotJobs
+    let reserve: DiskReserve
     private let limits: RelayLogLimits
     private let clock: RelayClock
     private let logger: Logger
@@ -69,9 +70,12 @@ package final class SnapshotStore: Sendable {
         for upload in stale { await upload.abandon() }
     }
 
-    init(database: RelayDatabase, jobs: SnapshotJobs, limits: RelayLogLimits, clock: RelayClock, logger: Logger) throws {
+    init(
+        database: RelayDatabase, jobs: SnapshotJobs, reserve: DiskReserve, limits: RelayLogLimits, clock: RelayClock, logger: Logger
+    ) throws {
         self.database = database
         self.jobs = jobs
+        self.reserve = reserve
         self.limits = limits
         self.clock = clock
         self.logger = logger
@@ -90,8 +94,10 @@ package final class SnapshotStore: Sendable {
     /// Begins an upload of the rows at `position`.
     ///
     /// Throws `.spaceNotFound`, `.wentBack` when the position is beyond the head or the lineage another,
-    /// `.snapshotSuperseded` when a later one is there; `finish` throws it also when another one of that position is, `.overloaded`, `.closing`.
+    /// `.snapshotSuperseded` when a later one is there; `finish` throws it also when another one of that position is,
+    /// `.overloaded`, `.closing`, `.diskReserved`.
     package func begin(_ space: SpaceName, position: Position, lineage: Lineage? = nil) async throws -> SnapshotUpload {
+        try reserve.check()
         let id = try await check(space, position: position, lineage: lineage)
         try state.withLock { state in
             guard !state.isClosed else { throw RelayLogError.closing }

@@ -52,10 +52,17 @@ package actor SnapshotUpload {
         return true
     }
 
-    /// Adds the next bytes. Throws `.snapshotTooLarge`, `.diskFull` or `.storage`.
+    /// Adds the next bytes. Throws `.snapshotTooLarge`, `.diskFull` or `.storage`; `.diskReserved`, and then nothing is left of it.
     package func write(_ bytes: [UInt8]) throws {
         precondition(!isEnded, "an upload that has ended takes no bytes")
         guard byteCount + Int64(bytes.count) <= limit else { throw RelayLogError.snapshotTooLarge(limit: limit) }
+        do {
+            try store.reserve.check()
+        } catch {
+            // What has come takes room that others need now.
+            abandon()
+            throw error
+        }
         do {
             try file.write(bytes)
         } catch {

@@ -24,9 +24,12 @@ package struct TokenGrant: Sendable, Hashable {
     package var scope: TokenScope
     /// Milliseconds since 1970; nil: never.
     package var expires: Int64?
+    /// Whose replicas are its own: itself, or the token that it renews.
+    package var holder: Int64
 
-    package init(id: Int64, space: SpaceName?, scope: TokenScope, expires: Int64?) {
+    package init(id: Int64, space: SpaceName?, scope: TokenScope, expires: Int64?, holder: Int64? = nil) {
         self.id = id
+        self.holder = holder ?? id
         self.space = space
         self.scope = scope
         self.expires = expires
@@ -47,6 +50,8 @@ package struct TokenRecord: Sendable, Hashable {
     package var created: Int64
     package var expires: Int64?
     package var revoked: Int64?
+    /// The token whose replicas it shares, where it renews one.
+    package var holder: Int64?
 }
 
 /// Bearer tokens: `ann_` and 32 random bytes in base64url, shown once.
@@ -103,6 +108,21 @@ package final class TokenStore: Sendable {
             return id
         }
         let record = TokenRecord(id: id, label: label, space: space, scope: scope, created: created, expires: expires, revoked: nil)
+        return (secret, record)
+    }
+
+    /// Makes a token like another, for all that is that one's: its space, scope, label and replicas. Both are valid until each ends.
+    ///
+    /// nil when there is none with this number.
+    package func renew(
+        _ id: Int64, lifetimeMilliseconds: Int64? = nil, by: Operator? = nil
+    ) async throws -> (secret: String, record: TokenRecord)? {
+        guard let old = try await list().first(where: { $0.id == id }) else { return nil }
+        var (secret, record) = try await create(
+            label: old.label, space: old.space, scope: old.scope, lifetimeMilliseconds: lifetimeMilliseconds, by: by)
+        let (new, holder) = (record.id, old.holder ?? id)
+        record.holder = holder
+        try await database.storage.write { try $0.execute("UPDATE annals_tokens SET holder = ?1 WHERE id = ?2", [holder, new]) }
         return (secret, record)
     }
 
@@ -165,14 +185,15 @@ package final class TokenStore: Sendable {
         label.isEmpty ? "token \(id)" : "token \(id) (\(label))"
     }
 
-    private static let columns = "id, label, space, scope, created, expires, revoked, hash"
+    private static let columns = "id, label, space, scope, created, expires, revoked, hash, holder"
 
     private func lookUp(_ hash: Digest) async throws -> Outcome {
         try await database.storage.read { db in
             let sql = "SELECT \(Self.columns) FROM annals_tokens WHERE hash = ?1 AND revoked IS NULL"
             guard let row = try db.row(sql, [hash]), let record = try Self.record(row), Self.isEqual(hash.bytes, try row.bytes(7))
             else { return .unknown }
-            return .granted(TokenGrant(id: record.id, space: record.space, scope: record.scope, expires: record.expires))
+            return .granted(
+                TokenGrant(id: record.id, space: record.space, scope: record.scope, expires: record.expires, holder: record.holder))
         }
     }
 
@@ -187,7 +208,8 @@ package final class TokenStore: Sendable {
         guard row.isNull(2) == (space == nil) else { return nil }
         return TokenRecord(
             id: try row.integer(0), label: try row.text(1), space: space, scope: scope, created: try row.integer(4),
-            expires: row.isNull(5) ? nil : try row.integer(5), revoked: row.isNull(6) ? nil : try row.integer(6))
+            expires: row.isNull(5) ? nil : try row.integer(5), revoked: row.isNull(6) ? nil : try row.integer(6),
+            holder: row.isNull(8) ? nil : try row.integer(8))
     }
 
     private static func hash(_ secret: String) -> Digest {

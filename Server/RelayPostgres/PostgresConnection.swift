@@ -89,8 +89,8 @@ final class PostgresConnection: LogConnection {
         }
     }
 
-    func continueNumbering(of table: String, after last: Int64) throws {
-        try execute("ALTER TABLE \(table) ALTER COLUMN id RESTART WITH \(last + 1)", [])
+    func continueNumbering(_ column: String, of table: String, after last: Int64) throws {
+        try execute("ALTER TABLE \(table) ALTER COLUMN \(column) RESTART WITH \(last + 1)", [])
     }
 
     // MARK: Heads

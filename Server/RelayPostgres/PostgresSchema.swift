@@ -6,7 +6,7 @@ internal import RelayLog
 /// Plain SQL throughout: identity columns and ON CONFLICT are the newest of it. Of PostgreSQL's own there is only
 /// LISTEN/NOTIFY, without which a relay hears of what another one appended when it is next asked.
 enum PostgresSchema {
-    static let version: Int64 = 2
+    static let version = Int64(steps.count)
 
     /// Any number, the same for all relays: who makes or changes the tables keeps others out meanwhile.
     private static let lock: Int64 = 0x616e_6e61_6c73
@@ -22,13 +22,22 @@ enum PostgresSchema {
                     .newerFormat, operation: "relay", "the relay's data is of format \(found), this program knows \(version)",
                     hint: "Serve it with the newer annals")
             }
-            guard found ?? 0 < version else { return }
-            if found == nil { for statement in first { try db.execute(statement, []) } }
-            for statement in operators { try db.execute(statement, []) }
+            guard found != version else { return }
+            for statement in steps[Int(found ?? 0)...].joined() { try db.execute(statement, []) }
             try db.execute(
                 found == nil ? "INSERT INTO annals_relay (version) VALUES (?1)" : "UPDATE annals_relay SET version = ?1", [version])
         }
     }
+
+    /// What each version added.
+    private static let steps = [first, operators, owners]
+
+    /// Whose each replica is, and which token renews which.
+    private static let owners = [
+        "ALTER TABLE annals_spaces ADD COLUMN owner_changes BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE annals_replicas ADD COLUMN owner TEXT",
+        "ALTER TABLE annals_tokens ADD COLUMN holder BIGINT",
+    ]
 
     private static let first = [
         """

@@ -14,10 +14,14 @@ public struct HTTPRelay: RelayTransport {
         public var name: String
         /// The bearer token; never logged, printed or put in an address.
         public var credential: String?
+        /// Gives the token as it is now, for each request: some last for minutes, and whoever stays in touch outlives them. Where it
+        /// is nil or has none, `credential` is sent.
+        public var renewal: (@Sendable () -> String?)?
 
-        public init(name: String = "", credential: String? = nil) {
+        public init(name: String = "", credential: String? = nil, renewal: (@Sendable () -> String?)? = nil) {
             self.name = name
             self.credential = credential
+            self.renewal = renewal
         }
     }
 
@@ -123,7 +127,7 @@ public struct HTTPRelay: RelayTransport {
             let name = identity.name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
             all.append((Endpoints.Header.name, name))
         }
-        if let credential = identity.credential { all.append(("Authorization", "Bearer \(credential)")) }
+        if let credential = identity.renewal?() ?? identity.credential { all.append(("Authorization", "Bearer \(credential)")) }
         return HTTPRequest(
             method, url: address + path, headers: all, body: body, timeout: timeout, stallTimeout: timeout ?? HTTPLimits.stallTimeout)
     }

@@ -15,7 +15,7 @@ extension TransportError {
     /// Whether the relay itself says that it did not take what was sent, and will not.
     var isDefiniteRefusal: Bool {
         guard case .problem(let problem, _) = self else { return false }
-        return (400..<500).contains(problem.status) && ![408, 429].contains(problem.status)
+        return problem.status == 507 || ((400..<500).contains(problem.status) && ![408, 429].contains(problem.status))
     }
 
     /// The relay's own word for a problem.
@@ -62,8 +62,10 @@ extension TransportError {
             AnnalsError(code, operation: "sync", text, hint: problem.hint, isRetryable: retry)
         }
         switch problem.status {
+        // Not an operation of sync's: the relay's hint is the right one, and not where to find a token.
+        case 403 where problem.knownCode == .replicaOwnedElsewhere:
+            return AnnalsError(.notPermitted, operation: "push", text, hint: problem.hint)
         case 401, 403: return make(.notPermitted)
-        case 507: return make(.relayOverloaded)
         case 429, 500...: return make(.relayOverloaded, retry: true)
         default: break
         }

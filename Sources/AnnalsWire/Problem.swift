@@ -36,6 +36,7 @@ extension Problem {
         case badRequest = "bad-request"
         case notAuthenticated = "not-authenticated"
         case notPermitted = "not-permitted"
+        case replicaOwnedElsewhere = "replica-owned-elsewhere"
         case notFound = "not-found"
         case spaceNotFound = "space-not-found"
         case noSnapshot = "no-snapshot"
@@ -52,6 +53,8 @@ extension Problem {
         case tooManyRequests = "too-many-requests"
         case defect = "defect"
         case storageFull = "storage-full"
+        case spaceFull = "space-full"
+        case tooManySpaces = "too-many-spaces"
         case unavailable = "unavailable"
 
         /// The HTTP status that goes with it.
@@ -59,7 +62,7 @@ extension Problem {
             switch self {
             case .badRequest: 400
             case .notAuthenticated: 401
-            case .notPermitted: 403
+            case .notPermitted, .replicaOwnedElsewhere: 403
             case .notFound, .spaceNotFound, .noSnapshot: 404
             case .methodNotAllowed: 405
             case .spaceExists, .wentBack, .snapshotSuperseded: 409
@@ -69,7 +72,7 @@ extension Problem {
             case .corruptBatch, .newerFormat, .badDigest: 422
             case .tooManyRequests: 429
             case .defect: 500
-            case .storageFull: 507
+            case .storageFull, .spaceFull, .tooManySpaces: 507
             case .unavailable: 503
             }
         }
@@ -80,6 +83,7 @@ extension Problem {
             case .badRequest: "The request cannot be understood"
             case .notAuthenticated: "A valid token is needed"
             case .notPermitted: "The token does not permit this"
+            case .replicaOwnedElsewhere: "The replica belongs to another token"
             case .notFound: "There is nothing at this address"
             case .spaceNotFound: "There is no such space"
             case .noSnapshot: "The space has no snapshot yet"
@@ -96,6 +100,8 @@ extension Problem {
             case .tooManyRequests: "Too many requests"
             case .defect: "The relay has a defect"
             case .storageFull: "The relay's storage is full"
+            case .spaceFull: "The space is full"
+            case .tooManySpaces: "The relay takes no more spaces"
             case .unavailable: "The relay cannot answer now"
             }
         }

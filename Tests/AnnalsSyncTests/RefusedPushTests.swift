@@ -4,6 +4,7 @@ import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
 import GRDB
+import Synchronization
 import Testing
 
 /// A relay that refuses what is pushed, as it does for a token that may only read.
@@ -48,6 +49,39 @@ struct RefusedPushTests {
         #expect(try await world.stores[1].status().outbox == 1)
         try await world.settle()
         #expect(try await names(world, 0) == names(world, 1))
+    }
+
+    @Test("a relay whose storage is full takes nothing and gives what there is; what waits goes out when there is room")
+    func full() async throws {
+        let world = try await world()
+        try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = 1")
+        try await world.sync(0)
+        for code in [Problem.Code.storageFull, .spaceFull] {
+            let full = ReadingRelay(world.relay, problem: Problem(code, detail: "Nothing more fits"))
+            let error = await #expect(throws: AnnalsError.self) { try await world.sync(1, over: full) }
+            // Exit status 75, and who watches goes on trying.
+            #expect(error?.code == .relayOverloaded && error?.isRetryable == true)
+            #expect(error?.message.hasPrefix("nothing more fits; 1 local transaction waits") == true)
+            #expect(try await names(world, 1) == ["writer", "reader"])
+        }
+        try await world.settle()
+        #expect(try await names(world, 0) == ["writer", "reader"])
+    }
+
+    @Test("a relay that is asked too much is asked again when it says, and not before", arguments: [429, 503])
+    func overloaded(_ status: Int) async throws {
+        let world = try await world()
+        let problem = Problem(status == 429 ? .tooManyRequests : .unavailable, detail: "Too much")
+        let busy = ReadingRelay(world.relay, problem: problem, retryAfter: .seconds(40))
+        let pauses = Mutex<[Duration]>([])
+        let agent = SyncAgent(
+            store: world.stores[1], transport: busy,
+            environment: .init(pause: { pause in pauses.withLock { $0.append(pause) } }, random: { 0 }))
+        let error = await #expect(throws: AnnalsError.self) { try await agent.sync() }
+        #expect(error?.code == .relayOverloaded && error?.isRetryable == true && error?.message == "too much")
+        let waited = pauses.withLock { $0 }
+        #expect(!waited.isEmpty && waited.allSatisfy { $0 == .seconds(40) }, "\(waited)")
+        try await world.settle()
     }
 
     @Test("a row that no batch can hold is told, and what others wrote comes in; whoever takes it out joins again")
@@ -119,16 +153,20 @@ struct RefusedPushTests {
     }
 }
 
-/// A relay as whoever may only read sees it.
+/// A relay as whoever may only read sees it; or one that gives another reason.
 private struct ReadingRelay: RelayTransport {
     private let relay: any RelayTransport
+    private let problem: Problem
+    private let retryAfter: Duration?
 
-    init(_ relay: any RelayTransport) {
+    init(_ relay: any RelayTransport, problem: Problem = Problem(.notPermitted), retryAfter: Duration? = nil) {
         self.relay = relay
+        self.problem = problem
+        self.retryAfter = retryAfter
     }
 
     func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
-        throw .problem(Problem(.notPermitted), retryAfter: nil)
+        throw .problem(problem, retryAfter: retryAfter)
     }
 
     func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }

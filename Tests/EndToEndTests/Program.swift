@@ -87,6 +87,8 @@ final class Program: Sendable {
     }
 
     var isRunning: Bool { process.isRunning }
+    /// The process's number.
+    var id: Int32 { process.processIdentifier }
 
     func signal(_ number: Int32) {
         kill(process.processIdentifier, number)

@@ -67,7 +67,20 @@ import Testing
         configuration.limits.connections = 0
         expectRefused(configuration, "connections")
         configuration = try self.configuration("127.0.0.1:1")
+        for (name, value) in [("backlog", 1 << 40), ("slow-seconds", 9_000_000), ("spaces", 0), ("slow-bytes-per-second", -1)] {
+            var wrong = configuration
+            wrong.limits = try #require(RelayLimits.named.first { $0.name == name }).setting(value, in: wrong.limits)
+            expectRefused(wrong, name)
+        }
         configuration.limits.waitSeconds = 4000
         expectRefused(configuration, "hour")
+    }
+}
+
+extension RelayLimit {
+    fileprivate func setting(_ number: Int, in limits: RelayLimits) -> RelayLimits {
+        var limits = limits
+        limits[keyPath: value] = number
+        return limits
     }
 }

@@ -40,6 +40,15 @@ final class RawConnection: Sendable {
 
     deinit { close(descriptor) }
 
+    /// Sends no more, and still reads.
+    func finishSending() {
+        #if canImport(Glibc)
+            shutdown(descriptor, Int32(SHUT_WR))
+        #else
+            shutdown(descriptor, SHUT_WR)
+        #endif
+    }
+
     func send(_ text: String) throws {
         try send(Array(text.utf8))
     }
@@ -57,6 +66,18 @@ final class RawConnection: Sendable {
     func read(until ending: String?) async throws -> String {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { continuation.resume(with: Result { try self.readBlocking(until: ending) }) }
+        }
+    }
+
+    /// How many bytes come until the other side closes, or breaks off.
+    func readCount() async throws -> Int {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async {
+                var buffer = [UInt8](repeating: 0, count: 65_536)
+                var total = 0
+                while case let count = recv(self.descriptor, &buffer, buffer.count, 0), count > 0 { total += count }
+                continuation.resume(returning: total)
+            }
         }
     }
 

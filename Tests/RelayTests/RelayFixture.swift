@@ -19,9 +19,9 @@ struct RelayFixture {
     let log: RelayLog
     var configuration: RelayConfiguration
 
-    init(noAuthorization: Bool = true, limits: RelayLimits = RelayLimits()) throws {
+    init(noAuthorization: Bool = true, limits: RelayLimits = RelayLimits(), clock: RelayClock = .system) throws {
         directory = try TemporaryDirectory()
-        log = try TestStorage.log(directory.path, limits: limits.log)
+        log = try TestStorage.log(directory.path, limits: limits.log, clock: clock)
         configuration = RelayConfiguration(storage: .directory(directory.path), noAuthorization: noAuthorization, limits: limits)
     }
 

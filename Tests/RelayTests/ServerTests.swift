@@ -6,7 +6,6 @@ import Hummingbird
 import Logging
 import RelayLog
 import RelayTestSupport
-import ServiceLifecycle
 import Testing
 
 @testable import Relay
@@ -19,36 +18,8 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    struct Running: Sendable {
-        var port: Int
-        var stop: @Sendable () async -> Void
-    }
-
-    /// Runs a relay on a free port around `body`, and stops it as SIGTERM would.
-    func run(limits: RelayLimits = RelayLimits(), _ body: @escaping @Sendable (Running) async throws -> Void) async throws {
-        var configuration = RelayConfiguration(
-            address: try ListenAddress("127.0.0.1:0"), storage: .directory(directory.path), noAuthorization: true, limits: limits)
-        configuration.limits.shutdownSeconds = 5
-        let (addresses, announce) = AsyncStream<ListenAddress>.makeStream()
-        let server = try RelayServer(configuration: configuration, logger: .silent) { announce.yield($0) }
-        let group = ServiceGroup(configuration: .init(services: [server], logger: .silent))
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask {
-                defer { announce.finish() }
-                try await group.run()
-            }
-            var iterator = addresses.makeAsyncIterator()
-            let address = try #require(await iterator.next())
-            #expect(address.port > 0 && address.url == "http://127.0.0.1:\(address.port)")
-            do {
-                try await body(Running(port: address.port) { await group.triggerGracefulShutdown() })
-            } catch {
-                await group.triggerGracefulShutdown()
-                throw error
-            }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
-        }
+    func run(limits: RelayLimits = RelayLimits(), _ body: @escaping @Sendable (RunningRelay) async throws -> Void) async throws {
+        try await RunningRelay.run(directory, limits: limits, body)
     }
 
     static func create(_ port: Int) async throws -> Lineage {

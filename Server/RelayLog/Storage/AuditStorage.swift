@@ -18,6 +18,9 @@ enum AuditStorage {
         switch actor {
         case .commandLine: return "cli"
         case .anyone: return "anyone"
+        case .subject(let name):
+            return "subject "
+                + String(String.UnicodeScalarView(name.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(100)))
         case .token(let id):
             let label = try db.row("SELECT label FROM annals_tokens WHERE id = ?1", [id])?.text(0) ?? ""
             return label.isEmpty ? "token \(id)" : "token \(id) (\(label))"

@@ -17,8 +17,8 @@ package protocol LogConnection {
     /// Tells the other relays of the same database of a head, once the transaction is committed.
     func announce(_ head: Position, of space: SpaceName) throws
 
-    /// Numbers that the database gives to rows of this table from now on are beyond `last`.
-    func continueNumbering(of table: String, after last: Int64) throws
+    /// Numbers that the database gives to rows of this table, in that column, from now on are beyond `last`.
+    func continueNumbering(_ column: String, of table: String, after last: Int64) throws
 
     /// Runs `body` in one transaction, which is durable when this returns, and rolled back when it throws.
     func transaction<T>(_ body: () throws -> T) throws -> T

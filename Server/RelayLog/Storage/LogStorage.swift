@@ -19,6 +19,8 @@ package enum LogStorage {
         var logBytes: Int64
         /// How often parts that wait were kept or dropped.
         var partChanges: Int64
+        /// How often a replica was taken from its owner.
+        var ownerChanges: Int64
     }
 
     struct Replica: Sendable, Hashable {
@@ -42,12 +44,12 @@ package enum LogStorage {
 
     /// - Parameter locking: others that want to write to the space wait until this transaction ends.
     static func space(_ name: SpaceName, in db: any LogConnection, locking: Bool = false) throws -> Space? {
-        let sql = "SELECT id, lineage, head, horizon, floor, log_bytes, part_changes FROM annals_spaces WHERE name = ?1"
+        let sql = "SELECT id, lineage, head, horizon, floor, log_bytes, part_changes, owner_changes FROM annals_spaces WHERE name = ?1"
         guard let row = try db.row(locking ? sql + db.lockingClause : sql, [name]) else { return nil }
         guard let lineage = Lineage(bytes: try row.bytes(1)) else { throw RelayLogError.storage("a space's lineage is damaged") }
         return Space(
             id: try row.integer(0), lineage: lineage, head: try row.position(2), horizon: try row.position(3), floor: try row.position(4),
-            logBytes: try row.integer(5), partChanges: try row.integer(6))
+            logBytes: try row.integer(5), partChanges: try row.integer(6), ownerChanges: try row.integer(7))
     }
 
     /// False when there is another one of that name.
@@ -59,6 +61,19 @@ package enum LogStorage {
         return try db.row(sql, [name, lineage, now]) != nil
     }
 
+    static func spaceCount(in db: any LogConnection) throws -> Int {
+        Int(try db.integer("SELECT count(*) FROM annals_spaces", []) ?? 0)
+    }
+
+    /// What a space has beside the log since its horizon: snapshots, and parts that wait; and what of its log went.
+    static func use(of space: Int64, horizon: Position, in db: any LogConnection) throws -> (beside: Int64, gone: Int64) {
+        let snapshots = try db.integer("SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM annals_snapshots WHERE space = ?1", [space])
+        let parts = try db.integer("SELECT CAST(coalesce(sum(length(batch)), 0) AS BIGINT) FROM annals_parts WHERE space = ?1", [space])
+        // The log begins at a snapshot.
+        let gone = try db.integer("SELECT log_bytes FROM annals_snapshots WHERE space = ?1 AND position = ?2", [space, horizon])
+        return ((snapshots ?? 0) + (parts ?? 0), gone ?? 0)
+    }
+
     static func names(in db: any LogConnection) throws -> [SpaceName] {
         // Databases order text in different ways.
         try db.rows("SELECT name FROM annals_spaces", []).compactMap { SpaceName(try $0.text(0)) }.sorted {
@@ -66,14 +81,14 @@ package enum LogStorage {
         }
     }
 
-    static func save(
-        head: Position, floor: Position, logBytes: Int64, partChanges: Int64, of space: Int64, in db: any LogConnection
-    ) throws {
+    static func save(_ space: LoadedSpace, in db: any LogConnection) throws {
         let sql = """
-            UPDATE annals_spaces SET head = ?1, floor = CASE WHEN floor > ?2 THEN floor ELSE ?2 END, log_bytes = ?3, part_changes = ?4
-            WHERE id = ?5
+            UPDATE annals_spaces SET head = ?1, floor = CASE WHEN floor > ?2 THEN floor ELSE ?2 END, log_bytes = ?3, part_changes = ?4,
+                owner_changes = ?5
+            WHERE id = ?6
             """
-        try db.execute(sql, [head, floor, logBytes, partChanges, space])
+        let (head, floor) = (space.certifier.head, space.certifier.floor)
+        try db.execute(sql, [head, floor, space.logBytes, space.partChanges, space.ownerChanges, space.id])
     }
 
     // MARK: Replicas
@@ -111,23 +126,26 @@ package enum LogStorage {
         try db.execute(sql, [last.counter, last.digest, last.position, now, id])
     }
 
-    /// Notes that a replica was there; its position only rises.
-    static func saveSighting(_ sighting: Sighting, of replica: ReplicaID, in space: SpaceName, db: any LogConnection) throws {
+    /// Notes that a replica was there; its position only rises. What another than its owner says of it is not noted.
+    static func saveSighting(_ sighting: Sighting, of key: Sightings.Key, db: any LogConnection) throws {
         let sql = """
             INSERT INTO annals_replicas(space, replica, name, digest, position, seen, program)
-            SELECT id, ?1, ?2, ?3, CASE WHEN ?4 < head THEN ?4 ELSE head END, ?5, ?7 FROM annals_spaces WHERE name = ?6
+            SELECT id, ?1, ?2, ?3, CASE WHEN ?4 < head THEN ?4 ELSE head END, ?5, ?8 FROM annals_spaces WHERE name = ?6
             ON CONFLICT (space, replica) DO UPDATE SET
                 position = CASE WHEN annals_replicas.position > excluded.position THEN annals_replicas.position ELSE excluded.position END,
                 seen = CASE WHEN annals_replicas.seen > excluded.seen THEN annals_replicas.seen ELSE excluded.seen END,
                 name = coalesce(nullif(excluded.name, ''), annals_replicas.name),
                 program = coalesce(nullif(excluded.program, ''), annals_replicas.program)
+            WHERE \(OwnerStorage.mayNote)
             """
-        try db.execute(sql, [replica, sighting.name, Digest.zero, sighting.position, sighting.time, space, sighting.program])
+        let owner = key.owner?.text ?? ""
+        try db.execute(
+            sql, [key.replica, sighting.name, Digest.zero, sighting.position, sighting.time, key.space, owner, sighting.program])
     }
 
     static func replicas(of space: Int64, in db: any LogConnection) throws -> [ReplicaRecord] {
         let sql = """
-            SELECT replica, name, counter, position, seen, retired, program, CASE WHEN EXISTS (
+            SELECT replica, name, counter, position, seen, retired, owner, program, CASE WHEN EXISTS (
                 SELECT 1 FROM annals_runs AS u WHERE u.space = r.space AND u.position = r.position + 1 AND u.replica = r.id
                     AND u.position + u.count - 1 = r.last_position) THEN last_position ELSE position END
             FROM annals_replicas AS r WHERE space = ?1 ORDER BY replica
@@ -136,8 +154,8 @@ package enum LogStorage {
             guard let replica = ReplicaID(bytes: try row.bytes(0)) else { return nil }
             return ReplicaRecord(
                 replica: replica, name: try row.text(1), counter: Counter(try row.integer(2)), position: try row.position(3),
-                lastSeen: try row.integer(4), retired: try row.integer(5), program: try row.text(6),
-                reached: try row.position(7))
+                lastSeen: try row.integer(4), retired: try row.integer(5), owner: row.isNull(6) ? nil : try row.text(6),
+                program: try row.text(7), reached: try row.position(8))
         }
     }
 

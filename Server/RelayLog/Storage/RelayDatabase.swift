@@ -47,6 +47,9 @@ package final class RelayDatabase: Sendable {
     /// Whether any number of relays may serve it.
     var isShared: Bool { directory == nil }
 
+    /// Bytes that are free where the log is; nil where it is elsewhere.
+    func freeBytes() -> Int64? { directory.flatMap { DiskReserve.freeBytes(at: $0) } }
+
     package func close() throws { try storage.close() }
 
     /// What the system says, without SQL or values.

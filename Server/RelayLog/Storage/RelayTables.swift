@@ -4,8 +4,8 @@ internal import AnnalsCore
 struct RelayTable: Sendable {
     let name: String
     let columns: [String]
-    /// Rows are numbered by the database, and others refer to the number.
-    var isNumbered: Bool { columns.first == "id" }
+    /// The column by which the database numbers rows.
+    var number: String? { ["id", "number"].first { columns.first == $0 } }
 
     /// In an order in which rows come before those that refer to them.
     static let all = [
@@ -13,11 +13,16 @@ struct RelayTable: Sendable {
             name: "annals_spaces",
             columns: [
                 "id", "name", "lineage", "head", "horizon", "floor", "created", "horizon_digest", "log_bytes", "part_changes",
+                "dropped_bytes", "owner_changes",
             ]),
         RelayTable(
             name: "annals_replicas",
-            columns: ["id", "space", "replica", "name", "counter", "digest", "position", "seen", "last_position", "retired"]),
-        RelayTable(name: "annals_tokens", columns: ["id", "hash", "label", "space", "scope", "created", "expires", "revoked"]),
+            columns: [
+                "id", "space", "replica", "name", "counter", "digest", "position", "seen", "last_position", "retired", "program", "owner",
+            ]),
+        RelayTable(name: "annals_tokens", columns: ["id", "hash", "label", "space", "scope", "created", "expires", "revoked", "holder"]),
+        RelayTable(name: "annals_days", columns: ["space", "day", "bytes", "positions"]),
+        RelayTable(name: "annals_audit", columns: ["number", "id", "time", "actor", "action", "space", "subject", "outcome"]),
         runs,
         parts,
         RelayTable(name: "annals_snapshots", columns: ["space", "position", "bytes", "digest", "file", "created", "log_bytes"]),

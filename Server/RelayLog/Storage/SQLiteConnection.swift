@@ -14,7 +14,7 @@ struct SQLiteConnection: LogConnection {
     func announce(_ head: Position, of space: SpaceName) {}
 
     /// SQLite goes on from the highest number that there is.
-    func continueNumbering(of table: String, after last: Int64) {}
+    func continueNumbering(_ column: String, of table: String, after last: Int64) {}
 
     func transaction<T>(_ body: () throws -> T) throws -> T {
         var result: T?

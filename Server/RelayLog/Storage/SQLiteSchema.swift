@@ -3,7 +3,7 @@ internal import GRDB
 
 /// The tables of DATA/relay.db, as each format added them.
 enum SQLiteSchema {
-    static let formatVersion = 6
+    static let formatVersion = 7
 
     /// Brings the file to this program's format. Throws `AnnalsError` with `.newerFormat`.
     static func migrate(_ db: Database) throws {
@@ -29,6 +29,7 @@ enum SQLiteSchema {
             if version < 4 { try db.execute(sql: purge) }
             if version < 5 { try db.execute(sql: "ALTER TABLE annals_spaces ADD COLUMN part_changes INTEGER NOT NULL DEFAULT 0") }
             if version < 6 { try db.execute(sql: operators) }
+            if version < 7 { try db.execute(sql: owners) }
             if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
             return .commit
         }
@@ -109,6 +110,13 @@ enum SQLiteSchema {
             batch BLOB NOT NULL,
             UNIQUE (space, replica, part)
         ) STRICT;
+        """
+
+    /// What format 7 added: whose each replica is, and which token renews which.
+    private static let owners = """
+        ALTER TABLE annals_spaces ADD COLUMN owner_changes INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE annals_replicas ADD COLUMN owner TEXT;
+        ALTER TABLE annals_tokens ADD COLUMN holder INTEGER;
         """
 
     /// What format 4 added: the digest at which a purged log goes on, the bytes of a log since its beginning, where a replica's

@@ -22,9 +22,17 @@ struct CredentialOptions: ParsableArguments {
     }
 }
 
+extension CredentialOptions {
+    /// Reads the file anew, for whoever stays in touch while another program renews the token; nil where there is no file.
+    func renewal(remembered: String?) -> (@Sendable () -> String?)? {
+        guard let file = file ?? remembered else { return nil }
+        return { try? Credential.read(file) }
+    }
+}
+
 enum Credential {
-    /// More than any token has.
-    private static let maximumBytes = 4096
+    /// More than any token has that a relay takes.
+    private static let maximumBytes = 16_384
 
     static func read(_ path: String) throws -> String {
         guard FileManager.default.fileExists(atPath: path) else {
@@ -32,6 +40,10 @@ enum Credential {
         }
         guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: maximumBytes) else {
             throw AnnalsError(.notPermitted, "the credential file \(path) cannot be read", hint: "Check its permissions")
+        }
+        guard data.count < maximumBytes else {
+            throw AnnalsError(
+                .configuration, "\(path) does not hold a token", hint: "A token is one word, as annals relay token create prints it")
         }
         return try check(String(decoding: data, as: UTF8.self), from: path)
     }

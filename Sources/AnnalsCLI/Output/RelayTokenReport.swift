@@ -7,6 +7,7 @@ enum RelayTokenReport {
         .object([
             "id": .integer(record.id), "label": .text(record.label), "space": .text(record.space?.description),
             "scope": .text(record.scope.rawValue), "created": .text(Timestamp.text(record.created)),
+            "renews": record.holder.map { .integer($0) } ?? .null,
             "expires": .text(record.expires.map { Timestamp.text($0) }), "revoked": .text(record.revoked.map { Timestamp.text($0) }),
         ])
     }

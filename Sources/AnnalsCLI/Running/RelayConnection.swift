@@ -15,7 +15,9 @@ enum RelayConnection {
         }
         return try HTTPRelay(
             address: state.relay, space: state.space,
-            identity: .init(name: state.name, credential: try credential.token(remembered: state.credentialFile)),
+            identity: .init(
+                name: state.name, credential: try credential.token(remembered: state.credentialFile),
+                renewal: credential.renewal(remembered: state.credentialFile)),
             client: client)
     }
 }

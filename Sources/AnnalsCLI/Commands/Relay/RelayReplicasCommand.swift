@@ -8,7 +8,8 @@ struct RelayReplicasCommand: AsyncParsableCommand {
         commandName: "replicas",
         abstract: "List a space's replicas, how far each has come and when it was seen, also while the relay serves.",
         discussion: """
-            A serving relay writes down who was there every second, so the newest may be missing.
+            A serving relay writes down who was there every second. A replica belongs to the token, or the subject of an identity \
+            provider, that was the first to push as it; nobody else pushes as it.
 
             Example:
               annals relay replicas --data relay-data --space shop
@@ -29,11 +30,11 @@ struct RelayReplicasCommand: AsyncParsableCommand {
         } else if records.isEmpty {
             console.print("no replicas")
         } else {
-            var table = Table(["replica", "name", "position", "last seen", "program", "state"])
+            var table = Table(["replica", "name", "position", "last seen", "program", "belongs to", "state"])
             for record in records {
                 table.append([
                     .init(record.replica.description), .init(record.name), .init(record.position.rawValue),
-                    .init(Timestamp.text(record.lastSeen)), .init(record.program),
+                    .init(Timestamp.text(record.lastSeen)), .init(record.program), .init(RelayReplicas.owner(record)),
                     .init(RelayReplicas.state(record), colour: record.isRetired ? .dim : nil),
                 ])
             }
@@ -64,15 +65,39 @@ struct RelayRetireCommand: AsyncParsableCommand {
     func run() async throws {
         let database = try folder.openExisting()
         defer { try? database.close() }
-        let records = try await RelayReplicas.records(of: space, in: database)
-        let named = records.filter { $0.name == replica || $0.replica.description.hasPrefix(replica.lowercased()) }
-        guard let found = named.first, named.count == 1 else {
-            throw AnnalsError(
-                .fileNotFound, named.isEmpty ? "the space \(space) has no replica \(replica)" : "\(replica) means \(named.count) replicas",
-                hint: "See annals relay replicas")
-        }
+        let found = try await RelayReplicas.record(replica, of: space, in: database)
         _ = try await database.retire(found.replica, of: space, now: RelayReplicas.now, by: .commandLine)
         output.console.print("\(found.replica) holds back nothing any more")
+    }
+}
+
+struct RelayReleaseCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "release",
+        abstract: "Let a replica go on with another token.",
+        discussion: """
+            A replica belongs to the token that was the first to push as it, and to those that renew it, until they are revoked or \
+            expire; or to a subject of an identity provider. After this it belongs to whoever pushes as it next.
+
+            Example:
+              annals relay release laptop --data relay-data --space shop
+            """)
+
+    @Argument(help: "The replica's name, its id or how that begins, as annals relay replicas shows them.")
+    var replica: String
+    @OptionGroup var folder: RelayDataOption
+    @Option(help: "The space.")
+    var space: SpaceName
+    @OptionGroup var output: PlainOutputOptions
+
+    func run() async throws {
+        let database = try folder.openExisting()
+        defer { try? database.close() }
+        let found = try await RelayReplicas.record(replica, of: space, in: database)
+        _ = try await RelayReplicas.found(space) {
+            try await database.release(found.replica, of: space, now: RelayReplicas.now, by: .commandLine)
+        }
+        output.console.print("\(found.replica) belongs to whoever pushes as it next")
     }
 }
 
@@ -82,6 +107,24 @@ enum RelayReplicas {
 
     static func records(of space: SpaceName, in database: RelayDatabase) async throws -> [ReplicaRecord] {
         try await found(space) { try await database.replicas(of: space) }
+    }
+
+    /// The one that a name, an id or its beginning means.
+    static func record(_ replica: String, of space: SpaceName, in database: RelayDatabase) async throws -> ReplicaRecord {
+        let named = try await records(of: space, in: database).filter {
+            $0.name == replica || $0.replica.description.hasPrefix(replica.lowercased())
+        }
+        guard let found = named.first, named.count == 1 else {
+            throw AnnalsError(
+                .fileNotFound, named.isEmpty ? "the space \(space) has no replica \(replica)" : "\(replica) means \(named.count) replicas",
+                hint: "See annals relay replicas")
+        }
+        return found
+    }
+
+    /// The token's number, or the subject without its provider.
+    static func owner(_ record: ReplicaRecord) -> String {
+        PrintableText.of(String((record.owner ?? "").prefix { $0 != "\n" }))
     }
 
     /// Runs what looks for a space, and tells when there is none.
@@ -105,7 +148,8 @@ enum RelayReplicas {
         .object([
             "replica": .text(record.replica.description), "name": .text(record.name), "position": .integer(record.position.rawValue),
             "counter": .integer(record.counter.rawValue), "lastSeen": .text(Timestamp.text(record.lastSeen)),
-            "program": .text(record.program), "retired": .text(record.isRetired ? Timestamp.text(record.retired) : nil),
+            "owner": .text(record.owner.map { _ in owner(record) }), "program": .text(record.program),
+            "retired": .text(record.isRetired ? Timestamp.text(record.retired) : nil),
         ])
     }
 }

@@ -1,5 +1,6 @@
 import AnnalsCore
 public import ArgumentParser
+import Foundation
 public import Logging
 import Relay
 import RelayLog
@@ -18,44 +19,77 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
               annals relay serve --data relay-data --listen 127.0.0.1:8640 --no-auth
               annals relay serve --data /var/lib/annals --listen 0.0.0.0:8640 --allow-plaintext
               annals relay serve --postgres postgres://annals@db.internal/annals --listen 127.0.0.1:8640
+              annals relay serve --config /etc/annals/relay.yaml
             """)
 
-    @OptionGroup var place: RelayDataOption
-    @Option(help: "HOST:PORT; port 0 takes a free one.")
-    var listen = "127.0.0.1:8640"
+    @Option(help: "A file with settings; Config/relay.yaml explains each. Flags and ANNALS_RELAY_… override it.", completion: .file())
+    var config: String?
+    @Option(help: "The relay's folder.", completion: .directory)
+    var data: String?
+    @Option(
+        help: """
+            The address of a PostgreSQL database instead, a URL or name=value pairs; any number of relays may serve it. A password \
+            belongs in ~/.pgpass or PGPASSFILE.
+            """)
+    var postgres: String?
+    @Option(help: "HOST:PORT; port 0 takes a free one. (default: 127.0.0.1:8640)")
+    var listen: String?
     @Flag(name: .customLong("no-auth"), help: "Serve everybody who can connect; on this machine's own address only.")
     var noAuth = false
     @Flag(name: .customLong("allow-plaintext"), help: "Listen on other addresses without TLS, for a proxy in front that has it.")
     var allowPlaintext = false
     @Option(help: "The log that everyone has taken in is kept for so long, for replay --relay; such as 30d. (default: 7d)")
-    var keep: Lifetime?
+    var keep: String?
     @Option(help: "Log that a live replica has not taken in is kept for so long. (default: 90d)")
-    var retention: Lifetime?
+    var retention: String?
     @Option(help: "A replica that was not seen for so long holds back nothing. (default: 30d)")
-    var silence: Lifetime?
+    var silence: String?
     @Flag(name: .customLong("no-purge"), help: "Drop nothing of the log by itself.")
     var noPurge = false
     @Option(name: .customLong("snapshot-after"), help: "Ask for a snapshot after so many MiB of log, if the newest is no larger.")
     var snapshotAfter: Int?
     @Option(name: .customLong("snapshot-after-positions"), help: "Or after so many positions.")
     var snapshotAfterPositions: Int?
-    @Option(name: .customLong("log-level"), help: "What goes to standard error: trace, debug, info, notice, warning, error.")
-    var logLevel = Logger.Level.notice
+    @Option(
+        name: .customLong("log-level"),
+        help: "What goes to standard error: trace, debug, info, notice, warning, error. (default: notice)")
+    var logLevel: Logger.Level?
     @OptionGroup var output: PlainOutputOptions
+
+    func validate() throws {
+        guard data == nil || postgres == nil else { throw Self.noStorage }
+        for (name, text) in [("keep", keep), ("retention", retention), ("silence", silence)] {
+            guard let text, Lifetime(argument: text) == nil else { continue }
+            throw ValidationError("The value '\(text)' is invalid for '--\(name)': give a length of time such as 12h or 30d.")
+        }
+    }
+
+    private static let noStorage = ValidationError("Say where the relay keeps its log: either --data DIR or --postgres URL.")
+
+    /// What the flags say, by the settings' names.
+    private var flags: [String: String] {
+        var flags: [String: String] = [:]
+        flags["data"] = data
+        flags["postgres"] = postgres
+        flags["listen"] = listen
+        flags["no-auth"] = noAuth ? "true" : nil
+        flags["allow-plaintext"] = allowPlaintext ? "true" : nil
+        flags["log-level"] = logLevel?.rawValue
+        flags["purge.enabled"] = noPurge ? "false" : nil
+        flags["purge.keep"] = keep
+        flags["purge.retention"] = retention
+        flags["purge.silence"] = silence
+        flags["limits.snapshot-log-mebibytes"] = snapshotAfter.map(String.init)
+        flags["limits.snapshot-log-positions"] = snapshotAfterPositions.map(String.init)
+        return flags
+    }
 
     func run() async throws {
         let console = output.console
-        var configuration = RelayConfiguration(
-            address: try ListenAddress(listen), storage: place.storage, noAuthorization: noAuth, allowPlaintext: allowPlaintext)
-        var rules = PurgeRules()
-        rules.keep = keep?.milliseconds ?? rules.keep
-        rules.retention = retention?.milliseconds ?? rules.retention
-        rules.silence = silence?.milliseconds ?? rules.silence
-        configuration.purge = noPurge ? nil : rules
-        if let snapshotAfter { configuration.limits.snapshotLogMebibytes = snapshotAfter }
-        if let snapshotAfterPositions { configuration.limits.snapshotLogPositions = snapshotAfterPositions }
+        let settings = try await RelaySettings.read(flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
+        guard settings.hasStorage else { throw Self.noStorage }
         let server = try RelayServer(
-            configuration: configuration, logger: StandardErrorLog.logger("annals.relay", level: logLevel)
+            configuration: settings.configuration, logger: StandardErrorLog.logger("annals.relay", level: settings.logLevel)
         ) { address in
             console.print("listening on \(address.url)")
             console.sink.flush()

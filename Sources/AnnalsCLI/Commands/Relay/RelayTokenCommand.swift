@@ -17,26 +17,48 @@ struct RelayTokenCreateCommand: AsyncParsableCommand {
         discussion: """
             Example:
               annals relay token create --data relay-data --space shop --expires 90d > shop.token
+              annals relay token create --data relay-data --renews 3 --expires 90d > shop.token
+
+            A replica belongs to the token that was the first to push as it, until that is revoked or expires. A token that renews \
+            another has its space, scope, label and replicas, and both are valid until each ends.
             """)
 
     @OptionGroup var folder: RelayDataOption
     @Option(help: "The space it is for; without it, all spaces.")
     var space: SpaceName?
-    @Option(help: "read, write or admin; each allows what those before it do.")
-    var scope = TokenScope.write
+    @Option(help: "read, write or admin; each allows what those before it do. (default: write)")
+    var scope: TokenScope?
+    @Option(help: "The number of the token that it renews.")
+    var renews: Int64?
     @Option(help: "How long it is valid, such as 12h, 90d or 8w; without it, until revoked.")
     var expires: Lifetime?
     @Option(help: "A word for the list, such as whose it is.")
-    var label = ""
+    var label: String?
     @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard renews == nil || (space == nil && scope == nil && label == nil) else {
+            throw ValidationError("A token that renews another has that one's space, scope and label: give --renews alone.")
+        }
+    }
 
     func run() async throws {
         let console = output.console
         let database = try folder.openExisting()
         defer { try? database.close() }
-        let (secret, record) = try await TokenStore(database: database).create(
-            label: label, space: space, scope: scope, lifetimeMilliseconds: expires?.milliseconds, by: .commandLine)
+        let (secret, record) = try await make(TokenStore(database: database))
         console.print(output.json ? RelayTokenReport.json(record).adding(["token": .text(secret)]).description : secret)
+    }
+
+    private func make(_ tokens: TokenStore) async throws -> (secret: String, record: TokenRecord) {
+        guard let renews else {
+            return try await tokens.create(
+                label: label ?? "", space: space, scope: scope ?? .write, lifetimeMilliseconds: expires?.milliseconds, by: .commandLine)
+        }
+        guard let renewed = try await tokens.renew(renews, lifetimeMilliseconds: expires?.milliseconds, by: .commandLine) else {
+            throw AnnalsError(.fileNotFound, "there is no token \(renews)", hint: "See annals relay token list")
+        }
+        return renewed
     }
 }
 

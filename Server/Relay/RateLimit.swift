@@ -1,0 +1,64 @@
+internal import AnnalsWire
+internal import HTTPTypes
+internal import RelayLog
+internal import Synchronization
+
+/// How often a token may ask: a bucket of so many requests for each, which fills again at a steady pace. Where there are no tokens,
+/// each address has one.
+final class RateLimit: Sendable {
+    enum Key: Hashable, Sendable {
+        case token(Int64)
+        case subject(String)
+        case address(String)
+    }
+
+    private struct Bucket {
+        var level: Double
+        /// Monotonic milliseconds.
+        var at: Int64
+    }
+
+    private let perSecond: Double
+    private let burst: Double
+    private let clock: RelayClock
+    private let buckets = Mutex<[Key: Bucket]>([:])
+
+    /// Buckets that are remembered; a full one need not be.
+    private static let remembered = 16_384
+
+    init(limits: RelayLimits, clock: RelayClock = .system) {
+        perSecond = Double(limits.requestsPerSecond)
+        burst = Double(limits.requestBurst)
+        self.clock = clock
+    }
+
+    /// Buckets that are remembered now.
+    var count: Int { buckets.withLock { $0.count } }
+
+    /// Takes one request out of a bucket. Throws 429 with the time after which it has one again.
+    func take(_ key: Key) throws {
+        let now = clock.monotonic()
+        let lack = buckets.withLock { buckets -> Double in
+            if buckets.count >= Self.remembered, buckets[key] == nil { forgetFull(&buckets, now) }
+            var bucket = filled(buckets[key] ?? Bucket(level: burst, at: now), now)
+            defer { buckets[key] = bucket }
+            guard bucket.level >= 1 else { return 1 - bucket.level }
+            bucket.level -= 1
+            return 0
+        }
+        guard lack > 0 else { return }
+        let seconds = max(1, Int((lack / perSecond).rounded(.up)))
+        throw ProblemResponse(
+            .tooManyRequests, detail: "A token may make \(Int(perSecond)) requests a second here", hint: "Try again after Retry-After",
+            headers: [.retryAfter: String(seconds)])
+    }
+
+    private func filled(_ bucket: Bucket, _ now: Int64) -> Bucket {
+        Bucket(level: min(burst, bucket.level + perSecond * Double(max(0, now - bucket.at)) / 1000), at: now)
+    }
+
+    private func forgetFull(_ buckets: inout [Key: Bucket], _ now: Int64) {
+        buckets = buckets.filter { filled($0.value, now).level < burst }
+        if buckets.count >= Self.remembered { buckets.removeAll(keepingCapacity: true) }
+    }
+}

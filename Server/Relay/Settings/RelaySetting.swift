@@ -1,0 +1,82 @@
+internal import AnnalsCore
+internal import Logging
+internal import RelayLog
+
+/// One thing that a relay can be told, in whatever way: by a flag, by the environment or in the file.
+struct RelaySetting: Sendable {
+    /// Dots lead into the file's sections: `jwt.issuer`.
+    let name: String
+    /// What it must be, to go on with "which is not".
+    let kind: String
+    let get: @Sendable (RelaySettings) -> String
+    /// False where the text is nothing that it can be.
+    let set: @Sendable (inout RelaySettings, String) -> Bool
+
+    private typealias Path<Value> = any WritableKeyPath<RelaySettings, Value> & Sendable
+
+    private static func text(_ name: String, _ path: Path<String>) -> RelaySetting {
+        RelaySetting(name: name, kind: "a text", get: { $0[keyPath: path] }) { settings, text in
+            settings[keyPath: path] = text
+            return true
+        }
+    }
+
+    private static func flag(_ name: String, _ path: Path<Bool>) -> RelaySetting {
+        RelaySetting(name: name, kind: "true or false", get: { "\($0[keyPath: path])" }) { settings, text in
+            guard let value = ["true": true, "yes": true, "false": false, "no": false][text.lowercased()] else { return false }
+            settings[keyPath: path] = value
+            return true
+        }
+    }
+
+    private static func number(_ name: String, _ path: Path<Int>) -> RelaySetting {
+        RelaySetting(name: name, kind: "a whole number", get: { "\($0[keyPath: path])" }) { settings, text in
+            guard let value = Int(text) else { return false }
+            settings[keyPath: path] = value
+            return true
+        }
+    }
+
+    private static func time(_ name: String, _ path: Path<Int64>) -> RelaySetting {
+        RelaySetting(
+            name: name, kind: "a length of time such as 12h or 30d", get: { TimeText.text(milliseconds: $0[keyPath: path]) }
+        ) { settings, text in
+            guard let value = TimeText.milliseconds(text) else { return false }
+            settings[keyPath: path] = value
+            return true
+        }
+    }
+
+    /// All of them.
+    static let all: [RelaySetting] =
+        [
+            RelaySetting(name: "listen", kind: "HOST:PORT", get: { "\($0.address.host):\($0.address.port)" }) { settings, text in
+                guard let address = try? ListenAddress(text) else { return false }
+                settings.address = address
+                return true
+            },
+            text(data, \.data), text(postgres, \.postgres), flag("no-auth", \.noAuthorization), flag("allow-plaintext", \.allowPlaintext),
+            RelaySetting(
+                name: "log-level", kind: "trace, debug, info, notice, warning, error or critical", get: { $0.logLevel.rawValue }
+            ) { settings, text in
+                guard let level = Logger.Level(rawValue: text) else { return false }
+                settings.logLevel = level
+                return true
+            },
+            flag("purge.enabled", \.purges), time("purge.keep", \.rules.keep), time("purge.retention", \.rules.retention),
+            time("purge.silence", \.rules.silence),
+            text("jwt.keys", \.webTokens.keys), text("jwt.issuer", \.webTokens.issuer), text("jwt.audience", \.webTokens.audience),
+            text("jwt.claim", \.webTokens.claim), number("jwt.leeway-seconds", \.webTokens.leewaySeconds),
+        ]
+        + RelayLimits.named.map { limit in
+            RelaySetting(name: "limits.\(limit.name)", kind: "a whole number", get: { "\($0.limits[keyPath: limit.value])" }) {
+                settings, text in
+                guard let value = Int(text) else { return false }
+                settings.limits[keyPath: limit.value] = value
+                return true
+            }
+        }
+
+    static let data = "data"
+    static let postgres = "postgres"
+}

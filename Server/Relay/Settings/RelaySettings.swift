@@ -1,0 +1,99 @@
+internal import AnnalsCore
+internal import Configuration
+public import Logging
+internal import RelayLog
+
+/// What a relay is told on its command line, in its environment and in a file; each overrides the ones after it.
+///
+///     let settings = try await RelaySettings.read(
+///         flags: ["listen": "127.0.0.1:0"], environment: ProcessInfo.processInfo.environment, file: "relay.yaml")
+///     let server = try RelayServer(configuration: settings.configuration, logger: logger)
+///
+/// `Config/relay.yaml` explains every setting. In the environment `limits.batch-bytes` is ANNALS_RELAY_LIMITS_BATCH_BYTES; what is
+/// empty there, or has no value in the file, counts as not said.
+public struct RelaySettings: Sendable {
+    public var logLevel = Logger.Level.notice
+    var address = ListenAddress(host: "127.0.0.1", port: 8640)
+    /// Empty where the log is elsewhere, as with `postgres`.
+    var data = ""
+    var postgres = ""
+    var noAuthorization = false
+    var allowPlaintext = false
+    var purges = true
+    var rules = PurgeRules()
+    var webTokens = WebTokenSettings(keys: "", issuer: "", audience: "")
+    var limits = RelayLimits()
+
+    /// What a name in the environment begins with.
+    static let prefix: [String] = ["annals", "relay"]
+
+    init() {}
+
+    /// Reads them from everywhere.
+    ///
+    /// - Parameters:
+    ///   - flags: values by the settings' names.
+    ///   - file: a YAML file's path; nil: there is none.
+    /// - Throws: `AnnalsError`: `.fileNotFound`, and `.configuration` with the name, and the line where there is one, of what is
+    ///   unknown or no possible value.
+    public static func read(flags: [String: String], environment: [String: String], file: String?) async throws -> RelaySettings {
+        var settings = RelaySettings()
+        if let file {
+            let checked = try SettingsFile(path: file)
+            let provider = try await checked.provider()
+            try settings.take(from: { checked.has($0) ? try Self.text($0, in: provider) : nil }, called: checked.place)
+        }
+        let variables = EnvironmentVariablesProvider(environmentVariables: environment)
+        let prefixed = variables.prefixKeys(with: ConfigKey(prefix))
+        try settings.take(from: { try Self.text($0, in: prefixed) }, called: Self.variable)
+        try settings.take(from: { flags[$0] }, called: { "--\($0)" })
+        return settings
+    }
+
+    private static func text(_ name: String, in provider: some ConfigProvider) throws -> String? {
+        let key = AbsoluteConfigKey(name.split(separator: ".").map(String.init))
+        guard case .string(let text)? = try provider.value(forKey: key, type: .string).value?.content, !text.isEmpty else { return nil }
+        return text
+    }
+
+    /// As the environment has it.
+    static func variable(_ name: String) -> String {
+        (prefix + [name]).joined(separator: "_").uppercased().replacing(".", with: "_").replacing("-", with: "_")
+    }
+
+    /// - Parameter called: how a setting is called there, for errors.
+    private mutating func take(from source: (String) throws -> String?, called: (String) -> String) throws {
+        let (data, postgres) = (try source(RelaySetting.data), try source(RelaySetting.postgres))
+        if data != nil || postgres != nil {
+            // One place says where the log is: another one's word does not count beside it.
+            (self.data, self.postgres) = ("", "")
+            guard data == nil || postgres == nil else {
+                throw AnnalsError(
+                    .configuration, operation: "relay",
+                    "\(called(RelaySetting.data)) and \(called(RelaySetting.postgres)) both say where the log is", hint: "Leave one out")
+            }
+        }
+        for setting in RelaySetting.all {
+            guard let text = try source(setting.name) else { continue }
+            guard setting.set(&self, text) else {
+                throw AnnalsError(
+                    .configuration, operation: "relay", "\(called(setting.name)) is \"\(text)\", which is not \(setting.kind)",
+                    hint: "Config/relay.yaml explains every setting")
+            }
+        }
+    }
+
+    /// Whether it is said where the log is.
+    public var hasStorage: Bool { !data.isEmpty || !postgres.isEmpty }
+
+    /// What the relay is told.
+    public var configuration: RelayConfiguration {
+        var configuration = RelayConfiguration(
+            address: address, storage: postgres.isEmpty ? .directory(data) : .postgres(postgres), noAuthorization: noAuthorization,
+            allowPlaintext: allowPlaintext, limits: limits)
+        configuration.purge = purges ? rules : nil
+        let usesWebTokens = !(webTokens.keys.isEmpty && webTokens.issuer.isEmpty && webTokens.audience.isEmpty)
+        configuration.webTokens = usesWebTokens ? webTokens : nil
+        return configuration
+    }
+}

@@ -1,0 +1,125 @@
+internal import AnnalsCore
+internal import AnnalsHTTP
+internal import Foundation
+internal import Logging
+internal import RelayLog
+
+/// An identity provider's keys, which it changes from time to time.
+///
+/// They are read at the start, every few hours, and when a token names a key that is not among them; for that at most once a
+/// minute, since anybody can write a key's name into a token. Keys that cannot be read anew stay as they were.
+actor KeySource {
+    /// The keys with a number that rises whenever they are read.
+    struct Current: Sendable {
+        var keys: KeySet
+        var generation: Int
+    }
+
+    private let read: @Sendable () async throws -> [UInt8]
+    private let clock: RelayClock
+    private let logger: Logger
+    private var current: Current?
+    private var lastTry: Int64?
+    private var lastSuccess: Int64?
+    private var reading: Task<Void, Never>?
+
+    static let shortestMilliseconds: Int64 = 60_000
+    static let longestMilliseconds: Int64 = 6 * 3_600_000
+    private static let largestBytes = 1 << 20
+    private static let timeout: Duration = .seconds(10)
+
+    init(clock: RelayClock = .system, logger: Logger, read: @escaping @Sendable () async throws -> [UInt8]) {
+        self.clock = clock
+        self.logger = logger
+        self.read = read
+    }
+
+    init(_ settings: WebTokenSettings, clock: RelayClock = .system, logger: Logger) {
+        let (place, isAddress) = (settings.keys, settings.isAddress)
+        self.init(clock: clock, logger: logger) {
+            if isAddress { return try await Self.fetch(place) }
+            return Array(try Data(contentsOf: URL(fileURLWithPath: place)))
+        }
+    }
+
+    /// Reads the keys for the first time.
+    ///
+    /// - Parameter isRequired: throws `AnnalsError` with `.configuration` where that fails. An address may be away for a while.
+    func start(_ place: String, isRequired: Bool) async throws {
+        do {
+            try await readKeys()
+        } catch {
+            let reason = "the identity provider's keys cannot be read from \(place): \(Self.reason(error))"
+            guard !isRequired else {
+                throw AnnalsError(.configuration, operation: "relay", reason, hint: "Check jwt.keys", underlying: error)
+            }
+            logger.error("\(reason); web tokens are refused until they can")
+        }
+    }
+
+    /// The keys; read anew first where they lack this one. nil where they could not be read yet.
+    func keys(with id: String?) async -> Current? {
+        let lacks = current.map { current in id.map { !current.keys.has($0) } ?? false } ?? true
+        let isOld = lastSuccess.map { clock.monotonic() - $0 >= Self.longestMilliseconds } ?? false
+        if lacks {
+            await readAgain()?.value
+        } else if isOld {
+            _ = readAgain()
+        }
+        return current
+    }
+
+    /// When the keys may be asked for again, in seconds; nil where the last try went well.
+    func retryAfterSeconds() -> Int? {
+        guard let lastTry, lastSuccess != lastTry else { return nil }
+        return max(1, Int((lastTry + Self.shortestMilliseconds - clock.monotonic() + 999) / 1000))
+    }
+
+    /// Begins to read, or joins who does; nil where it is too soon.
+    private func readAgain() -> Task<Void, Never>? {
+        if let reading { return reading }
+        if let lastTry, clock.monotonic() - lastTry < Self.shortestMilliseconds { return nil }
+        let task = Task {
+            do {
+                try await readKeys()
+            } catch {
+                logger.warning("the identity provider's keys were not read anew", metadata: ["reason": "\(Self.reason(error))"])
+            }
+            reading = nil
+        }
+        reading = task
+        return task
+    }
+
+    private func readKeys() async throws {
+        let start = clock.monotonic()
+        lastTry = start
+        let keys = try await KeySet(json: try await read())
+        current = Current(keys: keys, generation: (current?.generation ?? 0) + 1)
+        lastSuccess = start
+    }
+
+    private static func fetch(_ address: String) async throws -> [UInt8] {
+        let client = try HTTPClient()
+        do {
+            let request = HTTPRequest(url: address, headers: [("Accept", "application/jwk-set+json, application/json")], timeout: timeout)
+            let response = try await client.send(request, maximumBody: largestBytes)
+            await client.shutdown()
+            guard response.status == 200 else { throw KeySet.Unusable(description: "it answers with status \(response.status)") }
+            return response.body
+        } catch {
+            await client.shutdown()
+            throw error
+        }
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        switch error {
+        case let error as HTTPError: error.message
+        case let error as KeySet.Unusable: error.description
+        case let error as CocoaError where error.code == .fileReadNoSuchFile || error.code == .fileNoSuchFile: "there is no such file"
+        case is CocoaError: "the file cannot be read"
+        default: "\(type(of: error))"
+        }
+    }
+}

@@ -1,0 +1,108 @@
+internal import AnnalsCore
+internal import Foundation
+internal import RelayLog
+
+/// What a valid web token allows.
+struct WebTokenGrant: Sendable, Hashable {
+    var issuer: String
+    var subject: String
+    /// When it is refused, the leeway included; milliseconds since 1970.
+    var expires: Int64
+    /// In all spaces; nil: in none but those listed.
+    var everywhere: TokenScope?
+    var spaces: [SpaceName: TokenScope]
+
+    /// What is granted adds up: a space's own entry takes nothing away from the one for all.
+    func allows(_ needed: TokenScope, in space: SpaceName) -> Bool {
+        if let everywhere, everywhere >= needed { return true }
+        return spaces[space].map { $0 >= needed } ?? false
+    }
+}
+
+/// Why a web token is not taken. The words tell its holder, or the provider's operator, what to mend.
+enum WebTokenRefusal: Error, Hashable, CustomStringConvertible {
+    case malformed
+    case algorithm
+    case keyNotNamed
+    case unknownKey
+    case signature
+    case expired
+    case notYetValid
+    case issuer
+    case audience
+    case missing(String)
+    /// The provider's keys are not here; when to ask again.
+    case keysAway(retryAfterSeconds: Int)
+
+    var description: String {
+        switch self {
+        case .malformed: "The token cannot be read"
+        case .algorithm: "The token is signed in a way that is not taken here"
+        case .keyNotNamed: "The token does not name the key that signed it"
+        case .unknownKey: "The token is signed with a key that the identity provider does not have"
+        case .signature: "The token's signature is wrong"
+        case .expired: "The token has expired"
+        case .notYetValid: "The token is not valid yet"
+        case .issuer: "The token is from another issuer"
+        case .audience: "The token is meant for another audience"
+        case .missing(let claim): "The token lacks the claim \(claim)"
+        case .keysAway: "The identity provider's keys cannot be had now"
+        }
+    }
+}
+
+/// A token's claims, as far as they matter here.
+struct WebTokenClaims: Decodable {
+    var issuer: String?
+    var subject: String?
+    var audiences: [String]
+    /// Seconds since 1970.
+    var expires: Double?
+    var notBefore: Double?
+    var everywhere: TokenScope?
+    var spaces: [SpaceName: TokenScope] = [:]
+    var listsSpaces = false
+
+    /// Under which name the decoder has the name of the claim that lists spaces.
+    static let claimName = CodingUserInfoKey(rawValue: "claim")
+
+    private struct Key: CodingKey {
+        var stringValue: String
+        var intValue: Int? { nil }
+
+        init(_ name: String) { stringValue = name }
+        init?(stringValue: String) { self.init(stringValue) }
+        init?(intValue: Int) { nil }
+    }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        issuer = try container.decodeIfPresent(String.self, forKey: Key("iss"))
+        subject = try container.decodeIfPresent(String.self, forKey: Key("sub"))
+        let one = try? container.decode(String.self, forKey: Key("aud"))
+        audiences = try one.map { [$0] } ?? container.decodeIfPresent([String].self, forKey: Key("aud")) ?? []
+        expires = try container.decodeIfPresent(Double.self, forKey: Key("exp"))
+        notBefore = try container.decodeIfPresent(Double.self, forKey: Key("nbf"))
+        guard let name = Self.claimName.flatMap({ decoder.userInfo[$0] as? String }) else { return }
+        if let scopes = try? container.decode([String: String].self, forKey: Key(name)) {
+            listsSpaces = true
+            for (space, scope) in scopes { grant(scope, in: space) }
+        } else if let entries = try? container.decode([String].self, forKey: Key(name)) {
+            listsSpaces = true
+            for entry in entries {
+                let halves = entry.split(separator: ":", omittingEmptySubsequences: false)
+                if halves.count == 2 { grant(String(halves[1]), in: String(halves[0])) }
+            }
+        }
+    }
+
+    /// What names no scope or space that there can be grants nothing.
+    private mutating func grant(_ scope: String, in space: String) {
+        guard let scope = TokenScope(rawValue: scope) else { return }
+        if space == "*" {
+            everywhere = max(everywhere ?? scope, scope)
+        } else if let space = SpaceName(space) {
+            spaces[space] = max(spaces[space] ?? scope, scope)
+        }
+    }
+}

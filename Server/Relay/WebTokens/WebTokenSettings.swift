@@ -1,0 +1,42 @@
+internal import AnnalsCore
+
+/// JSON Web Tokens of an identity provider as a second way in, beside the relay's own tokens.
+///
+///     configuration.webTokens = WebTokenSettings(
+///         keys: "https://id.example.org/jwks.json", issuer: "https://id.example.org", audience: "annals")
+public struct WebTokenSettings: Sendable, Hashable {
+    /// Where the provider's public keys are, as a JSON Web Key Set: a file's path, or an http or https address.
+    public var keys: String
+    /// What the claim `iss` must be.
+    public var issuer: String
+    /// What the claim `aud` must be, or have among others.
+    public var audience: String
+    /// The claim that lists spaces and scopes.
+    public var claim: String
+    /// How far the provider's clock and this one may be apart, in seconds.
+    public var leewaySeconds: Int
+
+    public init(keys: String, issuer: String, audience: String, claim: String = "annals", leewaySeconds: Int = 60) {
+        self.keys = keys
+        self.issuer = issuer
+        self.audience = audience
+        self.claim = claim
+        self.leewaySeconds = leewaySeconds
+    }
+
+    var isAddress: Bool { keys.hasPrefix("http://") || keys.hasPrefix("https://") }
+
+    /// Throws `AnnalsError` with `.configuration`.
+    func validate() throws {
+        func require(_ condition: Bool, _ message: String, _ hint: String) throws {
+            guard condition else { throw AnnalsError(.configuration, operation: "relay", message, hint: hint) }
+        }
+        try require(
+            !keys.isEmpty, "web tokens need the identity provider's keys", "Name a JWKS file, or its http or https address, as jwt.keys")
+        try require(!issuer.isEmpty, "web tokens need an issuer", "Name the identity provider as jwt.issuer, as the claim iss has it")
+        try require(!audience.isEmpty, "web tokens need an audience", "Name as jwt.audience what the claim aud has for this relay")
+        try require(!claim.isEmpty, "web tokens need a claim that lists spaces", "Name it as jwt.claim; mostly it is annals")
+        try require(
+            (0...3600).contains(leewaySeconds), "a leeway of \(leewaySeconds) seconds is not one", "jwt.leeway-seconds is 0 to 3600")
+    }
+}

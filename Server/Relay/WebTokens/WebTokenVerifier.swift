@@ -1,0 +1,136 @@
+internal import AnnalsCore
+internal import Foundation
+internal import JWTKit
+internal import Logging
+internal import RelayLog
+internal import Synchronization
+
+/// Judges JSON Web Tokens (RFC 7519): who signed them, for whom, until when, and what they allow.
+///
+/// A token's header is only believed as far as it picks one of the provider's keys: which algorithms a key is good for is the key's to
+/// say. Tokens that were found good are believed until they expire or the keys are read anew, since a signature costs more than the
+/// answer to most requests.
+final class WebTokenVerifier: Sendable {
+    private let settings: WebTokenSettings
+    private let source: KeySource
+    private let clock: RelayClock
+    private let believed = Mutex(Believed())
+
+    private struct Believed {
+        var grants: [AnnalsCore.Digest: WebTokenGrant] = [:]
+        var generation = 0
+    }
+
+    private static let tokensBelieved = 4096
+    /// Characters of a token; a request's headers are limited too.
+    private static let longest = 8192
+
+    init(_ settings: WebTokenSettings, source: KeySource, clock: RelayClock = .system) {
+        self.settings = settings
+        self.source = source
+        self.clock = clock
+    }
+
+    /// Reads the keys. Throws `AnnalsError` with `.configuration` where a file's cannot be read.
+    static func start(_ settings: WebTokenSettings, logger: Logger) async throws -> WebTokenVerifier {
+        let source = KeySource(settings, logger: logger)
+        try await source.start(settings.keys, isRequired: !settings.isAddress)
+        return WebTokenVerifier(settings, source: source)
+    }
+
+    /// Three parts, which no other token has.
+    static func looksLikeOne(_ text: String) -> Bool {
+        text.utf8.count { $0 == UInt8(ascii: ".") } == 2
+    }
+
+    /// What a token allows now. Throws `WebTokenRefusal`.
+    func verify(_ token: String) async throws(WebTokenRefusal) -> WebTokenGrant {
+        guard token.utf8.count <= Self.longest else { throw .malformed }
+        let bytes = Array(token.utf8)
+        let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Self.decode(Header.self, parts[0]) else { throw .malformed }
+        // Extensions that must be understood, of which none is.
+        guard header.crit == nil, let algorithm = header.alg, KeySet.algorithms.contains(algorithm) else { throw .algorithm }
+        guard let current = await source.keys(with: header.kid) else {
+            throw .keysAway(retryAfterSeconds: await source.retryAfterSeconds() ?? 1)
+        }
+        let digest = AnnalsCore.Digest.sha256(bytes[...])
+        if let grant = known(digest, current.generation) { return try judged(grant) }
+        let check: any JWTAlgorithm
+        switch current.keys.check(id: header.kid, algorithm: algorithm) {
+        case .success(let found): check = found
+        case .failure(.unknownKey):
+            // What cannot be asked now may be known later; what was asked is not.
+            guard let seconds = await source.retryAfterSeconds() else { throw .unknownKey }
+            throw .keysAway(retryAfterSeconds: seconds)
+        case .failure(let refusal): throw refusal
+        }
+        let signed = bytes[..<(parts[1].endIndex)]
+        guard let signature = Self.base64URL(parts[2]), (try? check.verify(signature, signs: signed)) == true else { throw .signature }
+        guard let claims = Self.decode(WebTokenClaims.self, parts[1], claim: settings.claim) else { throw .malformed }
+        let grant = try judged(try grant(claims))
+        remember(grant, digest, current.generation)
+        return grant
+    }
+
+    /// What claims allow that are signed.
+    private func grant(_ claims: WebTokenClaims) throws(WebTokenRefusal) -> WebTokenGrant {
+        guard claims.issuer == settings.issuer else { throw claims.issuer == nil ? .missing("iss") : .issuer }
+        guard claims.audiences.contains(settings.audience) else { throw claims.audiences.isEmpty ? .missing("aud") : .audience }
+        guard let expires = claims.expires else { throw .missing("exp") }
+        guard let subject = claims.subject, !subject.isEmpty, !subject.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
+            throw .missing("sub")
+        }
+        let leeway = Double(settings.leewaySeconds)
+        if let notBefore = claims.notBefore, Double(clock.wall()) / 1000 < notBefore - leeway { throw .notYetValid }
+        guard claims.listsSpaces else { throw .missing(settings.claim) }
+        let end = ((expires + leeway) * 1000).rounded(.down)
+        return WebTokenGrant(
+            issuer: settings.issuer, subject: subject, expires: Int64(exactly: min(max(end, 0), 9e15)) ?? 0, everywhere: claims.everywhere,
+            spaces: claims.spaces)
+    }
+
+    private func judged(_ grant: WebTokenGrant) throws(WebTokenRefusal) -> WebTokenGrant {
+        guard clock.wall() < grant.expires else { throw .expired }
+        return grant
+    }
+
+    // MARK: Those found good
+
+    private func known(_ digest: AnnalsCore.Digest, _ generation: Int) -> WebTokenGrant? {
+        believed.withLock { $0.generation == generation ? $0.grants[digest] : nil }
+    }
+
+    private func remember(_ grant: WebTokenGrant, _ digest: AnnalsCore.Digest, _ generation: Int) {
+        believed.withLock { believed in
+            if believed.generation != generation || believed.grants.count >= Self.tokensBelieved {
+                believed.grants.removeAll(keepingCapacity: true)
+                believed.generation = generation
+            }
+            believed.grants[digest] = grant
+        }
+    }
+
+    // MARK: Reading
+
+    private struct Header: Decodable {
+        var alg: String?
+        var kid: String?
+        var crit: [String]?
+    }
+
+    private static func decode<Value: Decodable>(_ type: Value.Type, _ part: ArraySlice<UInt8>, claim: String = "") -> Value? {
+        guard let json = base64URL(part) else { return nil }
+        let decoder = JSONDecoder()
+        if let key = WebTokenClaims.claimName { decoder.userInfo[key] = claim }
+        return try? decoder.decode(type, from: Data(json))
+    }
+
+    /// Base64 with `-` and `_`, without padding; nil for anything else.
+    private static func base64URL(_ part: ArraySlice<UInt8>) -> [UInt8]? {
+        guard !part.isEmpty, !part.contains(where: { "+/=".utf8.contains($0) }) else { return nil }
+        var text = part.map { $0 == UInt8(ascii: "-") ? UInt8(ascii: "+") : $0 == UInt8(ascii: "_") ? UInt8(ascii: "/") : $0 }
+        text += [UInt8](repeating: UInt8(ascii: "="), count: (4 - text.count % 4) % 4)
+        return Data(base64Encoded: Data(text)).map { Array($0) }
+    }
+}

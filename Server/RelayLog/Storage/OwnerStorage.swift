@@ -1,0 +1,63 @@
+package import AnnalsCore
+
+/// The SQL of whose replicas are.
+///
+/// What a relay knows of owners in memory is true as long as the space's `owner_changes` is what it was: a replica that belongs to
+/// somebody is only taken from him under the space's lock, and counted there.
+enum OwnerStorage {
+    /// nil where the replica is nobody's.
+    static func owner(ofReplica id: Int64, in db: any LogConnection) throws -> String? {
+        guard let row = try db.row("SELECT owner FROM annals_replicas WHERE id = ?1", [id]), !row.isNull(0) else { return nil }
+        return try row.text(0)
+    }
+
+    static func setOwner(_ owner: ReplicaOwner, ofReplica id: Int64, in db: any LogConnection) throws {
+        try db.execute("UPDATE annals_replicas SET owner = ?1 WHERE id = ?2", [owner.text, id])
+    }
+
+    /// Whether an owner still has what is his. A subject always does; a token until it, and what renews it, is revoked or expired.
+    static func isHeld(by owner: String, at now: Int64, in db: any LogConnection) throws -> Bool {
+        guard owner.hasPrefix(ReplicaOwner.tokenPrefix) else { return true }
+        guard let id = Int64(owner.dropFirst(ReplicaOwner.tokenPrefix.count)) else { return false }
+        let sql = """
+            SELECT count(*) FROM annals_tokens
+            WHERE (id = ?1 OR holder = ?1) AND revoked IS NULL AND (expires IS NULL OR expires > ?2)
+            """
+        return try db.integer(sql, [id, now]) ?? 0 > 0
+    }
+
+    /// Holds in an upsert of a replica's row where its owner is `?7`, nobody, or a token that is not valid any more at `?5`; an
+    /// empty `?7` is a relay that serves everybody.
+    static let mayNote = """
+        ?7 = '' OR annals_replicas.owner IS NULL OR annals_replicas.owner = ?7 OR (
+            annals_replicas.owner LIKE '\(ReplicaOwner.tokenPrefix)%' AND NOT EXISTS (
+                SELECT 1 FROM annals_tokens AS t
+                WHERE annals_replicas.owner = '\(ReplicaOwner.tokenPrefix)' || coalesce(t.holder, t.id)
+                    AND t.revoked IS NULL AND (t.expires IS NULL OR t.expires > ?5)))
+        """
+
+    /// False when there is no such replica.
+    static func release(_ replica: ReplicaID, of space: Int64, in db: any LogConnection) throws -> Bool {
+        let sql = "UPDATE annals_replicas SET owner = NULL WHERE space = ?1 AND replica = ?2 RETURNING id"
+        guard try db.row(sql, [space, replica]) != nil else { return false }
+        try db.execute("UPDATE annals_spaces SET owner_changes = owner_changes + 1 WHERE id = ?1", [space])
+        return true
+    }
+}
+
+extension RelayDatabase {
+    /// Lets whoever pushes next as this replica have it. False when there is no such replica.
+    ///
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.storage`.
+    package func release(_ replica: ReplicaID, of name: SpaceName, now: Int64, by: Operator? = nil) async throws -> Bool {
+        let entry = AuditEntry(.replicaRelease, by: by, space: name, at: now)
+        return try await RelayLogError.wrapped {
+            try await storage.write { db in
+                guard let space = try LogStorage.space(name, in: db, locking: true) else { throw RelayLogError.spaceNotFound }
+                let found = try OwnerStorage.release(replica, of: space.id, in: db)
+                try AuditStorage.add(entry, subject: "\(replica)", outcome: found ? AuditEntry.done : "no such replica", in: db)
+                return found
+            }
+        }
+    }
+}

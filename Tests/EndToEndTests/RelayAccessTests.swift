@@ -1,0 +1,112 @@
+import Foundation
+import Testing
+
+/// A closed relay with a configuration file, as an operator runs it.
+@Suite struct RelayAccessTests {
+    private func write(_ text: String, _ path: String) throws { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) }
+
+    @Test func `a relay by its file; a replica keeps its token, is released, and goes on with the one that renews it`() async throws {
+        try await Workshop.with { shop in
+            try write("listen: 127.0.0.1:0\ndata: relay-data\nlimits:\n  spaces: 1\n", shop.file("relay.yaml"))
+            let (url, _) = try await shop.startRelay(["--config", "relay.yaml"])
+            func token(_ arguments: String...) async throws -> String {
+                let outcome = try await Program.run(
+                    Workshop.annals, ["relay", "token", "create", "--data", "relay-data"] + arguments, in: shop.path)
+                try #require(outcome.status == 0, "\(outcome.errors)")
+                return outcome.output
+            }
+            try write(try await token("--space", "shop"), shop.file("one.token"))
+            try write(try await token("--space", "shop"), shop.file("two.token"))
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed(
+                "join", "shop.db", "--relay", url, "--space", "shop", "--name", "till", "--credential-file", "one.token")
+
+            // The same store with another's token: refused, whoever that is, until it is released.
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern' WHERE id = 1")
+            let two = try String(contentsOfFile: shop.file("two.token"), encoding: .utf8)
+            try write(two, shop.file("one.token"))
+            try await shop.fail(77, "belongs to another token than this one; 1 local transaction waits", "sync", "shop.db")
+            let listed = try await shop.succeed("relay", "replicas", "--data", "relay-data", "--space", "shop", "--json").output
+            #expect(listed.contains("\"owner\":\"token 1\""), "\(listed)")
+            try await shop.succeed("relay", "release", "till", "--data", "relay-data", "--space", "shop")
+            try await shop.succeed("sync", "shop.db")
+
+            try write(try await token("--renews", "2", "--expires", "1d"), shop.file("one.token"))
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Rome' WHERE id = 1")
+            try await shop.succeed("sync", "shop.db")
+            try await shop.fail(66, "there is no token 99", "relay", "token", "create", "--data", "relay-data", "--renews", "99")
+            try await shop.fail(64, "--renews alone", "relay", "token", "create", "--data", "relay-data", "--renews", "1", "--space", "x")
+            try await shop.fail(66, "has no replica", "relay", "release", "nobody", "--data", "relay-data", "--space", "shop")
+        }
+    }
+
+    @Test func `whoever stays in touch outlives a token that is renewed in its file`() async throws {
+        try await Workshop.with { shop in
+            let (url, _) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0"])
+            let first = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop").output
+            try write(first, shop.file("token"))
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--credential-file", "token")
+            let watch = try Program(Workshop.annals, ["sync", "shop.db", "--watch"], in: shop.path)
+            _ = try await watch.prints("shop.db: ")
+            let second = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--renews", "1").output
+            try write(second, shop.file("token"))
+            try await shop.succeed("relay", "token", "revoke", "1", "--data", "relay-data")
+            // A running relay believes a token for a second.
+            try await ContinuousClock().sleep(for: .milliseconds(1200))
+            try await shop.shell("shop.db", ".timeout 20000\nUPDATE customer SET city = 'Bern' WHERE id = 1")
+            _ = try await watch.prints("pushed 1 transaction")
+            // Without a renewal it ends, and says why.
+            try await shop.succeed("relay", "token", "revoke", "2", "--data", "relay-data")
+            try await ContinuousClock().sleep(for: .milliseconds(1200))
+            try await shop.shell("shop.db", ".timeout 20000\nUPDATE customer SET city = 'Rome' WHERE id = 1")
+            #expect(try await watch.end(within: .seconds(60)).status == 77)
+            #expect(watch.errors.contains("token is not known here"), "\(watch.errors)")
+        }
+    }
+
+    @Test func `a full relay: exit 75 with what waits, and what others wrote comes in`() async throws {
+        try await Workshop.with { shop in
+            let (url, program) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0", "--no-auth"])
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            try await shop.succeed("clone", url, "shop", "laptop.db")
+            try await shop.shell("laptop.db", "UPDATE customer SET city = 'Bern' WHERE id = 1")
+            try await shop.succeed("sync", "laptop.db")
+            program.signal(SIGTERM)
+            _ = try await program.end(within: .seconds(30))
+            // The same relay, which from now on leaves more of the disk free than there is.
+            let port = try #require(url.split(separator: ":").last)
+            try write("limits:\n  disk-reserve-bytes: 9000000000000000000\n", shop.file("full.yaml"))
+            _ = try await shop.startRelay(
+                ["--config", "full.yaml", "--data", "relay-data", "--listen", "127.0.0.1:\(port)", "--no-auth"])
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Rome' WHERE id = 2")
+            try await shop.fail(75, "reserve of 9000000000000000000 bytes free; 1 local transaction waits", "sync", "shop.db")
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer ORDER BY id") == "Bern\nRome")
+            try await shop.makeShop("other.db")
+            try await shop.succeed("track", "other.db", "--all")
+            try await shop.fail(75, "reserve", "join", "other.db", "--relay", url, "--space", "other")
+        }
+    }
+
+    @Test func `a wrong configuration is told with its line, and nothing is begun`() async throws {
+        try await Workshop.with { shop in
+            try write("data: relay-data\nlimits:\n  conections: 5\n", shop.file("relay.yaml"))
+            try await shop.fail(
+                78, "relay.yaml, line 3, has the unknown setting limits.conections", "relay", "serve", "--config", "relay.yaml")
+            try await shop.fail(66, "none.yaml", "relay", "serve", "--config", "none.yaml")
+            try await shop.fail(64, "either --data DIR or --postgres URL", "relay", "serve")
+            try await shop.fail(64, "--keep", "relay", "serve", "--data", "d", "--keep", "long")
+            try await shop.fail(
+                78, "ANNALS_RELAY_LIMITS_SPACES is \"few\"", "relay", "serve", "--data", "d",
+                environment: ["ANNALS_RELAY_LIMITS_SPACES": "few"])
+            try await shop.fail(
+                78, "need an issuer", "relay", "serve", "--data", "d", "--listen", "127.0.0.1:0",
+                environment: ["ANNALS_RELAY_JWT_KEYS": "keys.json"])
+            #expect(!shop.exists("d/relay.db"))
+        }
+    }
+}
