@@ -8,11 +8,14 @@ let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift"
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -45,6 +48,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -92,8 +96,9 @@ let package = Package(
         .target(
             name: "Relay",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "RelayLog", "RelayPostgres", httpTypes, hummingbird, lifecycle, logging, metrics, nio,
-                nioHTTPTypes,
+                "AnnalsCore", "AnnalsWire", "RelayLog", "RelayPostgres", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging,
+                metrics, coreMetrics,
+                nio, nioHTTPTypes, nioSSL,
                 signals,
             ],
             path: "Server/Relay", swiftSettings: settings),
@@ -168,8 +173,8 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", httpTypes, hummingbird, lifecycle,
-                logging, nio, nioEmbedded,
+                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", coreMetrics, httpTypes, hummingbird, lifecycle,
+                logging, nio, nioEmbedded, yams,
             ],
             swiftSettings: settings),
         // Only for Scripts/measure-memory.

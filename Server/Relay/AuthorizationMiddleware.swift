@@ -3,7 +3,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
 
-/// Who asks? Everything but health needs a token that is known, not revoked and not expired; what it allows is judged
+/// Who asks? Everything but health, and metrics, which see to it themselves, needs a token that is known, not revoked and not expired; what it allows is judged
 /// by each handler. Comes before routing's own answers, so that a stranger learns nothing.
 struct AuthorizationMiddleware: RouterMiddleware {
     let authorizer: Authorizer
@@ -12,7 +12,7 @@ struct AuthorizationMiddleware: RouterMiddleware {
         _ request: Request, context: RelayRequestContext, next: (Request, RelayRequestContext) async throws -> Response
     ) async throws -> Response {
         var context = context
-        if request.uri.path != Endpoints.live, request.uri.path != Endpoints.ready {
+        if ![Endpoints.live, Endpoints.ready, Endpoints.metrics].contains(request.uri.path) {
             context.access = try await authorizer.access(for: request)
         }
         return try await next(request, context)
@@ -37,7 +37,7 @@ struct Authorizer: Sendable {
         }
     }
 
-    private static func bearer(_ header: String?) -> String? {
+    static func bearer(_ header: String?) -> String? {
         guard let header else { return nil }
         let parts = header.split(separator: " ", maxSplits: 1)
         guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }

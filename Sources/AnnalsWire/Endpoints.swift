@@ -9,6 +9,9 @@ public enum Endpoints {
     /// The relay can take requests. No token needed.
     public static let ready = "/health/ready"
 
+    /// What the relay counts, for Prometheus. A token of its own or an operator's.
+    public static let metrics = "/metrics"
+
     /// The last component of what can be done with a space.
     public enum Action {
         public static let push = "push"

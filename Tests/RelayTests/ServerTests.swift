@@ -76,13 +76,13 @@ import Testing
             try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: x\r\n\r\n")
             let first = try await stream.read(until: "\"}\n\n")
             #expect(first.contains("Content-Type: text/event-stream"))
-            #expect(first.contains("event: head\nid: 0\ndata: {\"head\":0,\"lineage\":\"\(lineage)\"}\n\n"))
+            #expect(first.contains("event: head\nid: 0/\(lineage)\ndata: {\"head\":0,\"lineage\":\"\(lineage)\"}\n\n"))
             var replica = TestReplica(1)
             for position in 1...3 {
                 let batch = replica.batch(lineage, base: .zero, .writing(1))
                 try await Self.push(batch, port: relay.port)
                 replica.accept(batch)
-                #expect(try await stream.read(until: "\"}\n\n").contains("event: head\nid: \(position)\n"))
+                #expect(try await stream.read(until: "\"}\n\n").contains("event: head\nid: \(position)/\(lineage)\n"))
             }
             await relay.stop()
             #expect(try await stream.read(until: "0\r\n\r\n").hasSuffix("0\r\n\r\n"))
@@ -96,7 +96,12 @@ import Testing
             let lineage = try await Self.create(relay.port)
             var replica = TestReplica(1)
             try await Self.push(replica.batch(lineage, base: .zero, .writing(1), .writing(2)), port: relay.port)
-            for (seen, expected) in [("2", ": \n\n"), ("1", "id: 2\n"), ("99", "id: 2\n"), ("junk", "id: 2\n")] {
+            let (same, other) = (": \n\n", "id: 2/\(lineage)\n")
+            let seen = [
+                ("2", same), ("1", other), ("99", other), ("junk", other), ("-1", other), ("2/\(lineage)", same), ("1/\(lineage)", other),
+                ("99/\(lineage)", other), ("2/\(Lineage.random())", other), ("2/", other), ("9223372036854775808", other),
+            ]
+            for (seen, expected) in seen {
                 let stream = try RawConnection(port: relay.port)
                 try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: x\r\nLast-Event-ID: \(seen)\r\n\r\n")
                 let text = try await stream.read(until: "\n\n")
