@@ -26,7 +26,7 @@ public struct RelayLimits: Sendable, Hashable {
     /// Bytes of a page handed to the connection at once.
     static let pagePieceBytes = 256 << 10
     /// Bytes that stay free on the disk: with less `/health/ready` says 503.
-    public var diskReserveBytes: Int64 = 256 << 20
+    public var diskReserveBytes = 256 << 20
     /// Connections that may wait to be accepted.
     public var backlog = 1024
 

@@ -89,7 +89,7 @@ extension RelayLimits {
             ("heartbeat seconds", heartbeatSeconds), ("connections", connections), ("idle seconds", idleSeconds),
             ("header bytes", headerBytes), ("shutdown seconds", shutdownSeconds), ("snapshot chunk bytes", snapshotChunkBytes),
             ("backlog", backlog), ("purge seconds", purgeSeconds), ("snapshot log mebibytes", snapshotLogMebibytes),
-            ("snapshot log positions", snapshotLogPositions), ("disk reserve bytes", Int(diskReserveBytes)),
+            ("snapshot log positions", snapshotLogPositions), ("disk reserve bytes", diskReserveBytes),
         ]
     }
 }

@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func `TLS is 1.2 or newer, a silent connection is closed, and what is no TLS too`() async throws {
+    @Test func `TLS is 1.2 or newer, and what is no TLS is closed`() async throws {
         try await scene { scene in
             let port = try #require(scene.url.split(separator: ":").last.map(String.init))
             let outcome = try await Program.run("python3", ["-c", Self.probe, port], in: scene.shop.path)

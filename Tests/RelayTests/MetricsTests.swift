@@ -184,7 +184,7 @@ import Yams
         }
     }
 
-    @Test func `while the storage does not answer the metrics say so, without those of the storage`() async throws {
+    @Test(.filesOnly) func `while the storage does not answer the metrics say so, without those of the storage`() async throws {
         let fixture = try RelayFixture()
         try await fixture.run { client in
             await fixture.log.close()

@@ -116,6 +116,39 @@ import Testing
         }
     }
 
+    /// The value of a metric without labels.
+    static func metric(_ name: String, _ port: Int) async throws -> Int? {
+        let connection = try RawConnection(port: port)
+        try connection.send("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        let line = try await connection.read(until: nil).split(separator: "\n").first { $0.hasPrefix(name + " ") }
+        return line.flatMap { Int($0.dropFirst(name.count + 1)) }
+    }
+
+    @Test func `connections, event streams and bytes are counted as they come and go`() async throws {
+        var limits = RelayLimits()
+        limits.heartbeatSeconds = 1
+        try await run(limits: limits) { relay in
+            let lineage = try await Self.create(relay.port)
+            var replica = TestReplica(1)
+            let batch = replica.batch(lineage, base: .zero, .writing(1))
+            try await Self.push(batch, port: relay.port)
+            #expect(try await Self.metric("annals_relay_received_bytes_total", relay.port) == batch.bytes.count)
+            let sent = try #require(await Self.metric("annals_relay_sent_bytes_total", relay.port))
+            do {
+                let stream = try RawConnection(port: relay.port)
+                try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: x\r\n\r\n")
+                _ = try await stream.read(until: "\"}\n\n")
+                #expect(try await Self.metric("annals_relay_event_streams", relay.port) == 1)
+                #expect(try #require(await Self.metric("annals_relay_connections", relay.port)) >= 2)
+                #expect(try #require(await Self.metric("annals_relay_sent_bytes_total", relay.port)) > sent)
+            }
+            // A lost connection shows at the heartbeat.
+            let end = ContinuousClock.now + .seconds(20)
+            while try await Self.metric("annals_relay_event_streams", relay.port) != 0, ContinuousClock.now < end {}
+            #expect(try await Self.metric("annals_relay_event_streams", relay.port) == 0)
+        }
+    }
+
     @Test func `a waiting pull is answered by the commit, and by the stop`() async throws {
         try await run { relay in
             let lineage = try await Self.create(relay.port)

@@ -10,7 +10,7 @@ struct Readiness: Sendable {
 
     init(log: RelayLog, configuration: RelayConfiguration) {
         self.log = log
-        reserveBytes = configuration.limits.diskReserveBytes
+        reserveBytes = Int64(clamping: configuration.limits.diskReserveBytes)
         if case .directory(let path) = configuration.storage { disk = DiskSpace(path: path) } else { disk = nil }
     }
 
