@@ -34,7 +34,7 @@ package struct RelayUsage: Sendable {
 }
 
 extension RelayLog {
-    /// What is there now, of spaces and replicas as many as asked for; who was there is saved first.
+    /// What is there now, of spaces and replicas as many as asked for. Who was there within the last second may be missing.
     ///
     /// - Parameter silence: a replica that was not seen for so long is none of the live ones, in milliseconds.
     /// - Throws: `RelayLogError`.

@@ -102,7 +102,11 @@ import Testing
             let join = try await scene.annals("join", "shop.db", "--relay", url, "--space", "shop", "--ca-file", "ca.pem")
             try #require(join.status == 0, "\(join.errors)")
             #expect(try await scene.annals("clone", url, "shop", "laptop.db", "--ca-file", "ca.pem").status == 0)
-            // A connection that stands, over which the head is told.
+            #expect(try await scene.annals("clone", url, "shop", "phone.db", "--ca-file", "ca.pem").status == 0)
+            // Connections that stand: one over which the head is told, and those of a store that stays in touch.
+            let watch = try Program(
+                Workshop.annals, ["sync", "phone.db", "--watch"], in: shop.path, environment: ["ANNALS_CREDENTIAL": try scene.token()])
+            try await eventually("a first exchange") { watch.errors.contains("in touch with the relay") }
             let stream = try Program(
                 "curl", ["-sN", "--cacert", "ca.pem", "-H", "Authorization: Bearer \(try scene.token())", "\(url)/v1/spaces/shop/events"],
                 in: shop.path)
@@ -131,6 +135,12 @@ import Testing
             #expect(try await scene.annals("sync", "shop.db").status == 0)
             _ = try await stream.prints("event: head\nid: 2/")
             stream.signal(SIGTERM)
+            try await eventually("what the other sent") {
+                try await shop.shell("phone.db", "SELECT city FROM customer WHERE id = 1;") == "Oslo"
+            }
+            watch.signal(SIGTERM)
+            _ = try await watch.end()
+            #expect(!watch.errors.contains("trying again"), "\(watch.errors)")
         }
     }
 

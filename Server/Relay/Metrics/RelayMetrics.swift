@@ -1,6 +1,7 @@
 internal import HTTPTypes
 internal import CoreMetrics
 internal import Metrics
+internal import Synchronization
 
 /// What the relay counts while it works, by swift-metrics.
 final class RelayMetrics: Sendable {
@@ -19,6 +20,15 @@ final class RelayMetrics: Sendable {
     private let purges: Counter
     private let purgedBytes: Counter
     private let purgeFailures: Counter
+    /// Instruments that are made once for each combination of labels, since each request needs some.
+    private let requests = Mutex<[RequestLabels: (count: Counter, time: Timer)]>([:])
+    private let pushes = Mutex<[String: Counter]>([:])
+
+    private struct RequestLabels: Hashable {
+        var route: String
+        var method: String
+        var status: Int
+    }
 
     init(exporter: PrometheusExporter = PrometheusExporter()) {
         func counter(_ name: String) -> Counter { Counter(label: name, factory: exporter) }
@@ -42,9 +52,19 @@ final class RelayMetrics: Sendable {
     func noteRequest(_ method: HTTPRequest.Method, route: String, status: Int, problem: String?, took duration: Duration) {
         // Anything may be sent as a method.
         let method = Self.methods.contains(method) ? method.rawValue : "other"
-        let labels = [("route", route), ("method", method), ("status", String(status))]
-        Counter(label: Name.requests, dimensions: labels, factory: exporter).increment()
-        Timer(label: Name.requestSeconds, dimensions: [("route", route)], factory: exporter).record(duration: duration)
+        let labels = RequestLabels(route: route, method: method, status: status)
+        let (count, time) = requests.withLock { requests in
+            if let known = requests[labels] { return known }
+            let dimensions = [("route", route), ("method", method), ("status", String(status))]
+            let new = (
+                count: Counter(label: Name.requests, dimensions: dimensions, factory: exporter),
+                time: Timer(label: Name.requestSeconds, dimensions: [("route", route)], factory: exporter)
+            )
+            requests[labels] = new
+            return new
+        }
+        count.increment()
+        time.record(duration: duration)
         if let problem { Counter(label: Name.problems, dimensions: [("code", problem)], factory: exporter).increment() }
     }
 
@@ -52,7 +72,13 @@ final class RelayMetrics: Sendable {
 
     /// - Parameter outcome: one of a handful of words.
     func notePush(_ outcome: String, transactions: Int) {
-        Counter(label: Name.pushes, dimensions: [("outcome", outcome)], factory: exporter).increment()
+        let count = pushes.withLock { pushes in
+            if let known = pushes[outcome] { return known }
+            let new = Counter(label: Name.pushes, dimensions: [("outcome", outcome)], factory: exporter)
+            pushes[outcome] = new
+            return new
+        }
+        count.increment()
         pushedTransactions.increment(by: transactions)
     }
 
