@@ -9,11 +9,14 @@ let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -50,6 +53,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -98,8 +102,8 @@ let package = Package(
         .target(
             name: "Relay",
             dependencies: [
-                "AnnalsCore", "AnnalsHTTP", "AnnalsWire", "RelayLog", "RelayPostgres", configuration, httpTypes, hummingbird, jwt,
-                lifecycle, logging, metrics, nio, nioHTTPTypes, signals, yams,
+                "AnnalsCore", "AnnalsHTTP", "AnnalsWire", "RelayLog", "RelayPostgres", configuration, coreMetrics, httpTypes, hummingbird,
+                hummingbirdCore, jwt, lifecycle, logging, metrics, nio, nioHTTPTypes, nioSSL, signals, yams,
             ],
             path: "Server/Relay", resources: [.embedInCode("Admin/Page")], swiftSettings: settings),
 
@@ -174,8 +178,8 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", configuration, crypto, cryptoExtras, httpTypes,
-                hummingbird, jwt, lifecycle, logging, nio, nioEmbedded, nioHTTPTypes, yams,
+                "AnnalsCore", "AnnalsWire", "Relay", "RelayLog", "RelayTestSupport", configuration, coreMetrics, crypto, cryptoExtras,
+                httpTypes, hummingbird, jwt, lifecycle, logging, nio, nioEmbedded, nioHTTPTypes, yams,
             ],
             swiftSettings: settings),
         // Only for Scripts/measure-memory.

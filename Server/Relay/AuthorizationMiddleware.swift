@@ -3,9 +3,9 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
 
-/// Who asks, and how often? Everything but health, the operator's page and the OpenAPI document needs a token that is known, not
-/// revoked and not expired; what it allows is judged by each handler. Comes before routing's own answers, so that a stranger learns
-/// nothing.
+/// Who asks, and how often? Everything but health, the operator's page and the OpenAPI document, and metrics, which see to it
+/// themselves, needs a token that is known, not revoked and not expired; what it allows is judged by each handler. Comes before
+/// routing's own answers, so that a stranger learns nothing.
 struct AuthorizationMiddleware: RouterMiddleware {
     let authorizer: Authorizer
     let rate: RateLimit
@@ -57,7 +57,7 @@ struct Authorizer: Sendable {
         }
     }
 
-    private static func bearer(_ header: String?) -> String? {
+    static func bearer(_ header: String?) -> String? {
         guard let header else { return nil }
         let parts = header.split(separator: " ", maxSplits: 1)
         guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }

@@ -68,7 +68,7 @@ public struct RelayLimits: Sendable, Hashable {
         get { Int(log.spaceBytes) }
         set { log.spaceBytes = Int64(newValue) }
     }
-    /// Bytes of the disk that pushes, new spaces and snapshots leave free.
+    /// Bytes of the disk that pushes, new spaces and snapshots leave free; with less `/health/ready` says 503.
     public var diskReserveBytes: Int {
         get { Int(log.diskReserveBytes) }
         set { log.diskReserveBytes = Int64(newValue) }

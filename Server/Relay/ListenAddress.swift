@@ -6,6 +6,8 @@ public struct ListenAddress: Sendable, Hashable {
     public var host: String
     /// 0 takes a free one.
     public var port: Int
+    /// Whether connections are encrypted.
+    public var usesTLS = false
 
     public init(host: String, port: Int) {
         self.host = host
@@ -39,6 +41,6 @@ public struct ListenAddress: Sendable, Hashable {
 
     /// What a client is given.
     public var url: String {
-        host.contains(":") ? "http://[\(host)]:\(port)" : "http://\(host):\(port)"
+        "\(usesTLS ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 }

@@ -1,5 +1,6 @@
 internal import AnnalsCore
 internal import AnnalsWire
+internal import CoreMetrics
 internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
@@ -9,6 +10,7 @@ struct LogRoutes: Sendable {
     let log: RelayLog
     let limits: RelayLimits
     let bodies: BodyReader
+    let metrics: RelayMetrics
 
     /// POST /v1/spaces/{space}/push: a `PushAnswer`, definite or *wait*; anything else is a problem and no answer.
     func push(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
@@ -19,6 +21,7 @@ struct LogRoutes: Sendable {
             let answer = try await log.push(
                 batch, header: header, to: space, as: request.replicaName, program: request.program, by: context.access.owner,
                 seen: request.mark())
+            metrics.notePush(answer.outcome.word, transactions: answer.positions.count)
             var headers = Self.headers(Endpoints.MediaType.answer)
             if answer.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }
             return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: answer.encode())))
@@ -37,6 +40,7 @@ struct LogRoutes: Sendable {
         // Who may not write cannot bring a snapshot either.
         let seen = try context.access.allows(.write, in: space) ? request.mark() : request.seen()
         let page = try await log.pull(from: space, after: after, byteLimit: limit, seen: seen, wait: .seconds(wait))
+        if !page.frames.isEmpty { metrics.pulledPages.increment() }
         if let replica {
             log.note(replica, named: request.replicaName, program: request.program, at: after, in: space, by: context.access.owner)
         }
@@ -64,5 +68,20 @@ struct LogRoutes: Sendable {
 
     private static func headers(_ type: String) -> HTTPFields {
         [.contentType: type, .cacheControl: "no-store"]
+    }
+}
+
+extension PushAnswer.Outcome {
+    /// How metrics call it.
+    fileprivate var word: String {
+        switch self {
+        case .accepted: "accepted"
+        case .stale: "stale"
+        case .identityConflict: "identity-conflict"
+        case .gap: "gap"
+        case .wentBack: "went-back"
+        case .wait: "wait"
+        case .partsMissing: "parts-missing"
+        }
     }
 }

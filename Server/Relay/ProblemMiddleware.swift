@@ -1,4 +1,5 @@
 internal import AnnalsWire
+internal import CoreMetrics
 internal import HTTPTypes
 internal import Hummingbird
 internal import Logging
@@ -8,6 +9,7 @@ internal import RelayLog
 /// line in the log, without bodies, tokens or queries.
 struct ProblemMiddleware: RouterMiddleware {
     let routes: RouteTable
+    let metrics: RelayMetrics
 
     func handle(
         _ request: Request, context: RelayRequestContext, next: (Request, RelayRequestContext) async throws -> Response
@@ -19,6 +21,7 @@ struct ProblemMiddleware: RouterMiddleware {
             response = try await next(request, context)
         } catch let failure as BodyFailure {
             context.logger.info("request broken off", metadata: ["method": "\(request.method)"])
+            metrics.broken.increment()
             throw failure.underlying
         } catch {
             let problem = answer(to: error, request: request, context: context)
@@ -26,7 +29,7 @@ struct ProblemMiddleware: RouterMiddleware {
             response = problem.response()
         }
         response.headers[.requestID] = context.requestID
-        log(request, response, reason, context, took: ContinuousClock.now - start)
+        note(request, response, reason, context, took: ContinuousClock.now - start)
         return response
     }
 
@@ -48,18 +51,18 @@ struct ProblemMiddleware: RouterMiddleware {
         }
     }
 
-    private func log(_ request: Request, _ response: Response, _ reason: String?, _ context: RelayRequestContext, took: Duration) {
-        let level: Logger.Level =
-            switch response.status.kind {
-            case .serverError: .error
-            case .clientError: .info
-            default: .debug
-            }
+    private func note(_ request: Request, _ response: Response, _ reason: String?, _ context: RelayRequestContext, took: Duration) {
+        let route = context.endpointPath ?? "none"
+        let mayWait = request.uri.queryParameters.get(Endpoints.Query.wait) != nil
+        metrics.noteRequest(
+            request.method, route: mayWait ? route + "?wait" : route, status: response.status.code, problem: reason, took: took)
+        let level: Logger.Level = response.status.kind == .serverError ? .error : .info
         guard context.logger.logLevel <= level else { return }
         var metadata: Logger.Metadata = [
             "method": "\(request.method)", "status": "\(response.status.code)", "microseconds": "\(Int(took / .microseconds(1)))",
         ]
         metadata["route"] = context.endpointPath.map { "\($0)" }
+        metadata["bytes"] = response.body.contentLength.map { "\($0)" }
         metadata["space"] = context.parameters.get("space").map { "\($0)" }
         metadata["code"] = reason.map { "\($0)" }
         context.logger.log(level: level, "request", metadata: metadata)

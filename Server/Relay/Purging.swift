@@ -9,6 +9,7 @@ struct Purging: Sendable {
     /// Between one round and the next.
     let seconds: Int
     let logger: Logger
+    var metrics = RelayMetrics()
     var pause: @Sendable (_ seconds: Int) async throws -> Void = { try await ContinuousClock().sleep(for: .seconds($0)) }
 
     private static let firstSeconds = 60
@@ -28,12 +29,14 @@ struct Purging: Sendable {
             do {
                 let outcome = try await log.purge(space, rules)
                 guard outcome.positions > 0 else { continue }
+                metrics.notePurge(bytes: outcome.bytes)
                 logger.notice(
                     "the log was purged",
                     metadata: ["space": "\(space)", "horizon": "\(outcome.horizon)", "bytes": "\(outcome.bytes)"])
             } catch is CancellationError {
                 return
             } catch {
+                metrics.noteFailedPurge()
                 logger.warning("the log was not purged", metadata: ["space": "\(space)", "reason": "\(error)"])
             }
         }

@@ -16,6 +16,10 @@ public struct RelayConfiguration: Sendable {
     public var noAuthorization: Bool
     /// Listens on other than loopback without encryption, for a proxy in front that has it.
     public var allowPlaintext: Bool
+    /// Serves HTTPS instead of HTTP, with this certificate.
+    public var tls: TLSFiles?
+    /// A file with a token that opens `/metrics` and nothing else; nil: only an operator's token does.
+    public var metricsTokenFile: String?
     public var limits: RelayLimits
     /// An identity provider whose tokens are taken too; nil: only the relay's own are.
     public var webTokens: WebTokenSettings?
@@ -58,8 +62,8 @@ public struct RelayConfiguration: Sendable {
             !noAuthorization || address.isLoopback, "--no-auth would open the relay to everybody who reaches \(address.host)",
             "Listen on 127.0.0.1, or make tokens with annals relay token create")
         try require(
-            allowPlaintext || address.isLoopback, "tokens and data would cross the network at \(address.host) unencrypted",
-            "Put a proxy with TLS in front and add --allow-plaintext, or listen on 127.0.0.1")
+            tls != nil || allowPlaintext || address.isLoopback, "tokens and data would cross the network at \(address.host) unencrypted",
+            "Give a certificate with --tls-cert and --tls-key, or put a proxy with TLS in front and add --allow-plaintext")
         try webTokens?.validate()
         for limit in RelayLimits.named {
             let value = limits[keyPath: limit.value]

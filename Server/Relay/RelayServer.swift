@@ -2,6 +2,7 @@ internal import AnnalsCore
 internal import Dispatch
 internal import Foundation
 internal import Hummingbird
+internal import HummingbirdCore
 public import Logging
 internal import NIOCore
 internal import RelayLog
@@ -22,8 +23,13 @@ public struct RelayServer: Service {
     private let configuration: RelayConfiguration
     private let logger: Logger
     private let onListening: @Sendable (ListenAddress) -> Void
+    /// nil: HTTP without TLS.
+    private let identities: TLSIdentities?
+    private let scrapeToken: ScrapeToken?
+    private let metrics = RelayMetrics()
 
-    /// Throws `AnnalsError` with `.configuration` where the configuration opens the relay by accident or cannot work.
+    /// Throws `AnnalsError` with `.configuration` where the configuration opens the relay by accident or cannot work, and where
+    /// the files of the certificate or of the metrics' token cannot be used.
     ///
     /// `onListening` is called once, when clients can connect, with the port that was bound.
     public init(
@@ -33,13 +39,22 @@ public struct RelayServer: Service {
         self.configuration = configuration
         self.logger = logger
         self.onListening = onListening
+        identities = try configuration.tls.map { try TLSIdentities($0, logger: logger) }
+        scrapeToken = try configuration.metricsTokenFile.map { try ScrapeToken(file: $0) }
     }
 
-    /// Serves until SIGTERM or SIGINT. Throws what `run` throws.
+    /// Serves until SIGTERM or SIGINT; SIGHUP has it read the files of its certificate again. Throws what `run` throws.
     public func runUntilSignal() async throws {
+        var services: [any Service] = [self]
+        if let identities { services.append(await CertificateReloading(identities)) }
         let group = ServiceGroup(
-            configuration: .init(services: [self], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+            configuration: .init(services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
         try await group.run()
+    }
+
+    /// Reads the files of the certificate again, as SIGHUP does: new connections get it, and what cannot be used changes nothing.
+    public func reloadCertificate() {
+        identities?.reload()
     }
 
     /// Serves until the group that runs this service is told to stop, or the task is cancelled.
@@ -88,8 +103,8 @@ public struct RelayServer: Service {
                 try await ContinuousClock().sleep(for: .seconds(seconds))
             }
             if let rules = configuration.purge {
-                group.addTask { [seconds = configuration.limits.purgeSeconds, logger] in
-                    try await Purging(log: log, rules: rules, seconds: seconds, logger: logger).run()
+                group.addTask { [seconds = configuration.limits.purgeSeconds, logger, metrics] in
+                    try await Purging(log: log, rules: rules, seconds: seconds, logger: logger, metrics: metrics).run()
                 }
             }
             defer { group.cancelAll() }
@@ -103,10 +118,12 @@ public struct RelayServer: Service {
         let limits = configuration.limits
         let address = configuration.address
         return Application(
-            responder: Routes.responder(log: log, configuration: configuration, webTokens: webTokens),
-            server: .http1(
-                configuration: .init(
-                    additionalChannelHandlers: [ContinueHandler(), ProgressHandler(limits: limits)],
+            responder: Routes.responder(
+                log: log, configuration: configuration, webTokens: webTokens, metrics: metrics, scrapeToken: scrapeToken,
+                identities: identities),
+            server: httpServer(
+                .init(
+                    additionalChannelHandlers: [ContinueHandler(), ProgressHandler(limits: limits), TrafficHandler(metrics)],
                     idleTimeout: .seconds(Int64(limits.idleSeconds)),
                     httpDecoderConfiguration: .init(
                         maxHeaderFieldSize: limits.headerBytes, maxHeaderListSize: limits.headerBytes, maxHeaderFieldCount: 100))),
@@ -115,9 +132,18 @@ public struct RelayServer: Service {
                 availableConnectionsDelegate: .maximum(limits.connections, logger: logger)),
             onServerRunning: { channel in
                 noteListening()
-                onListening(ListenAddress(host: address.host, port: channel.localAddress?.port ?? address.port))
+                var bound = ListenAddress(host: address.host, port: channel.localAddress?.port ?? address.port)
+                bound.usesTLS = identities != nil
+                onListening(bound)
             },
             logger: logger)
+    }
+
+    private func httpServer(_ configuration: HTTP1Channel.Configuration) -> HTTPServerBuilder {
+        guard let identities else { return .http1(configuration: configuration) }
+        return HTTPServerBuilder { responder in
+            TLSServerChannel(base: HTTP1Channel(responder: responder, configuration: configuration), identities: identities)
+        }
     }
 
     /// Lets this process open as many files and connections as the system allows it.
@@ -134,4 +160,12 @@ public struct RelayServer: Service {
     #else
         private static let fileLimit = RLIMIT_NOFILE
     #endif
+}
+
+extension RelayServer: CustomStringConvertible, CustomReflectable {
+    /// Without the configuration, since the address of a database may hold a password: whoever runs services writes them into
+    /// the log as they are.
+    public var description: String { "relay at \(configuration.address.host):\(configuration.address.port)" }
+
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }

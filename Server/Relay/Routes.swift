@@ -7,13 +7,23 @@ internal import RelayLog
 enum Routes {
     typealias Handler = @Sendable (Request, RelayRequestContext) async throws -> Response
 
+    /// Paths, with `:name` for what varies, and what answers there.
+    typealias Table = [(String, [(HTTPRequest.Method, Handler)])]
+
+    /// - Parameter identities: whose end is told; nil where the relay has no TLS.
     static func responder(
-        log: RelayLog, configuration: RelayConfiguration, webTokens: WebTokenVerifier? = nil
+        log: RelayLog, configuration: RelayConfiguration, webTokens: WebTokenVerifier? = nil, metrics: RelayMetrics = RelayMetrics(),
+        scrapeToken: ScrapeToken? = nil, identities: TLSIdentities? = nil
     ) -> RelayResponder {
         let limits = configuration.limits
         let authorizer = Authorizer(tokens: log.tokens, isOpen: configuration.noAuthorization, webTokens: webTokens)
-        let closed = closed(log: log, limits: limits, authorizer: authorizer)
-        let open = open(log: log, isOpen: configuration.noAuthorization)
+        let readiness = Readiness(log: log, configuration: configuration)
+        let spaces = SpaceRoutes(log: log, readiness: readiness)
+        let silence = (configuration.purge ?? PurgeRules()).silence
+        let readings = Readings(log: log, readiness: readiness, identities: identities, silence: silence)
+        let told = MetricsRoutes(metrics: metrics, readings: readings, authorizer: authorizer, token: scrapeToken)
+        let closed = closed(log: log, limits: limits, authorizer: authorizer, spaces: spaces, metrics: metrics)
+        let open = open(spaces: spaces, told: told, isOpen: configuration.noAuthorization)
         let routes = closed + open
 
         var table = RouteTable()
@@ -22,7 +32,7 @@ enum Routes {
             table.add(path, methods + (methods.contains(.get) ? [.head] : []))
         }
         let router = Router(context: RelayRequestContext.self, options: .autoGenerateHeadEndpoints)
-        router.add(middleware: ProblemMiddleware(routes: table))
+        router.add(middleware: ProblemMiddleware(routes: table, metrics: metrics))
         let publicPaths = Set(open.map(\.0))
         let middleware = AuthorizationMiddleware(authorizer: authorizer, rate: RateLimit(limits: limits, clock: log.clock)) { path in
             // To the router a slash at the end makes no difference either.
@@ -35,27 +45,25 @@ enum Routes {
         return RelayResponder(router: router.buildResponder())
     }
 
-    /// Paths, with `:name` for what varies, and what answers there.
-    typealias Table = [(String, [(HTTPRequest.Method, Handler)])]
-
-    /// What needs no token, and says nothing that everybody may not know.
-    static func open(log: RelayLog, isOpen: Bool) -> Table {
-        let spaces = SpaceRoutes(log: log)
+    /// What the middleware asks no token for: it says nothing that everybody may not know, or sees to it itself, as the metrics do.
+    static func open(spaces: SpaceRoutes, told: MetricsRoutes, isOpen: Bool) -> Table {
         let others: Table = [
             (Endpoints.live, [(.get, { spaces.live($0, $1) })]),
             (Endpoints.ready, [(.get, { try await spaces.ready($0, $1) })]),
+            (Endpoints.metrics, [(.get, { try await told.metrics($0, $1) })]),
             (Endpoints.openAPI, [(.get, { request, _ in OpenAPIDocument.answer(request) })]),
         ]
         return PageFile.routes(isOpen: isOpen) + others
     }
 
     /// What needs a token, which each handler judges.
-    static func closed(log: RelayLog, limits: RelayLimits, authorizer: Authorizer) -> Table {
-        let spaces = SpaceRoutes(log: log)
+    static func closed(
+        log: RelayLog, limits: RelayLimits, authorizer: Authorizer, spaces: SpaceRoutes, metrics: RelayMetrics
+    ) -> Table {
         let bodies = BodyReader(budget: limits.bodyBytesInFlight)
-        let entries = LogRoutes(log: log, limits: limits, bodies: bodies)
-        let events = EventRoutes(log: log, limits: limits, authorizer: authorizer)
-        let snapshots = SnapshotRoutes(log: log, limits: limits, bodies: bodies)
+        let entries = LogRoutes(log: log, limits: limits, bodies: bodies, metrics: metrics)
+        let events = EventRoutes(log: log, limits: limits, authorizer: authorizer, metrics: metrics)
+        let snapshots = SnapshotRoutes(log: log, limits: limits, bodies: bodies, metrics: metrics)
 
         let operators = AdminSpaceRoutes(log: log, bodies: bodies)
         let admin = AdminRoutes(log: log, bodies: bodies)

@@ -1,5 +1,6 @@
 internal import AnnalsCore
 internal import AnnalsWire
+internal import CoreMetrics
 internal import HTTPTypes
 internal import Hummingbird
 internal import NIOCore
@@ -10,6 +11,7 @@ struct SnapshotRoutes: Sendable {
     let log: RelayLog
     let limits: RelayLimits
     let bodies: BodyReader
+    let metrics: RelayMetrics
 
     /// PUT /v1/spaces/{space}/snapshot?position=N: 201 once it is whole, verified and durable.
     func upload(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
@@ -41,6 +43,7 @@ struct SnapshotRoutes: Sendable {
             await upload.abandon()
             throw error
         }
+        metrics.snapshotsReceived.increment()
         return JSONBody.response(
             try await log.describe(space), status: .created, headers: [.location: Endpoints.snapshot(space)])
     }
@@ -69,6 +72,7 @@ struct SnapshotRoutes: Sendable {
             }
         }
         if isDone {
+            metrics.snapshotsReceived.increment()
             return JSONBody.response(try await log.describe(space), status: .created, headers: [.location: Endpoints.snapshot(space)])
         }
         let upload = try await uploads.uploadInParts(space, position: position, digest: digest)
@@ -85,6 +89,7 @@ struct SnapshotRoutes: Sendable {
         let position = try request.number(Endpoints.Query.position).map { Position($0) }
         let file = try await log.snapshots.open(space, atOrBefore: position)
         let record = file.record
+        metrics.snapshotsSent.increment()
         let tag = "\"\(record.digest)\""
         var headers: HTTPFields = [
             .contentType: Endpoints.MediaType.snapshot, .position: String(record.position.rawValue), .digest: record.digest.description,

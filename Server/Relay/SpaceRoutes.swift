@@ -8,6 +8,7 @@ internal import RelayLog
 /// Creating and describing a space, and the relay's health.
 struct SpaceRoutes: Sendable {
     let log: RelayLog
+    let readiness: Readiness
 
     /// PUT /v1/spaces/{space}: 201 with its description; 409 with it where the space exists.
     func create(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
@@ -30,14 +31,17 @@ struct SpaceRoutes: Sendable {
         JSONBody.response(["status": "live"])
     }
 
-    /// GET /health/ready: 503 while the storage does not answer or the relay stops.
+    /// GET /health/ready: 503 while the storage does not answer, the disk's reserve is reached, or the relay stops.
     func ready(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         do {
-            try await log.check()
+            try await readiness.check()
             return JSONBody.response(["status": "ready"])
         } catch RelayLogError.storage(let reason) {
             context.logger.error("not ready", metadata: ["reason": "\(reason)"])
             throw ProblemResponse.unavailable("The storage does not answer", retryAfterSeconds: 5)
+        } catch RelayLogError.diskFull {
+            context.logger.error("not ready", metadata: ["reason": "the disk's reserve is reached"])
+            throw ProblemResponse.unavailable("The disk's reserve is reached", retryAfterSeconds: 60)
         }
     }
 }

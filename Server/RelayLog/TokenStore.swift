@@ -217,7 +217,7 @@ package final class TokenStore: Sendable {
     }
 
     /// Takes equally long wherever the two differ.
-    static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+    package static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         var difference: UInt8 = 0
         for (one, other) in zip(left, right) { difference |= one ^ other }

@@ -81,6 +81,10 @@ package final class PostgresDatabase: LogDatabase {
         self.listener.withLock { $0 = listener }
     }
 
+    package func byteCount() async throws -> Int64 {
+        try await read { try $0.integer("SELECT pg_database_size(current_database())", []) ?? 0 }
+    }
+
     package func close() {
         listener.withLock { $0 }?.close()
         for lane in readers + [writer] { lane.close() }

@@ -4,6 +4,10 @@ extension HTTPError {
     /// Puts libcurl's result into our terms. Its own messages are used for TLS only: elsewhere they may repeat
     /// a proxy's address with its password, or what a server sent.
     init(_ code: CURLcode, target: RequestTarget, systemError: Int32, tlsMessage: String) {
+        if let problem = CertificateProblem(code, tlsMessage) {
+            self.init(.tls, problem.text(target.name, tlsMessage), certificate: problem)
+            return
+        }
         let (kind, text) = Self.meaning(code)
         var message = "\(text) \(target.name)"
         if kind == .tls, !tlsMessage.isEmpty {
@@ -21,8 +25,6 @@ extension HTTPError {
         case CURLE_COULDNT_CONNECT: (.cannotConnect, "cannot connect to")
         // A request's own timeout is ours to notice, so this is the connect timeout.
         case CURLE_OPERATION_TIMEDOUT: (.cannotConnect, "no connection in time to")
-        case CURLE_SSL_CACERT_BADFILE: (.tls, "the file of trusted certificates cannot be used to check")
-        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS: (.tls, "no trust in the certificate of")
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_NOTFOUND,
             CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CRL_BADFILE, CURLE_USE_SSL_FAILED:
             (.tls, "no secure connection to")

@@ -30,10 +30,12 @@ final class EasyHandle {
 
     /// Sets everything a transfer needs. `context` comes back in every callback.
     func prepare(
-        _ request: HTTPRequest, to target: RequestTarget, body: BodySource?, configuration: HTTPClient.Configuration,
+        _ request: HTTPRequest, to target: RequestTarget, body: BodySource?, configuration: HTTPClient.Configuration, security: Security,
         callbacks: TransferCallbacks, context: UnsafeMutableRawPointer, mustConnectAnew: Bool
     ) throws(HTTPError) {
         try setConnection(target, configuration)
+        try setSecurity(security)
+        try setProxy(target, request)
         try setCallbacks(callbacks, context)
         try setMethod(request.method, body)
         try setHeaders(request, body)
@@ -73,9 +75,29 @@ final class EasyHandle {
         // Otherwise cancelling a request whose name is being looked up would hold up all others until the
         // system's resolver gives up.
         try require(annals_curl_abandon_lookups(pointer))
-        if target.isLoopback { try set(CURLOPT_NOPROXY, "*") }
-        if let caFile = configuration.caFile { try set(CURLOPT_CAINFO, caFile) }
         try require(annals_curl_set_pointer(pointer, CURLOPT_ERRORBUFFER, message))
+    }
+
+    private func setSecurity(_ security: Security) throws(HTTPError) {
+        try set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+        try set(CURLOPT_PROXY_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+        if let file = security.file { try set(CURLOPT_CAINFO, file) }
+        if let folder = security.folder { try set(CURLOPT_CAPATH, folder) }
+        // Otherwise the system's folder would count beside the file.
+        if security.trustsFileOnly { try require(annals_curl_set_string(pointer, CURLOPT_CAPATH, nil)) }
+        if let keys = security.pinnedKeys { try set(CURLOPT_PINNEDPUBLICKEY, keys) }
+    }
+
+    private func setProxy(_ target: RequestTarget, _ request: HTTPRequest) throws(HTTPError) {
+        // What a request carries is not for the proxy that is asked for a tunnel.
+        try set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
+        guard !target.isLoopback else { return try set(CURLOPT_NOPROXY, "*") }
+        guard !target.isEncrypted, request.hasHeader("Authorization") else { return }
+        guard !ProxyChoice(for: target).hasProxy else {
+            throw HTTPError(
+                .badRequest, "the token for \(target.name) would go to a proxy unencrypted: use https, or name the host in no_proxy")
+        }
+        try set(CURLOPT_NOPROXY, "*")
     }
 
     private func setCallbacks(_ callbacks: TransferCallbacks, _ context: UnsafeMutableRawPointer) throws(HTTPError) {

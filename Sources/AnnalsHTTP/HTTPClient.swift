@@ -7,7 +7,8 @@
 ///     await client.shutdown()
 ///
 /// Redirects are not followed: a relay's address is what the user gave. Proxies come from the environment as
-/// with any program that uses libcurl (`https_proxy`, `no_proxy`, …), but never for this machine itself.
+/// with any program that uses libcurl (`https_proxy`, `no_proxy`, …), but never for this machine itself, and an
+/// `Authorization` header never goes to one: over plain HTTP such a request is refused. TLS is 1.2 or newer.
 ///
 /// A request that went out over a kept connection, which the server closed at that very moment without an
 /// answer, is sent once more over a new one. So whatever is sent must do no harm twice.
@@ -16,8 +17,12 @@
 /// a body too. When the call has thrown, nothing of the request happens any more.
 public final class HTTPClient: Sendable {
     public struct Configuration: Sendable {
-        /// A PEM file of certificates to trust instead of the system's.
+        /// A PEM file of certificates to trust instead of the system's, and instead of those that the environment names
+        /// (`CURL_CA_BUNDLE`, `SSL_CERT_FILE`, `SSL_CERT_DIR`).
         public var caFile: String?
+        /// The SHA-256 of public keys, as `sha256//` and base64: the server must have one of them, beside a certificate that is
+        /// trusted. Empty: any.
+        public var pinnedKeys: [String]
         public var userAgent: String
         /// How long name lookup, connecting and the TLS handshake may take together.
         public var connectTimeout: Duration
@@ -25,11 +30,13 @@ public final class HTTPClient: Sendable {
         public var activeTransfers: Int
 
         public init(
-            caFile: String? = nil, userAgent: String = "annals", connectTimeout: Duration = HTTPLimits.connectTimeout,
+            caFile: String? = nil, pinnedKeys: [String] = [], userAgent: String = "annals",
+            connectTimeout: Duration = HTTPLimits.connectTimeout,
             activeTransfers: Int = HTTPLimits.activeTransfers
         ) {
             precondition(activeTransfers > 0, "a client must be allowed at least one transfer")
             self.caFile = caFile
+            self.pinnedKeys = pinnedKeys
             self.userAgent = userAgent
             self.connectTimeout = connectTimeout
             self.activeTransfers = activeTransfers

@@ -45,13 +45,16 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
     public var message: String
     /// Whether the server may have seen the request, or a part of it. When false, nothing happened there.
     public var wasSent: Bool
+    /// What is wrong with a certificate that was not accepted, or with those to trust.
+    public var certificate: CertificateProblem?
     /// The `errno` behind a `localFile` error, such as `ENOSPC`.
     public var systemError: Int32?
 
-    public init(_ kind: Kind, _ message: String, wasSent: Bool = false, systemError: Int32? = nil) {
+    public init(_ kind: Kind, _ message: String, wasSent: Bool = false, certificate: CertificateProblem? = nil, systemError: Int32? = nil) {
         self.kind = kind
         self.message = message
         self.wasSent = wasSent
+        self.certificate = certificate
         self.systemError = systemError
     }
 

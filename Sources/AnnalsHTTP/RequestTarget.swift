@@ -7,6 +7,7 @@ struct RequestTarget: Sendable, Hashable {
     /// As in the address: a name, or numbers; an IPv6 address in brackets.
     var host: String
     var port: String
+    var isEncrypted: Bool
 
     /// How messages name the server. Never the whole address, which may hold a secret.
     var name: String { "\(host):\(port)" }
@@ -25,6 +26,7 @@ struct RequestTarget: Sendable, Hashable {
         self.url = url
         self.host = host
         self.port = port
+        isEncrypted = scheme == "https"
     }
 
     /// Whether the host is this machine, which no proxy could reach on our behalf.

@@ -33,12 +33,17 @@ final class Transfer: @unchecked Sendable {
     }
 
     /// Opens the body and prepares a handle; nothing is sent before the handle is added to libcurl's multi.
-    func start(on handle: EasyHandle, _ schedule: Schedule, _ configuration: HTTPClient.Configuration) throws(HTTPError) {
+    func start(
+        on handle: EasyHandle, _ schedule: Schedule, _ configuration: HTTPClient.Configuration, _ security: Security
+    ) throws(HTTPError) {
         self.handle = handle
         self.schedule = schedule
+        guard target.isEncrypted || security.pinnedKeys == nil else {
+            throw HTTPError(.badURL, "a key is pinned, and only an https address has one")
+        }
         source = try BodySource(request.body)
         try handle.prepare(
-            request, to: target, body: source, configuration: configuration, callbacks: .transfer,
+            request, to: target, body: source, configuration: configuration, security: security, callbacks: .transfer,
             context: Unmanaged.passUnretained(self).toOpaque(), mustConnectAnew: isSecondTry)
     }
 

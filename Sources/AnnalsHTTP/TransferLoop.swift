@@ -36,6 +36,7 @@ final class TransferLoop: @unchecked Sendable {
     private let canWake = Mutex(true)
     private let multi: UnsafeMutableRawPointer
     private let configuration: HTTPClient.Configuration
+    private let security: Security
 
     private let schedule = Schedule()
     private var active: [ObjectIdentifier: Transfer] = [:]
@@ -50,6 +51,7 @@ final class TransferLoop: @unchecked Sendable {
         annals_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, HTTPLimits.idleConnections)
         self.multi = multi
         self.configuration = configuration
+        security = Security(configuration)
     }
 
     deinit {
@@ -168,7 +170,7 @@ final class TransferLoop: @unchecked Sendable {
     private func begin(_ transfer: Transfer) {
         do throws(HTTPError) {
             let handle = if let spare = spareHandles.popLast() { spare } else { try EasyHandle() }
-            try transfer.start(on: handle, schedule, configuration)
+            try transfer.start(on: handle, schedule, configuration, security)
             guard curl_multi_add_handle(multi, handle.pointer) == CURLM_OK else {
                 throw HTTPError(.sendFailed, "libcurl does not take the request")
             }

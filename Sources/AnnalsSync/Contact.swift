@@ -32,8 +32,9 @@ struct Contact {
         return state == .away ? nil : .lost
     }
 
-    /// What is no relay at first is a wrong address. Later it is a network that shows its own page for a while.
+    /// What is no relay at first is a wrong address. Later it is a network that shows its own page for a while, or a certificate
+    /// that somebody is about to renew.
     func passes(_ error: AnnalsError) -> Bool {
-        error.isRetryable || (error.code == .notARelay && wasInTouch)
+        error.isRetryable || ([.notARelay, .relayUnreachable].contains(error.code) && wasInTouch)
     }
 }

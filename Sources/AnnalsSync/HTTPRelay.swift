@@ -141,10 +141,15 @@ public struct HTTPRelay: RelayTransport {
                 throw .problem(
                     Problem(.unavailable, detail: "the address answers with status \(response.status)"), retryAfter: retryAfter(response))
             }
+            guard !Self.redirections.contains(response.status) else {
+                throw .notARelay("it redirects to another address, which is not followed with a token")
+            }
             throw .notARelay("it answers with status \(response.status)")
         }
         throw .problem(problem, retryAfter: retryAfter(response))
     }
+
+    private static let redirections: Set<Int> = [301, 302, 303, 307, 308]
 
     func retryAfter(_ response: HTTPResponse) -> Duration? {
         response.headers["Retry-After"].flatMap { Int($0) }.map { .seconds(min($0, 300)) }
@@ -165,7 +170,8 @@ public struct HTTPRelay: RelayTransport {
     }
 
     static func translate(_ error: HTTPError) -> TransportError {
-        switch error.kind {
+        if let problem = error.certificate { return .untrusted(error.message, hint: problem.hint) }
+        return switch error.kind {
         case .cancelled: .cancelled
         case .protocolError: .notARelay(error.message)
         case .tooLarge: .notARelay(error.message)

@@ -30,6 +30,7 @@ public struct Joining: Sendable {
     let space: SpaceName
     private let name: String
     private let credentialFile: String?
+    private let trust: RelayTrust
     private let configuration: Store.Configuration
     let environment: SyncAgent.Environment
     /// Told what goes on: a stage, and bytes done in it.
@@ -49,7 +50,7 @@ public struct Joining: Sendable {
 
     public init(
         transport: any RelayTransport, address: String, space: SpaceName, name: String, credentialFile: String? = nil,
-        configuration: Store.Configuration = .init(), environment: SyncAgent.Environment = .system,
+        trust: RelayTrust = RelayTrust(), configuration: Store.Configuration = .init(), environment: SyncAgent.Environment = .system,
         progress: @escaping @Sendable (Stage, Int64) -> Void = { _, _ in }
     ) {
         self.transport = transport
@@ -57,6 +58,7 @@ public struct Joining: Sendable {
         self.space = space
         self.name = name
         self.credentialFile = credentialFile
+        self.trust = trust
         self.configuration = configuration
         self.environment = environment
         self.progress = progress
@@ -306,7 +308,7 @@ public struct Joining: Sendable {
     }
 
     private func membership(_ lineage: Lineage) -> Membership {
-        Membership(name: name, relay: address, space: space, lineage: lineage, credentialFile: credentialFile)
+        Membership(name: name, relay: address, space: space, lineage: lineage, credentialFile: credentialFile, trust: trust)
     }
 }
 

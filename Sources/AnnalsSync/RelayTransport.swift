@@ -41,6 +41,8 @@ extension RelayTransport {
 public enum TransportError: Error, Sendable {
     /// No connection, or it broke. `wasSent`: the relay may have seen the request.
     case unreachable(String, wasSent: Bool)
+    /// Its certificate or key is not one to trust; nothing was sent. What is wrong, and what to do.
+    case untrusted(String, hint: String)
     /// The relay said no, in the form that relays use.
     case problem(Problem, retryAfter: Duration?)
     /// Something answered that is not a relay, such as a proxy's HTML page.

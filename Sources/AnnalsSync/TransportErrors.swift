@@ -8,7 +8,7 @@ extension TransportError {
         switch self {
         case .unreachable: true
         case .problem(let problem, _): [429, 502, 503, 504].contains(problem.status)
-        case .notARelay, .badAnswer, .localFile, .cancelled: false
+        case .untrusted, .notARelay, .badAnswer, .localFile, .cancelled: false
         }
     }
 
@@ -35,6 +35,8 @@ extension TransportError {
                 .relayUnreachable, operation: "sync", "the relay cannot be reached: \(reason)",
                 hint: "Check the address and that it is running",
                 isRetryable: true)
+        case .untrusted(let reason, let hint):
+            AnnalsError(.relayUnreachable, operation: "connect", reason, hint: hint)
         case .notARelay(let reason):
             AnnalsError(.notARelay, operation: "sync", "what answers is not an annals relay: \(reason)", hint: "Check the address")
         case .badAnswer(let error):

@@ -15,6 +15,8 @@ public enum Endpoints {
     public static let page = "/admin"
     /// What answers where, as OpenAPI says it. No token needed.
     public static let openAPI = "/openapi.json"
+    /// What the relay counts, for Prometheus. A token of its own or an operator's.
+    public static let metrics = "/metrics"
 
     /// The last component of what can be done with a space.
     public enum Action {

@@ -144,7 +144,7 @@ import Testing
     @Test func `a transfer that its reader holds up cannot stall`() throws {
         let transfer = try Transfer(HTTPRequest(url: "http://127.0.0.1/", stallTimeout: .seconds(5)), sink: FullSink())
         let schedule = Schedule()
-        try transfer.start(on: EasyHandle(), schedule, HTTPClient.Configuration())
+        try transfer.start(on: EasyHandle(), schedule, HTTPClient.Configuration(), Security(HTTPClient.Configuration()))
         #expect(transfer.clock.deadline == nil)
         transfer.willSend()
         #expect(transfer.clock.deadline == schedule.now + .seconds(5))

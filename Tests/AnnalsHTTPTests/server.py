@@ -5,6 +5,7 @@ outlives the tests that started it. Marks are how tests wait without sleeping: a
 under the name it was given, and /await returns once that mark is set.
 """
 
+import base64
 import hashlib
 import http.server
 import itertools
@@ -285,11 +286,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer_json(mute.getsockname()[1])
 
     def on_tls_port(self):
-        self.answer_json(tls_port())
+        self.answer_json(certificates.port(self.query.get("kind", "good")))
 
     def on_certificate(self):
-        tls_port()
-        self.answer_json(os.path.join(folder, "certificate.pem"))
+        self.answer_json(certificates.path("ca.pem"))
+
+    def on_pin(self):
+        self.answer_json(certificates.pin(self.query.get("kind", "good")))
+
+    def on_proxy_port(self):
+        self.answer_json(proxy.start())
+
+    def on_proxy_heads(self):
+        self.answer_json(proxy.heads)
 
 
 def pieces(start, end):
@@ -318,22 +327,110 @@ def serve(tls=None):
     return server.server_address[1]
 
 
-tls_lock = threading.Lock()
-tls_ports = []
+class Certificates:
+    """Servers with certificates of several kinds, made when they are first asked for."""
+
+    KINDS = {
+        "good": ("ca", "IP:127.0.0.1,DNS:relay.test", 2),
+        "expired": ("ca", "IP:127.0.0.1", -1),
+        "other-host": ("ca", "DNS:elsewhere.test", 2),
+        "stranger": ("stranger-ca", "IP:127.0.0.1", 2),
+    }
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.ports = {}
+
+    def path(self, name):
+        with self.lock:
+            return self.made(name)
+
+    def made(self, name):
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            self.make(name.removesuffix(".pem"))
+        return path
+
+    def make(self, name):
+        """Makes NAME.pem and NAME.key."""
+        path = os.path.join(folder, name)
+        new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}", "-keyout", path + ".key"]
+        if name not in self.KINDS:
+            return self.openssl("req", "-x509", *new_key, "-days", "2", "-out", path + ".pem")
+        issuer, names, days = self.KINDS[name]
+        self.made(issuer + ".pem")
+        with open(path + ".ext", "w") as extensions:
+            extensions.write(f"subjectAltName={names}\n")
+        self.openssl("req", *new_key, "-out", path + ".csr")
+        issuer = os.path.join(folder, issuer)
+        self.openssl(
+            "x509", "-req", "-in", path + ".csr", "-CA", issuer + ".pem", "-CAkey", issuer + ".key", "-CAcreateserial",
+            "-days", str(days), "-extfile", path + ".ext", "-out", path + ".pem")
+
+    def openssl(self, *arguments, given=b""):
+        done = subprocess.run(["openssl", *arguments], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, input=given)
+        return done.stdout
+
+    def pin(self, kind):
+        with self.lock:
+            public = self.openssl("x509", "-in", self.made(kind + ".pem"), "-noout", "-pubkey")
+            key = self.openssl("pkey", "-pubin", "-outform", "der", given=public)
+            return "sha256//" + base64.b64encode(hashlib.sha256(key).digest()).decode()
+
+    def port(self, kind):
+        with self.lock:
+            if kind not in self.ports:
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                certificate = self.made(kind + ".pem")
+                context.load_cert_chain(certificate, certificate.removesuffix(".pem") + ".key")
+                self.ports[kind] = serve(context)
+            return self.ports[kind]
 
 
-def tls_port():
-    """Starts a second server with a certificate of its own making."""
-    with tls_lock:
-        if not tls_ports:
-            certificate, key = os.path.join(folder, "certificate.pem"), os.path.join(folder, "key.pem")
-            command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=annals test"]
-            command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate, key)
-            tls_ports.append(serve(context))
-        return tls_ports[0]
+class Proxy:
+    """Opens tunnels to this machine, whatever host is asked for, and notes the head of every request."""
+
+    def __init__(self):
+        self.heads = []
+
+    def start(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self.accept, args=(listener,), daemon=True).start()
+        return listener.getsockname()[1]
+
+    def accept(self, listener):
+        while True:
+            threading.Thread(target=self.answer, args=(listener.accept()[0],), daemon=True).start()
+
+    def answer(self, client):
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += client.recv(1)
+        self.heads.append(head.decode())
+        method, target, _ = head.decode().split(" ", 2)
+        if method != "CONNECT":
+            client.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            return client.close()
+        server = socket.create_connection(("127.0.0.1", int(target.rsplit(":", 1)[1])))
+        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        for one, other in ((client, server), (server, client)):
+            threading.Thread(target=self.pump, args=(one, other), daemon=True).start()
+
+    def pump(self, source, target):
+        try:
+            while piece := source.recv(65536):
+                target.sendall(piece)
+        except OSError:
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+certificates = Certificates()
+proxy = Proxy()
 
 
 if __name__ == "__main__":

@@ -258,6 +258,24 @@ struct WatchTests {
         #expect(running.lines.all.count == 3)
     }
 
+    @Test("who is not trusted ends it at the beginning; one that was in touch waits until its certificate is renewed")
+    func notTrusted() async throws {
+        let expired = TransportError.untrusted("the certificate has expired", hint: "Renew it")
+        let wrong = try await Running(fault: expired)
+        await #expect { try await wrong.task.value } throws: { error in
+            guard let error = error as? AnnalsError else { return false }
+            return error.code == .relayUnreachable && !error.isRetryable && error.hint == "Renew it"
+        }
+
+        let running = try await Running { relay, _ in relay.fault = nil }
+        _ = try await running.report()
+        running.relay.fault = expired
+        try running.world.outside(0, "INSERT INTO t VALUES ('a', 'here')")
+        running.commits.tell()
+        #expect(try await running.report().pushed.transactions == 1)
+        try await running.end()
+    }
+
     @Test("contact is told of when it changes, and only then")
     func contact() {
         var contact = Contact()

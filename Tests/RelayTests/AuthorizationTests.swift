@@ -117,7 +117,7 @@ import Testing
         let collector = BodyCollector()
         var writer: any ResponseBodyWriter = collector
         try await stream.write(to: &writer)
-        #expect(String(decoding: collector.bytes, as: UTF8.self).hasPrefix("event: head\nid: 0\n"))
+        #expect(String(decoding: collector.bytes, as: UTF8.self).hasPrefix("event: head\nid: 0/\(space.lineage)\n"))
         #expect(fixture.log.waiterCount == 0)
     }
 }

@@ -47,13 +47,13 @@ import Testing
             try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: x\r\n\r\n")
             let first = try await stream.read(until: "\"}\n\n")
             #expect(first.contains("Content-Type: text/event-stream"))
-            #expect(first.contains("event: head\nid: 0\ndata: {\"head\":0,\"lineage\":\"\(lineage)\"}\n\n"))
+            #expect(first.contains("event: head\nid: 0/\(lineage)\ndata: {\"head\":0,\"lineage\":\"\(lineage)\"}\n\n"))
             var replica = TestReplica(1)
             for position in 1...3 {
                 let batch = replica.batch(lineage, base: .zero, .writing(1))
                 try await Self.push(batch, port: relay.port)
                 replica.accept(batch)
-                #expect(try await stream.read(until: "\"}\n\n").contains("event: head\nid: \(position)\n"))
+                #expect(try await stream.read(until: "\"}\n\n").contains("event: head\nid: \(position)/\(lineage)\n"))
             }
             await relay.stop()
             #expect(try await stream.read(until: "0\r\n\r\n").hasSuffix("0\r\n\r\n"))
@@ -67,7 +67,12 @@ import Testing
             let lineage = try await Self.create(relay.port)
             var replica = TestReplica(1)
             try await Self.push(replica.batch(lineage, base: .zero, .writing(1), .writing(2)), port: relay.port)
-            for (seen, expected) in [("2", ": \n\n"), ("1", "id: 2\n"), ("99", "id: 2\n"), ("junk", "id: 2\n")] {
+            let (same, other) = (": \n\n", "id: 2/\(lineage)\n")
+            let seen = [
+                ("2", same), ("1", other), ("99", other), ("junk", other), ("-1", other), ("2/\(lineage)", same), ("1/\(lineage)", other),
+                ("99/\(lineage)", other), ("2/\(Lineage.random())", other), ("2/", other), ("9223372036854775808", other),
+            ]
+            for (seen, expected) in seen {
                 let stream = try RawConnection(port: relay.port)
                 try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: x\r\nLast-Event-ID: \(seen)\r\n\r\n")
                 let text = try await stream.read(until: "\n\n")
@@ -79,6 +84,39 @@ import Testing
             try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: x\r\n\r\n")
             _ = try await stream.read(until: "\"}\n\n")
             #expect(try await stream.read(until: ": \n\n").contains(": \n\n"))
+        }
+    }
+
+    /// The value of a metric without labels.
+    static func metric(_ name: String, _ port: Int) async throws -> Int? {
+        let connection = try RawConnection(port: port)
+        try connection.send("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        let line = try await connection.read(until: nil).split(separator: "\n").first { $0.hasPrefix(name + " ") }
+        return line.flatMap { Int($0.dropFirst(name.count + 1)) }
+    }
+
+    @Test func `connections, event streams and bytes are counted as they come and go`() async throws {
+        var limits = RelayLimits()
+        limits.heartbeatSeconds = 1
+        try await run(limits: limits) { relay in
+            let lineage = try await Self.create(relay.port)
+            var replica = TestReplica(1)
+            let batch = replica.batch(lineage, base: .zero, .writing(1))
+            try await Self.push(batch, port: relay.port)
+            #expect(try await Self.metric("annals_relay_received_bytes_total", relay.port) == batch.bytes.count)
+            let sent = try #require(await Self.metric("annals_relay_sent_bytes_total", relay.port))
+            do {
+                let stream = try RawConnection(port: relay.port)
+                try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: x\r\n\r\n")
+                _ = try await stream.read(until: "\"}\n\n")
+                #expect(try await Self.metric("annals_relay_event_streams", relay.port) == 1)
+                #expect(try #require(await Self.metric("annals_relay_connections", relay.port)) >= 2)
+                #expect(try #require(await Self.metric("annals_relay_sent_bytes_total", relay.port)) > sent)
+            }
+            // A lost connection shows at the heartbeat.
+            let end = ContinuousClock.now + .seconds(20)
+            while try await Self.metric("annals_relay_event_streams", relay.port) != 0, ContinuousClock.now < end {}
+            #expect(try await Self.metric("annals_relay_event_streams", relay.port) == 0)
         }
     }
 

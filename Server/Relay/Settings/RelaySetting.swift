@@ -63,6 +63,12 @@ struct RelaySetting: Sendable {
                 settings.logLevel = level
                 return true
             },
+            RelaySetting(name: "log-format", kind: "text or json", get: { $0.logFormat }) { settings, text in
+                guard ["text", "json"].contains(text) else { return false }
+                settings.logFormat = text
+                return true
+            },
+            text("metrics-token-file", \.metricsTokenFile), text("tls.certificate", \.tlsCertificate), text("tls.key", \.tlsKey),
             flag("purge.enabled", \.purges), time("purge.keep", \.rules.keep), time("purge.retention", \.rules.retention),
             time("purge.silence", \.rules.silence),
             text("jwt.keys", \.webTokens.keys), text("jwt.issuer", \.webTokens.issuer), text("jwt.audience", \.webTokens.audience),

@@ -13,12 +13,18 @@ internal import RelayLog
 /// empty there, or has no value in the file, counts as not said.
 public struct RelaySettings: Sendable {
     public var logLevel = Logger.Level.notice
+    /// `text` or `json`.
+    public var logFormat = "text"
     var address = ListenAddress(host: "127.0.0.1", port: 8640)
     /// Empty where the log is elsewhere, as with `postgres`.
     var data = ""
     var postgres = ""
     var noAuthorization = false
     var allowPlaintext = false
+    /// Empty where the relay serves HTTP, as the next is.
+    var tlsCertificate = ""
+    var tlsKey = ""
+    var metricsTokenFile = ""
     var purges = true
     var rules = PurgeRules()
     var webTokens = WebTokenSettings(keys: "", issuer: "", audience: "")
@@ -92,6 +98,8 @@ public struct RelaySettings: Sendable {
             address: address, storage: postgres.isEmpty ? .directory(data) : .postgres(postgres), noAuthorization: noAuthorization,
             allowPlaintext: allowPlaintext, limits: limits)
         configuration.purge = purges ? rules : nil
+        if !(tlsCertificate.isEmpty && tlsKey.isEmpty) { configuration.tls = TLSFiles(certificate: tlsCertificate, key: tlsKey) }
+        configuration.metricsTokenFile = metricsTokenFile.isEmpty ? nil : metricsTokenFile
         let usesWebTokens = !(webTokens.keys.isEmpty && webTokens.issuer.isEmpty && webTokens.audience.isEmpty)
         configuration.webTokens = usesWebTokens ? webTokens : nil
         return configuration

@@ -52,6 +52,9 @@ package protocol LogDatabase: Sendable {
     /// Calls `visit` with heads that other relays of the same database announce, until `close`.
     func listen(_ visit: @escaping @Sendable (SpaceName, Position) -> Void)
 
+    /// Bytes that the database takes.
+    func byteCount() async throws -> Int64
+
     func close() throws
 }
 

@@ -89,6 +89,12 @@ final class SQLiteDatabase: LogDatabase {
     /// One relay at a time serves a file.
     func listen(_ visit: @escaping @Sendable (SpaceName, Position) -> Void) {}
 
+    func byteCount() async throws -> Int64 {
+        [pool.path, pool.path + "-wal"].reduce(0) { sum, path in
+            sum + ((try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64) ?? 0)
+        }
+    }
+
     /// Folds the write-ahead log back, so that the file alone is whole, and closes the connections. Throws what SQLite
     /// reports.
     func close() throws {

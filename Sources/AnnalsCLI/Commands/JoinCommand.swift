@@ -39,19 +39,22 @@ struct JoinCommand: AsyncParsableCommand {
     @Option(help: "What becomes of rows that differ: same-key, separate or theirs.")
     var existing: ExistingRows?
     @OptionGroup var credential: CredentialOptions
+    @OptionGroup var trust: TrustOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
         let console = output.console
         let store = try argument.open()
         let name = name ?? HostName.current
+        let trusted = try trust.trust(at: relay)
         let transport = try HTTPRelay(
-            address: relay, space: space, identity: .init(name: name, credential: try credential.token()), client: try HTTPClient())
+            address: relay, space: space, identity: .init(name: name, credential: try credential.token()),
+            client: try HTTPClient(.init(trust: trusted)))
         if dryRun { return try await foresee(store, transport, name, console) }
         let outcome = try await Progress.during("joining", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: relay, space: space, name: name, credentialFile: credential.absoluteFile,
-                configuration: Stores.configuration
+                trust: trusted, configuration: Stores.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
             return try await joining.join(store, existing: existing)
         }

@@ -27,6 +27,7 @@ struct SyncCommand: AsyncParsableCommand {
     @Flag(name: .customLong("pull-only"), help: "Take in, and send nothing.")
     var pullOnly = false
     @OptionGroup var credential: CredentialOptions
+    @OptionGroup var trust: TrustOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -47,13 +48,13 @@ struct SyncCommand: AsyncParsableCommand {
     }
 
     private func members(_ progress: @escaping @Sendable (Joining.Stage, Int64) -> Void) async throws -> [SyncRound.Member] {
-        let client = try HTTPClient()
+        var relays = RelayConnections()
         var members: [SyncRound.Member] = []
         for path in stores {
             let store = try Stores.open(path)
             var logger = StandardErrorLog.logger("annals.sync")
             logger[metadataKey: "store"] = "\(path)"
-            let transport = try await RelayConnection.open(for: store, client: client, credential: credential)
+            let transport = try await relays.open(for: store, credential: credential, trust: trust)
             let agent = SyncAgent(store: store, transport: transport, logger: logger, progress: progress)
             members.append(.init(path: path, store: store, agent: agent))
         }

@@ -4,20 +4,30 @@ import AnnalsStore
 import AnnalsSync
 import Foundation
 
-/// Makes the way to a relay for one store.
-enum RelayConnection {
-    /// For a store that is joined already.
+/// Makes the ways to relays. Stores that trust alike share a client, and so its connections.
+struct RelayConnections {
+    private var clients: [RelayTrust: HTTPClient] = [:]
+
+    /// For a store that is joined already. What is given anew of whom to trust, the store remembers from now on.
     ///
-    /// Throws `AnnalsError` with `.notJoined`, or what reading the credential throws.
-    static func open(for store: Store, client: HTTPClient, credential: CredentialOptions) async throws -> HTTPRelay {
+    /// Throws `AnnalsError` with `.notJoined`, or what reading the credential and the certificates throws.
+    mutating func open(for store: Store, credential: CredentialOptions, trust: TrustOptions) async throws -> HTTPRelay {
         guard let state = try await store.replicaState() else {
             throw AnnalsError(.notJoined, operation: "sync", "\(store.path) is not joined to a space", hint: "Run annals join first")
         }
+        let token = try credential.token(remembered: state.credentialFile)
+        let trusted = try trust.trust(at: state.relay, remembered: state.trust)
+        if trusted != state.trust { try await store.remember(trusted) }
         return try HTTPRelay(
             address: state.relay, space: state.space,
-            identity: .init(
-                name: state.name, credential: try credential.token(remembered: state.credentialFile),
-                renewal: credential.renewal(remembered: state.credentialFile)),
-            client: client)
+            identity: .init(name: state.name, credential: token, renewal: credential.renewal(remembered: state.credentialFile)),
+            client: client(trusted))
+    }
+
+    private mutating func client(_ trust: RelayTrust) throws -> HTTPClient {
+        if let known = clients[trust] { return known }
+        let new = try HTTPClient(.init(trust: trust))
+        clients[trust] = new
+        return new
     }
 }

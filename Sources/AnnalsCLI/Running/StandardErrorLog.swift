@@ -1,10 +1,19 @@
 import Foundation
 import Logging
 
-/// Log lines on standard error: time, level, message, and what belongs to it.
+/// How log lines look.
+enum LogFormat: String, CaseIterable, Sendable {
+    /// Time, level, message, and what belongs to it as `name=value`.
+    case text
+    /// One JSON object a line with the same: `time`, `level`, `message` and a member for each name.
+    case json
+}
+
+/// Log lines on standard error.
 struct StandardErrorLog: LogHandler {
     var metadata: Logger.Metadata = [:]
     var logLevel: Logger.Level
+    var format = LogFormat.text
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
@@ -12,15 +21,33 @@ struct StandardErrorLog: LogHandler {
     }
 
     func log(event: LogEvent) {
-        let details = metadata.merging(event.metadata ?? [:]) { $1 }.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
+        let details = metadata.merging(event.metadata ?? [:]) { $1 }
         let milliseconds = Int64(Date().timeIntervalSince1970 * 1000)
-        let line =
-            "\(Timestamp.text(milliseconds)) \(event.level) \(PrintableText.of("\(ErrorReport.uncapitalised("\(event.message)"))\(details)"))"
+        let line = line(Timestamp.text(milliseconds), "\(event.level)", ErrorReport.uncapitalised("\(event.message)"), details)
         StandardStreams.shared.writeError(line + "\n")
     }
 
+    private func line(_ time: String, _ level: String, _ message: String, _ details: Logger.Metadata) -> String {
+        let named = details.map { (Self.name($0.key), "\($0.value)") }.sorted { $0.0 < $1.0 }
+        switch format {
+        case .text:
+            return "\(time) \(level) " + PrintableText.of(message + named.map { " \($0)=\($1)" }.joined())
+        case .json:
+            // A detail does not take the place of what every line has.
+            let members = named.map { JSON.Member(key: Self.fixed.contains($0.0) ? "_" + $0.0 : $0.0, value: .text($0.1)) }
+            let begin = JSON.object(["time": .text(time), "level": .text(level), "message": .text(message)])
+            guard case .object(let fixed) = begin else { return begin.description }
+            return JSON.object(fixed + members).description
+        }
+    }
+
+    private static let fixed: Set<String> = ["time", "level", "message"]
+
+    /// The server's library calls a request's id by a name of its own.
+    private static func name(_ key: String) -> String { key == "hb.request.id" ? "request" : key }
+
     /// A logger of the given name and level.
-    static func logger(_ label: String, level: Logger.Level = .notice) -> Logger {
-        Logger(label: label) { _ in StandardErrorLog(logLevel: level) }
+    static func logger(_ label: String, level: Logger.Level = .notice, format: LogFormat = .text) -> Logger {
+        Logger(label: label) { _ in StandardErrorLog(logLevel: level, format: format) }
     }
 }

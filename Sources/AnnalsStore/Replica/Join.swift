@@ -12,19 +12,25 @@ public struct Membership: Sendable {
     public var lineage: Lineage
     /// The file with the bearer token; the token itself is never stored.
     public var credentialFile: String?
+    /// Whom to trust at the relay's address.
+    public var trust: RelayTrust
 
-    public init(name: String, relay: String, space: SpaceName, lineage: Lineage, credentialFile: String? = nil) {
+    public init(
+        name: String, relay: String, space: SpaceName, lineage: Lineage, credentialFile: String? = nil, trust: RelayTrust = RelayTrust()
+    ) {
         self.name = name
         self.relay = relay
         self.space = space
         self.lineage = lineage
         self.credentialFile = credentialFile
+        self.trust = trust
     }
 
     func state(at position: Position, _ logDigest: Digest?, as replica: ReplicaID) -> ReplicaState {
         ReplicaState(
             replica: replica, name: name, relay: relay, space: space, lineage: lineage, position: position,
-            logDigest: logDigest, head: position, lastCounter: .zero, lastDigest: .zero, credentialFile: credentialFile)
+            logDigest: logDigest, head: position, lastCounter: .zero, lastDigest: .zero, credentialFile: credentialFile,
+            trust: trust)
     }
 }
 
@@ -102,7 +108,7 @@ enum ReplicaTables {
         let names: [Meta.Name] = [
             .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed,
             .joinStage,
-            .credentialFile, .spaceSchema, .rowsInDoubt, .isCopy,
+            .credentialFile, .caFile, .pins, .spaceSchema, .rowsInDoubt, .isCopy,
         ]
         for name in names { try meta.set(name, nil) }
     }

@@ -26,6 +26,9 @@ struct Meta {
         case outboxed
         case joinStage = "join_stage"
         case credentialFile = "credential_file"
+        case caFile = "ca_file"
+        /// One a line.
+        case pins
         /// How the space's tables are declared; see `SpaceSchema`.
         case spaceSchema = "space_schema"
         /// Other programs may have written rows that no trigger saw; see `RowsInDoubt`.

@@ -21,6 +21,8 @@ public struct ReplicaState: Sendable {
     public var lastDigest: Digest
     /// The file that holds the bearer token, as given at join.
     public var credentialFile: String?
+    /// Whom to trust at the relay's address.
+    public var trust = RelayTrust()
 
     /// What this replica has seen of the log.
     public var seen: LogMark { LogMark(lineage: lineage, position: position, digest: logDigest, replica: replica) }
@@ -50,7 +52,8 @@ public struct ReplicaState: Sendable {
             replica: id, name: try meta.text(.replicaName) ?? "", relay: try meta.text(.relay) ?? "", space: space, lineage: lineage,
             position: Position(try meta.integer(.position) ?? 0),
             logDigest: try meta.bytes(.logDigest).flatMap { Digest(bytes: $0) }, head: Position(try meta.integer(.head) ?? 0),
-            lastCounter: Counter(try meta.integer(.lastCounter) ?? 0), lastDigest: digest, credentialFile: try meta.text(.credentialFile))
+            lastCounter: Counter(try meta.integer(.lastCounter) ?? 0), lastDigest: digest, credentialFile: try meta.text(.credentialFile),
+            trust: try RelayTrust.load(meta))
     }
 
     func save(_ db: Database) throws {
@@ -61,6 +64,7 @@ public struct ReplicaState: Sendable {
         try meta.set(.space, space.description)
         try meta.set(.lineage, lineage.description)
         try meta.set(.credentialFile, credentialFile)
+        try trust.save(meta)
         try saveProgress(db)
     }
 

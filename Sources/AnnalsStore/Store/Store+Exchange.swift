@@ -11,6 +11,15 @@ extension Store {
         }
     }
 
+    /// Keeps in mind whom to trust at the relay's address from now on. Does nothing to a store that is not joined.
+    public func remember(_ trust: RelayTrust) async throws {
+        try await translated("sync") {
+            try await database.write { db in
+                if try StoreSchema.exists(db), try ReplicaState.load(db) != nil { try trust.save(Meta(db)) }
+            }
+        }
+    }
+
     /// Seals other programs' writes and moves what is new into the outbox.
     ///
     /// Children that a program left without parents do what their foreign keys declare, which may take rows back.

@@ -12,12 +12,13 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         discussion: """
             The log, the snapshots and the tokens are in a folder, which is made where it is missing, or in PostgreSQL. Prints one \
             line `listening on URL` when clients can connect. A relay is closed by default: requests need a \
-            token, and other addresses than this machine's own need TLS in front. On SIGTERM or Ctrl-C it finishes what it \
-            is answering, and ends with status 0.
+            token, and other addresses than this machine's own need TLS. On SIGTERM or Ctrl-C it finishes what it \
+            is answering, and ends with status 0. On SIGHUP it reads the files of its certificate again: connections that \
+            stand go on, and what cannot be used changes nothing.
 
             Examples:
               annals relay serve --data relay-data --listen 127.0.0.1:8640 --no-auth
-              annals relay serve --data /var/lib/annals --listen 0.0.0.0:8640 --allow-plaintext
+              annals relay serve --data /var/lib/annals --listen 0.0.0.0:8640 --tls-cert chain.pem --tls-key key.pem
               annals relay serve --postgres postgres://annals@db.internal/annals --listen 127.0.0.1:8640
               annals relay serve --config /etc/annals/relay.yaml
             """)
@@ -38,6 +39,10 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     var noAuth = false
     @Flag(name: .customLong("allow-plaintext"), help: "Listen on other addresses without TLS, for a proxy in front that has it.")
     var allowPlaintext = false
+    @Option(name: .customLong("tls-cert"), help: "A PEM file with the relay's certificate and those of its issuers.", completion: .file())
+    var tlsCert: String?
+    @Option(name: .customLong("tls-key"), help: "A PEM file with its private key, without a passphrase.", completion: .file())
+    var tlsKey: String?
     @Option(help: "The log that everyone has taken in is kept for so long, for replay --relay; such as 30d. (default: 7d)")
     var keep: String?
     @Option(help: "Log that a live replica has not taken in is kept for so long. (default: 90d)")
@@ -54,10 +59,15 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         name: .customLong("log-level"),
         help: "What goes to standard error: trace, debug, info, notice, warning, error. (default: notice)")
     var logLevel: Logger.Level?
+    @Option(name: .customLong("log-format"), help: "How it is written: text, or json, one object a line. (default: text)")
+    var logFormat: LogFormat?
+    @Option(name: .customLong("metrics-token-file"), help: "A file with a token that opens /metrics and nothing else.", completion: .file())
+    var metricsTokenFile: String?
     @OptionGroup var output: PlainOutputOptions
 
     func validate() throws {
         guard data == nil || postgres == nil else { throw Self.noStorage }
+        if (tlsCert == nil) != (tlsKey == nil) { throw ValidationError("--tls-cert and --tls-key go together.") }
         for (name, text) in [("keep", keep), ("retention", retention), ("silence", silence)] {
             guard let text, Lifetime(argument: text) == nil else { continue }
             throw ValidationError("The value '\(text)' is invalid for '--\(name)': give a length of time such as 12h or 30d.")
@@ -75,6 +85,10 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         flags["no-auth"] = noAuth ? "true" : nil
         flags["allow-plaintext"] = allowPlaintext ? "true" : nil
         flags["log-level"] = logLevel?.rawValue
+        flags["log-format"] = logFormat?.rawValue
+        flags["metrics-token-file"] = metricsTokenFile
+        flags["tls.certificate"] = tlsCert
+        flags["tls.key"] = tlsKey
         flags["purge.enabled"] = noPurge ? "false" : nil
         flags["purge.keep"] = keep
         flags["purge.retention"] = retention
@@ -89,7 +103,9 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         let settings = try await RelaySettings.read(flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
         guard settings.hasStorage else { throw Self.noStorage }
         let server = try RelayServer(
-            configuration: settings.configuration, logger: StandardErrorLog.logger("annals.relay", level: settings.logLevel)
+            configuration: settings.configuration,
+            logger: StandardErrorLog.logger(
+                "annals.relay", level: settings.logLevel, format: LogFormat(rawValue: settings.logFormat) ?? .text)
         ) { address in
             console.print("listening on \(address.url)")
             console.sink.flush()
@@ -98,4 +114,5 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     }
 }
 
+extension LogFormat: ExpressibleByArgument {}
 extension Logger.Level: @retroactive ExpressibleByArgument {}

@@ -1,0 +1,121 @@
+/// What a relay tells about itself, once for the exporter, the documentation and the tests that hold both to it.
+///
+/// Labels are few and bounded: routes, methods, statuses, outcomes and problem codes are words of the program, and spaces and
+/// replicas are told up to `MetricLimits`.
+enum MetricCatalogue {
+    enum Kind: String {
+        case counter
+        case gauge
+        case histogram
+    }
+
+    struct Metric {
+        var name: String
+        var kind: Kind
+        var labels: [String] = []
+        /// One line for people.
+        var help: String
+    }
+
+    static let all: [Metric] = [
+        Metric(
+            name: Name.requests, kind: .counter, labels: ["route", "method", "status"], help: "Requests that were answered."),
+        Metric(
+            name: Name.requestSeconds, kind: .histogram, labels: ["route"],
+            help: "Time until the answer was ready to be sent; a pull that may wait has the route of its own that ends with ?wait."),
+        Metric(name: Name.problems, kind: .counter, labels: ["code"], help: "Requests that were answered with a problem."),
+        Metric(name: Name.broken, kind: .counter, help: "Requests whose sender went away in the middle of the body."),
+        Metric(
+            name: Name.pushes, kind: .counter, labels: ["outcome"],
+            help: "Pushes by what became of them; all but accepted and wait are refusals."),
+        Metric(name: Name.pushedTransactions, kind: .counter, help: "Transactions that took their place in a log."),
+        Metric(name: Name.pulledPages, kind: .counter, help: "Pages of a log that were handed out, empty ones not among them."),
+        Metric(name: Name.snapshotsReceived, kind: .counter, help: "Snapshots that came whole and were recorded."),
+        Metric(name: Name.snapshotsSent, kind: .counter, help: "Snapshots, or parts of one, that were handed out."),
+        Metric(name: Name.purges, kind: .counter, help: "Purges that dropped something of a log."),
+        Metric(name: Name.purgedBytes, kind: .counter, help: "Bytes of log that purges dropped."),
+        Metric(name: Name.purgeFailures, kind: .counter, help: "Purges that failed."),
+        Metric(name: Name.receivedBytes, kind: .counter, help: "Bytes of requests' bodies."),
+        Metric(name: Name.sentBytes, kind: .counter, help: "Bytes of answers' bodies."),
+        Metric(name: Name.connections, kind: .gauge, help: "Connections that are open."),
+        Metric(name: Name.eventStreams, kind: .gauge, help: "Event streams that are open."),
+        Metric(name: Name.watchers, kind: .gauge, help: "Pulls and event streams that wait for a head to move."),
+        Metric(name: Name.ready, kind: .gauge, help: "1 where /health/ready would say ready, else 0."),
+        Metric(name: Name.spaces, kind: .gauge, help: "Spaces."),
+        Metric(name: Name.spaceHead, kind: .gauge, labels: ["space"], help: "Head of the space's log."),
+        Metric(name: Name.spaceHorizon, kind: .gauge, labels: ["space"], help: "Position after which the space's log begins."),
+        Metric(
+            name: Name.spaceWrittenBytes, kind: .counter, labels: ["space"],
+            help: "Bytes of all batches of the space since its beginning, purged ones included."),
+        Metric(name: Name.spaceSnapshotPosition, kind: .gauge, labels: ["space"], help: "Position of the space's newest snapshot."),
+        Metric(
+            name: Name.replicaLag, kind: .gauge, labels: ["space", "replica"],
+            help: "Positions that a live replica has not acknowledged yet."),
+        Metric(
+            name: Name.replicaSeen, kind: .gauge, labels: ["space", "replica"],
+            help: "When a live replica was last there, in seconds since 1970."),
+        Metric(name: Name.replicas, kind: .gauge, help: "Replicas that count as live, in all spaces."),
+        Metric(
+            name: Name.storageBytes, kind: .gauge, labels: ["part"],
+            help: "Bytes of storage: the database with its log, and the snapshots."),
+        Metric(name: Name.diskFree, kind: .gauge, help: "Bytes that are free where the data lies; not with PostgreSQL."),
+        Metric(name: Name.certificateExpiry, kind: .gauge, help: "When the certificate in use ends, in seconds since 1970."),
+        Metric(name: Name.certificateFailures, kind: .counter, help: "Reloads of the certificate that failed."),
+        Metric(name: Name.residentBytes, kind: .gauge, help: "Resident memory of the process, in bytes."),
+        Metric(name: Name.openFiles, kind: .gauge, help: "Open file descriptors of the process."),
+        Metric(name: Name.started, kind: .gauge, help: "When the process started, in seconds since 1970."),
+    ]
+
+    static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
+
+    /// Bounds of the buckets of a histogram, in seconds. A durable push takes some milliseconds, a snapshot minutes.
+    static let bounds: [Double] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+
+    enum Name {
+        static let requests = "annals_relay_requests_total"
+        static let requestSeconds = "annals_relay_request_seconds"
+        static let problems = "annals_relay_problems_total"
+        static let broken = "annals_relay_broken_requests_total"
+        static let pushes = "annals_relay_pushes_total"
+        static let pushedTransactions = "annals_relay_pushed_transactions_total"
+        static let pulledPages = "annals_relay_pulled_pages_total"
+        static let snapshotsReceived = "annals_relay_snapshots_received_total"
+        static let snapshotsSent = "annals_relay_snapshots_sent_total"
+        static let purges = "annals_relay_purges_total"
+        static let purgedBytes = "annals_relay_purged_bytes_total"
+        static let purgeFailures = "annals_relay_purge_failures_total"
+        static let receivedBytes = "annals_relay_received_bytes_total"
+        static let sentBytes = "annals_relay_sent_bytes_total"
+        static let connections = "annals_relay_connections"
+        static let eventStreams = "annals_relay_event_streams"
+        static let watchers = "annals_relay_watchers"
+        static let ready = "annals_relay_ready"
+        static let spaces = "annals_relay_spaces"
+        static let spaceHead = "annals_relay_space_head"
+        static let spaceHorizon = "annals_relay_space_horizon"
+        static let spaceWrittenBytes = "annals_relay_space_written_bytes_total"
+        static let spaceSnapshotPosition = "annals_relay_space_snapshot_position"
+        static let replicaLag = "annals_relay_replica_lag"
+        static let replicaSeen = "annals_relay_replica_seen_seconds"
+        static let replicas = "annals_relay_replicas"
+        static let storageBytes = "annals_relay_storage_bytes"
+        static let diskFree = "annals_relay_disk_free_bytes"
+        static let certificateExpiry = "annals_relay_certificate_expiry_seconds"
+        static let certificateFailures = "annals_relay_certificate_failures_total"
+        static let residentBytes = "process_resident_memory_bytes"
+        static let openFiles = "process_open_fds"
+        static let started = "process_start_time_seconds"
+    }
+}
+
+/// What a scrape refuses to exceed, by name.
+enum MetricLimits {
+    /// Series of one metric that the program itself counts; further ones are not kept.
+    static let series = 1000
+    /// Spaces that are told one by one, the first by name.
+    static let spaces = 1000
+    /// Live replicas that are told one by one, those that lag most.
+    static let replicas = 2000
+    /// Seconds for which the readings of the storage are used again, however often somebody scrapes.
+    static let readingSeconds = 5
+}

@@ -1,0 +1,45 @@
+internal import AnnalsWire
+internal import HTTPTypes
+internal import Hummingbird
+internal import RelayLog
+
+/// GET /metrics, for Prometheus.
+struct MetricsRoutes: Sendable {
+    let metrics: RelayMetrics
+    let readings: Readings
+    let authorizer: Authorizer
+    /// nil: only an operator's token opens it.
+    let token: ScrapeToken?
+
+    static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
+
+    /// Says nothing to whoever has neither the token for this nor one that may administer every space.
+    func metrics(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        try await require(request)
+        let text = metrics.exporter.text(with: await readings.samples())
+        return Response(
+            status: .ok, headers: [.contentType: Self.mediaType, .cacheControl: "no-store"],
+            body: .init(byteBuffer: ByteBuffer(string: text)))
+    }
+
+    private func require(_ request: Request) async throws {
+        if let token, let secret = Authorizer.bearer(request.headers[.authorization]), token.matches(secret) { return }
+        guard try await authorizer.access(for: request).isOperator else {
+            throw ProblemResponse(
+                .notPermitted, detail: "Metrics need admin for all spaces, or the token that is for them",
+                hint: "Ask the relay's operator for a token")
+        }
+    }
+}
+
+extension RelayRequestContext.Access {
+    /// Whether the sender may administer the relay as a whole.
+    var isOperator: Bool {
+        switch self {
+        case .everything: true
+        case .token(let grant): grant.space == nil && grant.scope == .admin
+        case .webToken(let grant): grant.everywhere == .admin
+        case .none: false
+        }
+    }
+}

@@ -1,0 +1,93 @@
+internal import HTTPTypes
+internal import CoreMetrics
+internal import Metrics
+internal import Synchronization
+
+/// What the relay counts while it works, by swift-metrics.
+final class RelayMetrics: Sendable {
+    private typealias Name = MetricCatalogue.Name
+
+    let exporter: PrometheusExporter
+    let broken: Counter
+    let pushedTransactions: Counter
+    let pulledPages: Counter
+    let snapshotsReceived: Counter
+    let snapshotsSent: Counter
+    let receivedBytes: Counter
+    let sentBytes: Counter
+    let connections: Meter
+    let eventStreams: Meter
+    private let purges: Counter
+    private let purgedBytes: Counter
+    private let purgeFailures: Counter
+    /// Instruments that are made once for each combination of labels, since each request needs some.
+    private let requests = Mutex<[RequestLabels: (count: Counter, time: Timer)]>([:])
+    private let pushes = Mutex<[String: Counter]>([:])
+
+    private struct RequestLabels: Hashable {
+        var route: String
+        var method: String
+        var status: Int
+    }
+
+    init(exporter: PrometheusExporter = PrometheusExporter()) {
+        func counter(_ name: String) -> Counter { Counter(label: name, factory: exporter) }
+        func meter(_ name: String) -> Meter { Meter(label: name, factory: exporter) }
+        self.exporter = exporter
+        broken = counter(Name.broken)
+        pushedTransactions = counter(Name.pushedTransactions)
+        pulledPages = counter(Name.pulledPages)
+        snapshotsReceived = counter(Name.snapshotsReceived)
+        snapshotsSent = counter(Name.snapshotsSent)
+        receivedBytes = counter(Name.receivedBytes)
+        sentBytes = counter(Name.sentBytes)
+        connections = meter(Name.connections)
+        eventStreams = meter(Name.eventStreams)
+        purges = counter(Name.purges)
+        purgedBytes = counter(Name.purgedBytes)
+        purgeFailures = counter(Name.purgeFailures)
+    }
+
+    /// A request was answered. `route` is the address with its parameters' names, never what somebody sent.
+    func noteRequest(_ method: HTTPRequest.Method, route: String, status: Int, problem: String?, took duration: Duration) {
+        // Anything may be sent as a method.
+        let method = Self.methods.contains(method) ? method.rawValue : "other"
+        let labels = RequestLabels(route: route, method: method, status: status)
+        let (count, time) = requests.withLock { requests in
+            if let known = requests[labels] { return known }
+            let dimensions = [("route", route), ("method", method), ("status", String(status))]
+            let new = (
+                count: Counter(label: Name.requests, dimensions: dimensions, factory: exporter),
+                time: Timer(label: Name.requestSeconds, dimensions: [("route", route)], factory: exporter)
+            )
+            requests[labels] = new
+            return new
+        }
+        count.increment()
+        time.record(duration: duration)
+        if let problem { Counter(label: Name.problems, dimensions: [("code", problem)], factory: exporter).increment() }
+    }
+
+    private static let methods: Set<HTTPRequest.Method> = [.get, .head, .put, .post, .delete, .patch, .options]
+
+    /// - Parameter outcome: one of a handful of words.
+    func notePush(_ outcome: String, transactions: Int) {
+        let count = pushes.withLock { pushes in
+            if let known = pushes[outcome] { return known }
+            let new = Counter(label: Name.pushes, dimensions: [("outcome", outcome)], factory: exporter)
+            pushes[outcome] = new
+            return new
+        }
+        count.increment()
+        pushedTransactions.increment(by: transactions)
+    }
+
+    func notePurge(bytes: Int64) {
+        purges.increment()
+        purgedBytes.increment(by: bytes)
+    }
+
+    func noteFailedPurge() {
+        purgeFailures.increment()
+    }
+}

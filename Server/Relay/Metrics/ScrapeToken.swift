@@ -1,0 +1,34 @@
+internal import AnnalsCore
+internal import Foundation
+internal import RelayLog
+
+/// A token that opens `/metrics` and nothing else, for a collector that need not be trusted with more.
+struct ScrapeToken: Sendable {
+    private let digest: Digest
+    /// More than any token has.
+    private static let maximumBytes = 4096
+
+    init(_ secret: String) {
+        digest = .sha256(Array(secret.utf8)[...])
+    }
+
+    /// Reads it from a file. Throws `AnnalsError` with `.configuration`.
+    init(file path: String) throws(AnnalsError) {
+        guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: Self.maximumBytes) else {
+            throw AnnalsError(
+                .configuration, operation: "relay", "the file \(path) of the metrics' token cannot be read",
+                hint: "Check its path and its permissions")
+        }
+        let secret = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard secret.utf8.count >= 16, secret.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw AnnalsError(
+                .configuration, operation: "relay", "\(path) does not hold a token",
+                hint: "Write one word of 16 characters or more into it, such as openssl rand -hex 32 prints")
+        }
+        self.init(secret)
+    }
+
+    func matches(_ secret: String) -> Bool {
+        TokenStore.isEqual(Digest.sha256(Array(secret.utf8)[...]).bytes, digest.bytes)
+    }
+}

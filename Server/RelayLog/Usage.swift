@@ -1,0 +1,89 @@
+package import AnnalsCore
+
+/// What a relay's storage holds at one moment, for who watches it.
+package struct RelayUsage: Sendable {
+    package struct Space: Sendable {
+        package var space: SpaceName
+        package var head: Position
+        package var horizon: Position
+        /// Bytes of all batches since the space's beginning, purged ones included.
+        package var writtenBytes: Int64
+        /// nil where there is none.
+        package var snapshotPosition: Position?
+    }
+
+    /// A replica that neither was retired nor was silent for too long.
+    package struct LiveReplica: Sendable {
+        package var space: SpaceName
+        package var replica: ReplicaID
+        /// Positions that it has not acknowledged.
+        package var lag: Int64
+        /// Milliseconds since 1970.
+        package var lastSeen: Int64
+    }
+
+    package var spaceCount: Int64
+    package var replicaCount: Int64
+    /// The first by name.
+    package var spaces: [Space]
+    /// Those that lag most.
+    package var replicas: [LiveReplica]
+    /// Of the database: the log and everything but snapshots, and with PostgreSQL the snapshots too.
+    package var databaseBytes: Int64
+    package var snapshotBytes: Int64
+}
+
+extension RelayLog {
+    /// What is there now, of spaces and replicas as many as asked for. Who was there within the last second may be missing.
+    ///
+    /// - Parameter silence: a replica that was not seen for so long is none of the live ones, in milliseconds.
+    /// - Throws: `RelayLogError`.
+    package func usage(spaces: Int, replicas: Int, silence: Int64) async throws -> RelayUsage {
+        let since = clock.wall() - silence
+        return try await RelayLogError.wrapped {
+            var usage = try await database.storage.read { db in
+                try UsageStorage.usage(spaces: spaces, replicas: replicas, since: since, in: db)
+            }
+            usage.databaseBytes = try await database.storage.byteCount()
+            return usage
+        }
+    }
+}
+
+private enum UsageStorage {
+    private static let isLive = "(r.retired = 0 OR r.retired < r.seen) AND r.seen > ?1"
+
+    static func usage(spaces: Int, replicas: Int, since: Int64, in db: any LogConnection) throws -> RelayUsage {
+        RelayUsage(
+            spaceCount: try db.integer("SELECT count(*) FROM annals_spaces", []) ?? 0,
+            replicaCount: try db.integer("SELECT count(*) FROM annals_replicas AS r WHERE \(isLive)", [since]) ?? 0,
+            spaces: try self.spaces(spaces, in: db), replicas: try self.replicas(replicas, since: since, in: db), databaseBytes: 0,
+            snapshotBytes: try db.integer("SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM annals_snapshots", []) ?? 0)
+    }
+
+    private static func spaces(_ count: Int, in db: any LogConnection) throws -> [RelayUsage.Space] {
+        let sql = """
+            SELECT s.name, s.head, s.horizon, s.log_bytes,
+                (SELECT max(position) FROM annals_snapshots WHERE space = s.id)
+            FROM annals_spaces AS s ORDER BY s.name LIMIT ?1
+            """
+        return try db.rows(sql, [count]).compactMap { row in
+            guard let name = SpaceName(try row.text(0)) else { return nil }
+            return RelayUsage.Space(
+                space: name, head: try row.position(1), horizon: try row.position(2), writtenBytes: try row.integer(3),
+                snapshotPosition: row.isNull(4) ? nil : try row.position(4))
+        }
+    }
+
+    private static func replicas(_ count: Int, since: Int64, in db: any LogConnection) throws -> [RelayUsage.LiveReplica] {
+        let sql = """
+            SELECT s.name, r.replica, s.head - r.position, r.seen
+            FROM annals_replicas AS r JOIN annals_spaces AS s ON s.id = r.space
+            WHERE \(isLive) ORDER BY 3 DESC, 4 LIMIT ?2
+            """
+        return try db.rows(sql, [since, count]).compactMap { row in
+            guard let name = SpaceName(try row.text(0)), let replica = ReplicaID(bytes: try row.bytes(1)) else { return nil }
+            return RelayUsage.LiveReplica(space: name, replica: replica, lag: max(0, try row.integer(2)), lastSeen: try row.integer(3))
+        }
+    }
+}

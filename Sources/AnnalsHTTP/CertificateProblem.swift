@@ -1,0 +1,63 @@
+import CCurl
+
+/// Why a server was not trusted. Nothing was sent to it.
+public enum CertificateProblem: String, Hashable, Sendable, CaseIterable {
+    case expired
+    case notYetValid
+    /// Nobody who is trusted here has issued it, or its own issuer is missing.
+    case unknownIssuer
+    /// It is for another host.
+    case wrongHost
+    /// The server's key is not the one that is pinned.
+    case wrongKey
+    /// The file or folder of certificates that are trusted cannot be used.
+    case trustUnusable
+    /// Another reason, which the message has.
+    case other
+
+    /// What libcurl found, and its TLS library's words for it; nil where it is not about trust.
+    init?(_ code: CURLcode, _ text: String) {
+        switch code {
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: self = .wrongKey
+        case CURLE_SSL_CACERT_BADFILE: self = .trustUnusable
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS: self = Self(words: text.lowercased())
+        default: return nil
+        }
+    }
+
+    private init(words: String) {
+        let known: [(Self, [String])] = [
+            (.expired, ["has expired", "certificate expired"]),
+            (.notYetValid, ["not yet valid", "not yet activated"]),
+            (.wrongHost, ["subject name", "does not match", "host name", "hostname"]),
+            (.unknownIssuer, ["self-signed", "self signed", "issuer", "first certificate", "signer not found"]),
+        ]
+        self = known.first { $0.1.contains { words.contains($0) } }?.0 ?? .other
+    }
+
+    /// What is wrong with the certificate of a server.
+    func text(_ server: String, _ words: String) -> String {
+        switch self {
+        case .expired: "the certificate of \(server) has expired"
+        case .notYetValid: "the certificate of \(server) is not valid yet"
+        case .unknownIssuer: "nobody who is trusted here issued the certificate of \(server)"
+        case .wrongHost: "the certificate of \(server) is for another host"
+        case .wrongKey: "the key of \(server) is not the pinned one"
+        case .trustUnusable: "the certificates to trust cannot be read, so \(server) is not trusted"
+        case .other: "no trust in the certificate of \(server)" + (words.isEmpty ? "" : ": \(words)")
+        }
+    }
+
+    /// What to do about it.
+    public var hint: String {
+        switch self {
+        case .expired: "Its operator has to renew it; check this machine's clock too"
+        case .notYetValid: "Check this machine's clock, and the relay's"
+        case .unknownIssuer: "If its issuer is to be trusted, name the issuer's certificate with --ca-file"
+        case .wrongHost: "Use the name that the certificate is for"
+        case .wrongKey: "Somebody may be in between; if its operator has changed the key, give the new --pin"
+        case .trustUnusable: "Give a PEM file with --ca-file, and check SSL_CERT_FILE, SSL_CERT_DIR and CURL_CA_BUNDLE"
+        case .other: "Ask its operator"
+        }
+    }
+}

@@ -1,0 +1,26 @@
+/// Whom a replica trusts at its relay's https address; the store remembers it.
+public struct RelayTrust: Sendable, Hashable {
+    /// A PEM file of certificates to trust instead of the system's; an absolute path.
+    public var caFile: String?
+    /// The SHA-256 of keys of which the relay must have one, as `sha256//` and base64; empty: any.
+    public var pins: [String]
+
+    public init(caFile: String? = nil, pins: [String] = []) {
+        self.caFile = caFile
+        self.pins = pins
+    }
+
+    /// What is said here, and what another one says where nothing is.
+    public func filled(from other: RelayTrust) -> RelayTrust {
+        RelayTrust(caFile: caFile ?? other.caFile, pins: pins.isEmpty ? other.pins : pins)
+    }
+
+    static func load(_ meta: Meta) throws -> RelayTrust {
+        RelayTrust(caFile: try meta.text(.caFile), pins: try meta.text(.pins)?.split(separator: "\n").map(String.init) ?? [])
+    }
+
+    func save(_ meta: Meta) throws {
+        try meta.set(.caFile, caFile)
+        try meta.set(.pins, pins.isEmpty ? nil : pins.joined(separator: "\n"))
+    }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import Testing
+
+/// A relay that serves HTTPS, and stores that reach it.
+@Suite struct TLSTests {
+    private static let quiet = ["CURL_CA_BUNDLE": "", "SSL_CERT_FILE": "", "SSL_CERT_DIR": ""]
+
+    /// A relay with a token, a store that it can be joined with, and an authority.
+    private struct Scene {
+        var shop: Workshop
+        var authority: CertificateAuthority
+        var url: String
+        var relay: Program
+
+        func annals(_ arguments: String..., environment: [String: String] = [:]) async throws -> Outcome {
+            let all = TLSTests.quiet.merging(["ANNALS_CREDENTIAL": try token()]) { $1 }.merging(environment) { $1 }
+            return try await Program.run(Workshop.annals, arguments, in: shop.path, environment: all)
+        }
+
+        func token() throws -> String {
+            String(decoding: try shop.bytes("token"), as: UTF8.self)
+        }
+    }
+
+    private func scene(_ body: (Scene) async throws -> Void) async throws {
+        try await Workshop.with { shop in
+            let authority = try await CertificateAuthority(in: shop)
+            try await authority.issue("relay", for: "IP:127.0.0.1,DNS:relay.test")
+            let (url, relay) = try await shop.startRelay([
+                "--data", "relay-data", "--listen", "127.0.0.1:0", "--tls-cert", "relay.pem", "--tls-key", "relay.key",
+            ])
+            #expect(url.hasPrefix("https://127.0.0.1:"))
+            let token = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--scope", "write")
+            try Data(try #require(token.lines.first).utf8).write(to: URL(fileURLWithPath: shop.file("token")))
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await body(Scene(shop: shop, authority: authority, url: url, relay: relay))
+        }
+    }
+
+    @Test func `join, clone, sync and replay over HTTPS; the store remembers whom to trust`() async throws {
+        try await scene { scene in
+            let (shop, url) = (scene.shop, scene.url)
+            let pin = try await scene.authority.pin("relay")
+            let join = try await scene.annals("join", "shop.db", "--relay", url, "--space", "shop", "--ca-file", "ca.pem", "--pin", pin)
+            try #require(join.status == 0, "\(join.errors)")
+            let clone = try await scene.annals("clone", url, "shop", "laptop.db", "--ca-file", "ca.pem")
+            try #require(clone.status == 0, "\(clone.errors)")
+            try await shop.shell("laptop.db", "UPDATE customer SET city = 'Oslo' WHERE id = 1;")
+            let sync = try await scene.annals("sync", "laptop.db", "shop.db")
+            #expect(sync.status == 0, "\(sync.errors)")
+            try await shop.expectEqual("shop.db", "laptop.db")
+            let replay = try await scene.annals(
+                "replay", "--relay", url, "--space", "shop", "--to", "1", "--ca-file", "ca.pem", "--output", "then.db")
+            #expect(replay.status == 0, "\(replay.errors)")
+
+            // Another pin is remembered, too, and so is the right one again.
+            let wrong = "sha256//" + Data(repeating: 1, count: 32).base64EncodedString()
+            shop.expectFailure(try await scene.annals("sync", "shop.db", "--pin", wrong), 69, "is not the pinned one")
+            shop.expectFailure(try await scene.annals("sync", "shop.db"), 69, "is not the pinned one")
+            #expect(try await scene.annals("sync", "shop.db", "--pin", wrong, "--pin", pin).status == 0)
+            #expect(try await scene.annals("sync", "shop.db").status == 0)
+
+            // Who leaves forgets it.
+            try await shop.succeed("leave", "shop.db")
+            #expect(try await shop.shell("shop.db", "SELECT count(*) FROM annals_meta WHERE name IN ('ca_file', 'pins');") == "0")
+        }
+    }
+
+    @Test func `who is not trusted is told in one line, and nothing is changed`() async throws {
+        try await scene { scene in
+            let (shop, url) = (scene.shop, scene.url)
+            let join = ["join", "shop.db", "--space", "shop", "--relay"]
+            func fails(_ status: Int32, _ words: String, _ arguments: [String], _ environment: [String: String] = [:]) async throws {
+                let all = Self.quiet.merging(["ANNALS_CREDENTIAL": try scene.token()]) { $1 }.merging(environment) { $1 }
+                let outcome = try await Program.run(Workshop.annals, arguments, in: shop.path, environment: all)
+                shop.expectFailure(outcome, status, words)
+            }
+            try await fails(69, "nobody who is trusted here issued the certificate", join + [url])
+            let elsewhere = url.replacing("127.0.0.1", with: "localhost")
+            try await fails(69, "is for another host", join + [elsewhere, "--ca-file", "ca.pem"])
+            try await fails(66, "there is no file", join + [url, "--ca-file", "missing.pem"])
+            try await fails(78, "holds no certificate", join + [url, "--ca-file", "shop.db"])
+            try await fails(64, "is invalid for '--pin", join + [url, "--pin", "sha256//short"])
+            let plain = url.replacing("https:", with: "http:")
+            try await fails(64, "has no certificate to check", join + [plain, "--ca-file", "ca.pem"])
+            try await fails(69, "cannot be reached", join + [plain])
+            try await fails(69, "cannot be read", join + [url], ["CURL_CA_BUNDLE": "missing.pem"])
+            try await fails(64, "go with --relay", ["replay", "shop.db", "--to", "1", "--output", "x.db", "--ca-file", "ca.pem"])
+            // Whom the environment trusts is trusted.
+            #expect(
+                try await scene.annals("clone", url, "none", "x.db", environment: ["SSL_CERT_FILE": "ca.pem"]).errors.contains(
+                    "no such space"))
+            #expect(try await shop.shell("shop.db", "SELECT count(*) FROM annals_meta WHERE name = 'space';") == "0")
+        }
+    }
+
+    @Test func `SIGHUP brings the new certificate to new connections; what cannot be used changes nothing`() async throws {
+        try await scene { scene in
+            let (shop, authority, url) = (scene.shop, scene.authority, scene.url)
+            let pins = try await [authority.pin("relay")]
+            let join = try await scene.annals("join", "shop.db", "--relay", url, "--space", "shop", "--ca-file", "ca.pem")
+            try #require(join.status == 0, "\(join.errors)")
+            #expect(try await scene.annals("clone", url, "shop", "laptop.db", "--ca-file", "ca.pem").status == 0)
+            #expect(try await scene.annals("clone", url, "shop", "phone.db", "--ca-file", "ca.pem").status == 0)
+            // Connections that stand: one over which the head is told, and those of a store that stays in touch.
+            let watch = try Program(
+                Workshop.annals, ["sync", "phone.db", "--watch"], in: shop.path, environment: ["ANNALS_CREDENTIAL": try scene.token()])
+            try await eventually("a first exchange") { watch.errors.contains("in touch with the relay") }
+            let stream = try Program(
+                "curl", ["-sN", "--cacert", "ca.pem", "-H", "Authorization: Bearer \(try scene.token())", "\(url)/v1/spaces/shop/events"],
+                in: shop.path)
+            _ = try await stream.prints("event: head\nid: 1/")
+
+            try await authority.issue("second")
+            try authority.put("second", inPlaceOf: "relay")
+            scene.relay.signal(SIGHUP)
+            try await eventually("the new certificate") { scene.relay.errors.contains("the certificate was read again") }
+            shop.expectFailure(try await scene.annals("sync", "laptop.db", "--pin", pins[0]), 69, "is not the pinned one")
+            #expect(try await scene.annals("sync", "laptop.db", "--pin", try await authority.pin("second")).status == 0)
+
+            // A key that does not belong to it, and a certificate that has ended.
+            try await authority.issue("third")
+            try shop.bytes("third.key").write(to: URL(fileURLWithPath: shop.file("relay.key")))
+            scene.relay.signal(SIGHUP)
+            try await eventually("the refusal") { scene.relay.errors.contains("does not belong to the certificate") }
+            try await authority.issue("old", days: -1)
+            try authority.put("old", inPlaceOf: "relay")
+            scene.relay.signal(SIGHUP)
+            try await eventually("the refusal") { scene.relay.errors.contains("relay.pem expired on") }
+            #expect(scene.relay.errors.split(separator: "\n").filter { $0.contains("the old certificate stays") }.count == 2)
+
+            // All the while the first connection has stood.
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Oslo' WHERE id = 1;")
+            #expect(try await scene.annals("sync", "shop.db").status == 0)
+            _ = try await stream.prints("event: head\nid: 2/")
+            stream.signal(SIGTERM)
+            try await eventually("what the other sent") {
+                try await shop.shell("phone.db", "SELECT city FROM customer WHERE id = 1;") == "Oslo"
+            }
+            watch.signal(SIGTERM)
+            _ = try await watch.end()
+            #expect(!watch.errors.contains("trying again"), "\(watch.errors)")
+        }
+    }
+
+    @Test func `a certificate that cannot be used is told before anything is served`() async throws {
+        try await Workshop.with { shop in
+            let authority = try await CertificateAuthority(in: shop)
+            for name in ["good", "other"] { try await authority.issue(name) }
+            try await authority.issue("old", days: -1)
+            func serve(_ certificate: String, _ key: String, _ words: String, _ status: Int32 = 78) async throws {
+                try await shop.fail(
+                    status, words, "relay", "serve", "--data", "data", "--listen", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key",
+                    key)
+            }
+            try await serve("missing.pem", "good.key", "is not there")
+            try await serve("good.pem", "missing.key", "is not there")
+            try await serve("good.key", "good.key", "holds no certificate")
+            try await serve("good.pem", "good.pem", "holds no private key")
+            try await serve("good.pem", "other.key", "does not belong")
+            try await serve("old.pem", "old.key", "expired on")
+            try await shop.fail(64, "go together", "relay", "serve", "--data", "data", "--tls-cert", "good.pem")
+            #expect(!shop.exists("data"))
+            // With TLS other addresses than this machine's own are allowed without more.
+            try await shop.fail(78, "unencrypted", "relay", "serve", "--data", "data", "--listen", "0.0.0.0:0")
+            let (url, _) = try await shop.startRelay([
+                "--data", "data", "--listen", "0.0.0.0:0", "--tls-cert", "good.pem", "--tls-key", "good.key",
+            ])
+            #expect(url.hasPrefix("https://0.0.0.0:"))
+        }
+    }
+
+    @Test func `TLS is 1.2 or newer, and what is no TLS is closed`() async throws {
+        try await scene { scene in
+            let port = try #require(scene.url.split(separator: ":").last.map(String.init))
+            let outcome = try await Program.run("python3", ["-c", Self.probe, port], in: scene.shop.path)
+            #expect(outcome.lines == ["1.1 refused", "1.2 TLSv1.2 http/1.1", "1.3 TLSv1.3 http/1.1", "plain closed"], "\(outcome.errors)")
+            #expect(try await scene.annals("clone", scene.url, "none", "x.db", "--ca-file", "ca.pem").errors.contains("no such space"))
+        }
+    }
+
+    private static let probe = """
+        import socket, ssl, sys, warnings
+        warnings.simplefilter("ignore")
+        port = int(sys.argv[1])
+        for name, version in (("1.1", ssl.TLSVersion.TLSv1_1), ("1.2", ssl.TLSVersion.TLSv1_2), ("1.3", ssl.TLSVersion.TLSv1_3)):
+            context = ssl.create_default_context(cafile="ca.pem")
+            context.set_ciphers("DEFAULT@SECLEVEL=0")
+            context.set_alpn_protocols(["h2", "http/1.1"])
+            context.minimum_version = context.maximum_version = version
+            try:
+                with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 10), server_hostname="127.0.0.1") as secure:
+                    print(name, secure.version(), secure.selected_alpn_protocol())
+            except (ssl.SSLError, ConnectionError):
+                print(name, "refused")
+        with socket.create_connection(("127.0.0.1", port), 30) as plain:
+            plain.sendall(b"GET /health/live HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+            data = b""
+            try:
+                while piece := plain.recv(4096): data += piece
+            except ConnectionError: pass
+            print("plain", "answered" if b"HTTP/" in data else "closed")
+        """
+}
