@@ -140,7 +140,8 @@ let package = Package(
             path: "Tests/Benchmarks", swiftSettings: settings),
 
         .testTarget(
-            name: "AnnalsCLITests", dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", argumentParser, grdb],
+            name: "AnnalsCLITests",
+            dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", "RelayLog", argumentParser, grdb],
             swiftSettings: settings),
         .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", grdb], swiftSettings: settings),
         .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", "SeededRandom", grdb], swiftSettings: settings),

@@ -97,7 +97,7 @@ package final class TokenStore: Sendable {
         let created = clock.wall()
         let expires = lifetimeMilliseconds.map { created.addingReportingOverflow($0) }.map { $0.overflow ? Int64.max : $0.partialValue }
         let entry = AuditEntry(.tokenCreate, by: by, space: space, at: created)
-        let id = try await database.storage.write { db in
+        let id = try await writing { db in
             let sql = """
                 INSERT INTO annals_tokens(hash, label, space, scope, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                 ON CONFLICT (hash) DO UPDATE SET label = excluded.label RETURNING id
@@ -144,7 +144,7 @@ package final class TokenStore: Sendable {
 
     /// All tokens, or those for one space only.
     package func list(of space: SpaceName? = nil) async throws -> [TokenRecord] {
-        try await database.storage.read { db in
+        try await reading { db in
             guard let space else {
                 return try db.rows("SELECT \(Self.columns) FROM annals_tokens ORDER BY id", []).compactMap(Self.record)
             }
@@ -161,7 +161,7 @@ package final class TokenStore: Sendable {
     package func revoke(_ id: Int64, of space: SpaceName? = nil, by: Operator? = nil) async throws -> Bool {
         let now = clock.wall()
         let entry = AuditEntry(.tokenRevoke, by: by, space: space, at: now)
-        let found = try await database.storage.write { db in
+        let found = try await writing { db in
             let all = "UPDATE annals_tokens SET revoked = ?1 WHERE id = ?2 AND (revoked IS NULL OR revoked = ?1)"
             let row =
                 if let space {
@@ -188,13 +188,21 @@ package final class TokenStore: Sendable {
     private static let columns = "id, label, space, scope, created, expires, revoked, hash, holder"
 
     private func lookUp(_ hash: Digest) async throws -> Outcome {
-        try await database.storage.read { db in
+        try await reading { db in
             let sql = "SELECT \(Self.columns) FROM annals_tokens WHERE hash = ?1 AND revoked IS NULL"
             guard let row = try db.row(sql, [hash]), let record = try Self.record(row), Self.isEqual(hash.bytes, try row.bytes(7))
             else { return .unknown }
             return .granted(
                 TokenGrant(id: record.id, space: record.space, scope: record.scope, expires: record.expires, holder: record.holder))
         }
+    }
+
+    private func reading<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
+        try await RelayLogError.wrapped { try await database.storage.read(body) }
+    }
+
+    private func writing<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
+        try await RelayLogError.wrapped { try await database.storage.write(body) }
     }
 
     private func aged(_ outcome: Outcome) -> Outcome {

@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsSync
 import ArgumentParser
+import RelayLog
 import Testing
 
 @testable import AnnalsCLI
@@ -71,6 +72,14 @@ struct ExitStatusTests {
             }
         }
         check(RootCommand.self)
+    }
+
+    @Test("a relay's storage that cannot be used is told as such, whichever command looks at it")
+    func storage() {
+        func report(_ error: RelayLogError) -> ErrorReport { ErrorReport(error, root: RootCommand.self) }
+        #expect(report(.storage("no such table")).status == .cannotCreate)
+        #expect(report(.storage("no such table")).line == "annals: error: the relay's storage cannot be used: no such table")
+        #expect(report(.overloaded(retryAfterSeconds: 1)).status == .tryAgain)
     }
 
     @Test(

@@ -82,6 +82,16 @@ import Testing
         #expect(try await tokens.revoke(12345) == false)
     }
 
+    @Test(.filesOnly) func `storage that does not answer is told as such, so that agents try again`() async throws {
+        let (secret, record) = try await tokens.create(scope: .read)
+        try database.close()
+        await #expect(throws: RelayLogError.self) { try await tokens.verify(secret) }
+        await #expect(throws: RelayLogError.self) { try await tokens.list() }
+        await #expect(throws: RelayLogError.self) { try await tokens.list(of: .shop) }
+        await #expect(throws: RelayLogError.self) { try await tokens.revoke(record.id) }
+        await #expect(throws: RelayLogError.self) { try await tokens.create(scope: .read) }
+    }
+
     @Test func `the list shows all but the secrets`() async throws {
         _ = try await tokens.create(label: "till", space: .shop, scope: .write, lifetimeMilliseconds: 1000)
         let (_, second) = try await tokens.create(scope: .admin)

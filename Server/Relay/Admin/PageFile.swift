@@ -3,7 +3,7 @@ internal import AnnalsWire
 internal import HTTPTypes
 internal import Hummingbird
 
-/// A file of the operator's page: they part of the program, and tell nothing of this relay but whether it asks for tokens.
+/// A file of the operator's page. All of them are part of the program, and tell nothing of this relay but whether it asks for tokens.
 ///
 /// The page asks for an admin's token and sends it as the agents do, in a header and never in an address or a cookie; so no
 /// other page can make a browser send it. It needs nothing from any other host.

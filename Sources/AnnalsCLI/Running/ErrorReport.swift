@@ -2,6 +2,7 @@ import AnnalsCore
 import AnnalsSync
 import ArgumentParser
 import Foundation
+import RelayLog
 
 /// The one line that says why a command failed, and its exit status.
 struct ErrorReport: Equatable {
@@ -20,6 +21,8 @@ struct ErrorReport: Equatable {
             self.init(error)
         case let error as TransportError:
             self.init(error.annalsError)
+        case let error as RelayLogError:
+            self.init(Self.translate(error))
         case let error as ExitCode:
             self.init(status: ExitStatus(rawValue: error.rawValue) ?? .defect, line: nil)
         case let error as CocoaError:
@@ -64,6 +67,17 @@ struct ErrorReport: Equatable {
         }
         let message = root.message(for: error)
         self.init(status: .usage, line: Self.line(Self.uncapitalised(message), hint: help.last.map { "See \($0)" }))
+    }
+
+    /// Of the operator's commands beside a relay.
+    private static func translate(_ error: RelayLogError) -> AnnalsError {
+        switch error {
+        case .spaceNotFound: AnnalsError(.spaceNotFound, "there is no such space", hint: "See annals relay spaces")
+        case .overloaded: AnnalsError(.busy, "the relay's database does not answer", hint: "Try again", isRetryable: true)
+        case .diskFull: AnnalsError(.diskFull, "the relay's disk is full", hint: "Make room; nothing was changed")
+        case .storage(let reason): AnnalsError(.cannotCreate, "the relay's storage cannot be used: \(reason)")
+        default: AnnalsError(.defect, "something unforeseen with the relay's storage: \(error)")
+        }
     }
 
     private static func translate(_ error: CocoaError) -> AnnalsError {
