@@ -92,6 +92,8 @@ extension ProblemResponse {
             self.init(.spaceNotFound, hint: "Create it with PUT, or check its name")
         case .spaceExists:
             self.init(.spaceExists)
+        case .notForReplicas:
+            self.init(.notPermitted, detail: "Only the relay itself writes such an entry")
         case .expired(let horizon):
             self.init(
                 .expired, detail: "The log is kept after position \(horizon)", hint: "Take the snapshot and lay the outbox on top of it")

@@ -4,6 +4,8 @@ package import AnnalsCore
 package enum RelayLogError: Error, Sendable {
     case spaceNotFound
     case spaceExists
+    /// A push of what only the operator puts into a log.
+    case notForReplicas
     /// The log after the asked position is gone; the oldest position that one can ask from.
     case expired(horizon: Position)
     /// The asked position lies beyond the head, or the lineage is another: one of the two saw a log that this is not.

@@ -1,6 +1,6 @@
 public import AnnalsCore
 public import AnnalsStore
-import AnnalsWire
+public import AnnalsWire
 import Foundation
 
 /// Makes replicas: a store that joins a space, or a new file cloned from one.
@@ -30,6 +30,8 @@ public struct Joining: Sendable {
     let space: SpaceName
     private let name: String
     private let credentialFile: String?
+    let spaceKeys: SpaceKeyRing?
+    private let spaceKeyFile: String?
     private let configuration: Store.Configuration
     let environment: SyncAgent.Environment
     /// Told what goes on: a stage, and bytes done in it.
@@ -47,8 +49,13 @@ public struct Joining: Sendable {
         case copying, compressing, uploading, downloading, unpacking, pulling
     }
 
+    /// - Parameters:
+    ///   - spaceKeys: the space's keys, where it is sealed or is to be.
+    ///   - spaceKeyFile: where they are from; the store that joins, or is made, reads it again. A store that was opened with
+    ///     keys of its own needs none.
     public init(
         transport: any RelayTransport, address: String, space: SpaceName, name: String, credentialFile: String? = nil,
+        spaceKeys: SpaceKeyRing? = nil, spaceKeyFile: String? = nil,
         configuration: Store.Configuration = .init(), environment: SyncAgent.Environment = .system,
         progress: @escaping @Sendable (Stage, Int64) -> Void = { _, _ in }
     ) {
@@ -57,6 +64,8 @@ public struct Joining: Sendable {
         self.space = space
         self.name = name
         self.credentialFile = credentialFile
+        self.spaceKeys = spaceKeys
+        self.spaceKeyFile = spaceKeyFile
         self.configuration = configuration
         self.environment = environment
         self.progress = progress
@@ -167,19 +176,27 @@ public struct Joining: Sendable {
                 return nil
             }
             guard let lineage else { return nil }
-            try await store.startSpace(membership(lineage), from: rows, after: first)
+            try await store.startSpace(membership(lineage, sealedUnder: spaceKeys?.sealing.id), from: rows, after: first)
             let agent = SyncAgent(store: store, transport: transport, environment: environment)
             guard try await agent.pushFirstEntry() else {
                 try await store.abandonSpace(lineage)
                 return nil
             }
             progress(.compressing, 0)
-            let file = try SnapshotPacking.pack(rows.path, packed) { progress(.compressing, $0) }
+            let file = try SnapshotPacking.pack(rows.path, packed, sealer: await sealer(of: store)) { progress(.compressing, $0) }
             try await store.noteSnapshot(file.digest)
             try? FileManager.default.removeItem(atPath: rows.path)
             folder.note(Self.purpose(ofJoin: lineage, file.digest))
             return try await bring(packed, file.digest, of: store, lineage)
         }
+    }
+
+    /// Seals the rows with which the space begins; nil where it is not sealed.
+    private func sealer(of store: Store) async throws -> SnapshotSealer? {
+        guard let spaceKeys, let state = try await store.replicaState() else { return nil }
+        let logDigest = state.position == Store.firstPosition ? state.logDigest : nil
+        let first = LogMark(lineage: state.lineage, position: Store.firstPosition, digest: logDigest)
+        return try spaceKeys.cipher(for: space).sealer(of: first)
     }
 
     /// Brings a packed snapshot that an earlier process made for the same join, so that what the relay has of it is not sent
@@ -269,9 +286,10 @@ public struct Joining: Sendable {
         in folder: WorkFolder, _ description: SpaceDescription, atOrBefore position: Position? = nil
     ) async throws -> Store {
         let (packed, plain) = (folder.packed, folder.file("store.db"))
-        let progress = progress
+        let (progress, transport) = (progress, transport)
+        let seal: SnapshotSeal?
         do {
-            try await SnapshotReceiving(packed, to: plain).run { note in
+            seal = try await SnapshotReceiving(packed, to: plain, cipher: spaceKeys?.cipher(for: space), of: space).run { note in
                 let told: @Sendable (Int64) -> Void = { length in
                     note(length)
                     progress(.downloading, length)
@@ -290,9 +308,15 @@ public struct Joining: Sendable {
         let snapshot = description.snapshot
         var scratch = configuration
         scratch.isScratch = true
-        return try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: scratch) {
+        if let spaceKeys { scratch.spaceKeys = spaceKeys }
+        if let seal { try check(seal, snapshot, description.lineage) }
+        return try await Store.fromSnapshot(
+            at: plain, membership: membership(description.lineage, sealedUnder: seal?.keyID), configuration: scratch
+        ) {
+            // What a replica sealed goes before what the relay says.
+            if let seal { return seal.position == $0 ? seal.logDigest : nil }
             // A newer one may have come since the space was described.
-            $0 == snapshot?.position ? snapshot?.logDigest.flatMap { Digest($0) } : nil
+            return $0 == snapshot?.position ? snapshot?.logDigest.flatMap { Digest($0) } : nil
         }
     }
 
@@ -305,8 +329,17 @@ public struct Joining: Sendable {
             isRetryable: true)
     }
 
-    private func membership(_ lineage: Lineage) -> Membership {
-        Membership(name: name, relay: address, space: space, lineage: lineage, credentialFile: credentialFile)
+    /// Of which log a sealed snapshot is, is what its maker said, not the relay.
+    private func check(_ seal: SnapshotSeal, _ snapshot: SpaceDescription.Snapshot?, _ lineage: Lineage) throws {
+        guard seal.lineage == lineage else { throw AnnalsError.relayWentBack(operation: "clone") }
+        guard let snapshot, snapshot.position == seal.position, let told = snapshot.logDigest, let known = seal.logDigest else { return }
+        guard told == known.description else { throw AnnalsError.relayWentBack(operation: "clone") }
+    }
+
+    private func membership(_ lineage: Lineage, sealedUnder: UInt64?) -> Membership {
+        Membership(
+            name: name, relay: address, space: space, lineage: lineage, credentialFile: credentialFile, spaceKeyFile: spaceKeyFile,
+            sealedUnder: sealedUnder)
     }
 }
 

@@ -12,8 +12,11 @@ struct CloneCommand: AsyncParsableCommand {
             The new file has the space's rows and its whole schema: indexes, views, triggers, user_version. Tables that the \
             space does not track come empty, except full-text indexes of its rows. The file appears when it is whole.
 
-            Example:
+            A space that was made with a key needs the same key here, or nothing is made (78).
+
+            Examples:
               annals clone http://127.0.0.1:8640 shop laptop.db
+              annals clone https://relay.example.org shop laptop.db --space-key-file shop.key
             """)
 
     @Argument(help: "The relay's address, such as https://relay.example.org.")
@@ -25,17 +28,20 @@ struct CloneCommand: AsyncParsableCommand {
     @Option(help: "What history and the relay call this replica. (default: the host's name)")
     var name: String?
     @OptionGroup var credential: CredentialOptions
+    @OptionGroup var spaceKey: SpaceKeyOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
         let console = output.console
         let name = name ?? HostName.current
+        let keys = try spaceKey.keys()
         let transport = try HTTPRelay(
-            address: url, space: space, identity: .init(name: name, credential: try credential.token()), client: try HTTPClient())
+            address: url, space: space, identity: .init(name: spaceKey.name(name), credential: try credential.token()),
+            client: try HTTPClient())
         let clone = try await Progress.during("cloning", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: url, space: space, name: name, credentialFile: credential.absoluteFile,
-                configuration: Stores.configuration
+                spaceKeys: keys, spaceKeyFile: spaceKey.absoluteFile, configuration: Stores.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
             return try await joining.clone(to: store)
         }

@@ -13,9 +13,11 @@ enum RelayConnection {
         guard let state = try await store.replicaState() else {
             throw AnnalsError(.notJoined, operation: "sync", "\(store.path) is not joined to a space", hint: "Run annals join first")
         }
+        // Names are not for the relay of a sealed space.
         return try HTTPRelay(
             address: state.relay, space: state.space,
-            identity: .init(name: state.name, credential: try credential.token(remembered: state.credentialFile)),
+            identity: .init(
+                name: state.sealedUnder == nil ? state.name : "", credential: try credential.token(remembered: state.credentialFile)),
             client: client)
     }
 }

@@ -12,19 +12,29 @@ public struct Membership: Sendable {
     public var lineage: Lineage
     /// The file with the bearer token; the token itself is never stored.
     public var credentialFile: String?
+    /// The file with the space's keys; the keys themselves are never stored.
+    public var spaceKeyFile: String?
+    /// The id of a key under which the space is sealed; nil where it is not.
+    public var sealedUnder: UInt64?
 
-    public init(name: String, relay: String, space: SpaceName, lineage: Lineage, credentialFile: String? = nil) {
+    public init(
+        name: String, relay: String, space: SpaceName, lineage: Lineage, credentialFile: String? = nil, spaceKeyFile: String? = nil,
+        sealedUnder: UInt64? = nil
+    ) {
         self.name = name
         self.relay = relay
         self.space = space
         self.lineage = lineage
         self.credentialFile = credentialFile
+        self.spaceKeyFile = spaceKeyFile
+        self.sealedUnder = sealedUnder
     }
 
     func state(at position: Position, _ logDigest: Digest?, as replica: ReplicaID) -> ReplicaState {
         ReplicaState(
             replica: replica, name: name, relay: relay, space: space, lineage: lineage, position: position,
-            logDigest: logDigest, head: position, lastCounter: .zero, lastDigest: .zero, credentialFile: credentialFile)
+            logDigest: logDigest, head: position, lastCounter: .zero, lastDigest: .zero, credentialFile: credentialFile,
+            spaceKeyFile: spaceKeyFile, sealedUnder: sealedUnder)
     }
 }
 
@@ -102,7 +112,7 @@ enum ReplicaTables {
         let names: [Meta.Name] = [
             .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed,
             .joinStage,
-            .credentialFile, .spaceSchema, .rowsInDoubt, .isCopy,
+            .credentialFile, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .rowsInDoubt, .isCopy,
         ]
         for name in names { try meta.set(name, nil) }
     }

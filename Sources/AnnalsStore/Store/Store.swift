@@ -1,5 +1,6 @@
 import AnnalsCore
 package import AnnalsMerge
+public import AnnalsWire
 import Foundation
 public import GRDB
 
@@ -31,6 +32,8 @@ public final class Store: Sendable {
         package var random: @Sendable () -> UInt64 = { UInt64.random(in: 0 ... .max) }
         /// How conflicts of this store's own work are settled.
         package var mergePolicies = MergePolicies()
+        /// The keys of the space that the store belongs to; without them they are read from the file that was named at join.
+        public var spaceKeys: SpaceKeyRing?
         /// How much is encoded and sent at a time.
         package var outboxLimits = OutboxLimits()
 

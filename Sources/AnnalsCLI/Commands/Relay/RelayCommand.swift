@@ -6,6 +6,6 @@ struct RelayCommand: AsyncParsableCommand {
         abstract: "Run a relay, and look after its tokens, spaces and replicas.",
         subcommands: [
             RelayServeCommand.self, RelayTokenCommand.self, RelaySpacesCommand.self, RelayReplicasCommand.self, RelayRetireCommand.self,
-            RelayPurgeCommand.self,
+            RelayPurgeCommand.self, RelayVoidCommand.self,
         ])
 }
