@@ -50,7 +50,7 @@ public struct Joining: Sendable {
     }
 
     /// - Parameters:
-    ///   - spaceKeys: the space's keys, where it is sealed or is to be.
+    ///   - spaceKeys: the space's keys, where it is sealed or is to be; without them those of `configuration`.
     ///   - spaceKeyFile: where they are from; the store that joins, or is made, reads it again. A store that was opened with
     ///     keys of its own needs none.
     public init(
@@ -64,7 +64,7 @@ public struct Joining: Sendable {
         self.space = space
         self.name = name
         self.credentialFile = credentialFile
-        self.spaceKeys = spaceKeys
+        self.spaceKeys = spaceKeys ?? configuration.spaceKeys
         self.spaceKeyFile = spaceKeyFile
         self.configuration = configuration
         self.environment = environment
@@ -85,6 +85,7 @@ public struct Joining: Sendable {
         if try await store.replicaState() != nil, try await store.creationStage() == nil {
             throw AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
         }
+        try checkKeys(of: store)
         // Before anything is asked of the relay, so that no space is left without rows.
         if try await store.status().tracked.isEmpty {
             throw AnnalsError(.notTracked, operation: "join", "no table is tracked", hint: "Run annals track first")
@@ -99,6 +100,21 @@ public struct Joining: Sendable {
         }
         throw AnnalsError(
             .busy, operation: "join", "others make the space \(space) at this moment", hint: "Run annals join again", isRetryable: true)
+    }
+
+    /// A store that has keys must not make a space that its relay can read, and one that cannot have them none that is sealed.
+    private func checkKeys(of store: Store) throws {
+        let own = store.configuration.spaceKeys
+        if spaceKeys == nil, own != nil {
+            throw AnnalsError(
+                .configuration, operation: "join", "the store was opened with a space key, and joins without one",
+                hint: "Give the key to the join as well, or open the store without; nothing was changed")
+        }
+        if spaceKeys != nil, own == nil, spaceKeyFile == nil {
+            throw AnnalsError(
+                .configuration, operation: "join", "the space is to be sealed, and the store would not have its key",
+                hint: "Open the store with the key, or name its file; nothing was changed")
+        }
     }
 
     /// nil when another store made the space meanwhile: look again.

@@ -70,6 +70,25 @@ import Testing
         #expect(try await world.rows(2, "SELECT count(*) FROM sheet")[0][0] == 2.databaseValue)
     }
 
+    @Test func `the relay cannot try values against footprints or digests`() async throws {
+        let world = try await world()
+        try await write(world, 0, "UPDATE ledgerbook SET pieces = 1 WHERE id = 1")
+        // Also what is laid on top anew.
+        try await write(world, 1, "UPDATE ledgerbook SET pieces = 2 WHERE id = 1")
+        try await world.settle()
+        let seen = LogMark(lineage: try await world.relay.describe().lineage)
+        let page = try await world.relay.pull(after: Position(1), seen: seen, byteLimit: .max, wait: nil)
+        #expect(page.frames.count == 2)
+        let plain = FootprintHash()
+        for frame in page.frames {
+            let header = try BatchHeader.parse(frame.batch)
+            let footprint = header.certificates[0].footprint
+            #expect(header.keyID == Self.first.id && footprint.keyID == Self.first.id && !footprint.groups.isEmpty)
+            #expect(!footprint.groups.contains { $0.table == plain.tableHash("ledgerbook") })
+            #expect(!footprint.groups.contains { $0.writes.contains(plain.rowHash(table: "ledgerbook", key: [.integer(1)])) })
+        }
+    }
+
     @Test func `disjoint work never waits, and only what meets is refused`() async throws {
         let world = try await world()
         try await write(world, 0, "UPDATE ledgerbook SET pieces = 1 WHERE id = 1")
@@ -131,10 +150,10 @@ import Testing
 
     // MARK: Without the key, and with another
 
-    private func joining(_ world: World, _ keys: SpaceKeyRing?, space: SpaceName? = nil) -> Joining {
+    private func joining(_ world: World, _ keys: SpaceKeyRing?, file: String? = nil, over relay: (any RelayTransport)? = nil) -> Joining {
         Joining(
-            transport: world.relay, address: "http://127.0.0.1:1", space: world.space, name: "x", spaceKeys: keys,
-            environment: world.environment)
+            transport: relay ?? world.relay, address: "http://127.0.0.1:1", space: world.space, name: "x", spaceKeys: keys,
+            spaceKeyFile: file, environment: world.environment)
     }
 
     private func error(_ body: () async throws -> Void) async -> AnnalsError? {
@@ -157,7 +176,7 @@ import Testing
         try queue.close()
         let store = try Store(path: own)
         _ = try await store.track(.all)
-        let joining = joining(world, keys)
+        let joining = joining(world, keys, file: "space.key")
         let errors = await [
             error { _ = try await joining.clone(to: path) }, error { _ = try await joining.replay(to: Position(1), output: path) },
             error { _ = try await joining.join(store) }, error { _ = try await joining.join(store, existing: .theirs) },
@@ -205,6 +224,75 @@ import Testing
         try await expectEqualAndSealed(world)
     }
 
+    @Test func `who has keys makes no space without them, and who would lack them no sealed one`() async throws {
+        let world = try await world(replicas: 1)
+        let relay = try LocalRelay(folder: world.folder.file("other-relay"), space: world.space)
+        func store(_ keys: SpaceKeyRing?) async throws -> Store {
+            let path = world.folder.file("\(ReplicaID.random()).db")
+            let queue = try DatabaseQueue(path: path)
+            try await queue.write { try $0.execute(sql: Self.schema) }
+            try queue.close()
+            var configuration = world.configuration("x")
+            configuration.spaceKeys = keys
+            let store = try Store(path: path, configuration: configuration)
+            _ = try await store.track(.all)
+            return store
+        }
+        let ring = try Self.ring(Self.first)
+        let (with, without) = (try await store(ring), try await store(nil))
+        #expect(await error { _ = try await joining(world, nil, over: relay).join(with) }?.code == .configuration)
+        #expect(await error { _ = try await joining(world, ring, over: relay).join(without) }?.code == .configuration)
+        await #expect(throws: TransportError.self) { try await relay.describe() }
+        _ = try await joining(world, ring, over: relay).join(with)
+        #expect(try await with.replicaState()?.sealedUnder == Self.first.id)
+    }
+
+    @Test func `a space that was begun and never got its rows is taken over by who has its key`() async throws {
+        let world = try await world(replicas: 1)
+        let relay = try LocalRelay(folder: world.folder.file("other-relay"), space: world.space)
+        let ring = try Self.ring(Self.first)
+        func store(_ name: String) async throws -> Store {
+            let path = world.folder.file("\(name).db")
+            let queue = try DatabaseQueue(path: path)
+            try await queue.write { try $0.execute(sql: Self.schema) }
+            try queue.close()
+            var configuration = world.configuration(name)
+            configuration.spaceKeys = name == "plain" ? nil : ring
+            // Far ahead of whoever began.
+            let now = Store.Configuration().now
+            configuration.now = { now() + (name == "begins" ? 0 : 3_600_000) }
+            let store = try Store(path: path, configuration: configuration)
+            _ = try await store.track(.all)
+            return store
+        }
+        let begins = try await store("begins")
+        await #expect(throws: (any Error).self) { _ = try await joining(world, ring, over: FailingRelay(relay, failing: 4)).join(begins) }
+        let (plain, other) = (try await store("plain"), try await store("other"))
+        let head = try await relay.describe().head
+        #expect(head == Position(1))
+        #expect(await error { _ = try await joining(world, nil, over: relay).join(plain) }?.code == .missingKey)
+        let second = joining(world, try Self.ring(Self.second), file: "x", over: relay)
+        #expect(await error { _ = try await second.join(plain) }?.code == .missingKey)
+        _ = try await joining(world, ring, over: relay).join(other)
+        #expect(try await relay.describe().snapshot?.position == Position(1))
+        let path = world.folder.file("clone.db")
+        _ = try await joining(world, ring, over: relay).clone(to: path)
+        #expect(try await Store(path: path).digest() == other.digest())
+    }
+
+    @Test func `a relay that tells another running digest than the snapshot's maker is not followed`() async throws {
+        let world = try await world(replicas: 1)
+        try await write(world, 0, "DELETE FROM sheet")
+        try await world.sync(0)
+        _ = try await SyncAgent(store: world.stores[0], transport: world.relay, environment: world.environment).makeSnapshot()
+        let ring = try Self.ring(Self.first)
+        let failed = await error {
+            _ = try await joining(world, ring, over: MeddlingRelay(world.relay, .description)).clone(to: world.folder.file("no.db"))
+        }
+        #expect(failed?.code == .relayWentBack)
+        _ = try await joining(world, ring).clone(to: world.folder.file("yes.db"))
+    }
+
     // MARK: Rotation
 
     @Test func `rotation: old entries open, and a replica with the old file stops until it has the new one`() async throws {
@@ -249,7 +337,8 @@ import Testing
         try await world.sync(2)
         let digest = try await world.stores[1].digest()
         let state = try #require(await world.stores[1].replicaState())
-        let failed = await error { try await world.sync(1, over: MeddlingRelay(world.relay, way)) }
+        let cipher = try Self.ring(Self.first).cipher(for: world.space)
+        let failed = await error { try await world.sync(1, over: MeddlingRelay(world.relay, way, cipher)) }
         #expect(failed?.code == .corruptBatch, "\(failed?.message ?? "none")")
         #expect(failed?.message.contains("position") == true, "\(failed?.message ?? "")")
         #expect(try await world.stores[1].digest() == digest)
@@ -271,6 +360,8 @@ final class MeddlingRelay: RelayTransport {
         case unsealed
         /// Of another log, sealed under the same key for a space of the same name.
         case lineage
+        /// The running digest at the newest snapshot.
+        case description
         /// Its clear part alone, as if it had been voided.
         case voided
 
@@ -280,8 +371,10 @@ final class MeddlingRelay: RelayTransport {
 
     private let relay: LocalRelay
     private let way: Way
+    private let cipher: SpaceCipher?
 
-    init(_ relay: LocalRelay, _ way: Way) {
+    init(_ relay: LocalRelay, _ way: Way, _ cipher: SpaceCipher? = nil) {
+        self.cipher = cipher
         self.relay = relay
         self.way = way
     }
@@ -304,16 +397,17 @@ final class MeddlingRelay: RelayTransport {
         case .payload: bytes[header.payload.lowerBound + 40] ^= 1
         // The replica's last byte but two; the head is lineage, replica, counter.
         case .clear: bytes[43] ^= 2
-        case .lineage: bytes[14] ^= 1
+        case .description: return
         case .swapped:
             let other = page.frames[last - 1].batch
             let payload = other[try BatchHeader.parse(other).payload]
             guard payload.count == header.payload.count else { throw WireError.badLength }
             bytes.replaceSubrange(header.payload, with: payload)
-        case .unsealed:
+        case .unsealed, .lineage:
             var encoder = BatchEncoder(
-                lineage: header.lineage, replica: header.replica, firstCounter: header.firstCounter, previousDigest: header.previousDigest,
-                schemaVersion: 1)
+                lineage: way == .lineage ? .random() : header.lineage, replica: header.replica, firstCounter: header.firstCounter,
+                previousDigest: header.previousDigest,
+                schemaVersion: 1, cipher: way == .lineage ? cipher : nil)
             var body = BodyEncoder(info: TransactionInfo(id: .random(), time: .zero, origin: .local))
             encoder.append(body: body.finish(), base: header.certificates[0].base, footprint: .everything)
             bytes = try encoder.finish().bytes
@@ -322,7 +416,11 @@ final class MeddlingRelay: RelayTransport {
         page.frames[last].batch = bytes + Digest.sha256(bytes[...]).bytes.prefix(8)
     }
 
-    func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
+    func describe() async throws(TransportError) -> SpaceDescription {
+        var description = try await relay.describe()
+        if way == .description { description.snapshot?.logDigest = Digest.sha256([1]).description }
+        return description
+    }
 
     func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
 
