@@ -1,6 +1,6 @@
 public import AnnalsCore
 public import AnnalsStore
-public import AnnalsWire
+import AnnalsWire
 import Foundation
 
 /// Makes replicas: a store that joins a space, or a new file cloned from one.

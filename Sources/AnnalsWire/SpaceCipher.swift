@@ -18,7 +18,7 @@ public struct SpaceCipher: Sendable {
 
         init(_ key: SpaceKey, _ space: SpaceName) {
             func bytes(_ purpose: String, _ count: Int = 32) -> [UInt8] {
-                SpaceKey.derive(from: key.secret, info: Array("annals 1 \(purpose)\0\(space)".utf8), byteCount: count)
+                key.derive(info: "annals 1 \(purpose)\0\(space)", byteCount: count)
             }
             authentication = SymmetricKey(data: bytes("authentication"))
             message = SymmetricKey(data: bytes("message"))
@@ -115,4 +115,9 @@ public struct SpaceCipher: Sendable {
         HKDF<SHA256>.deriveKey(
             inputKeyMaterial: keys.message, salt: authenticator, info: Array("annals 1 message".utf8), outputByteCount: 32)
     }
+}
+
+extension SpaceKeyRing {
+    /// What seals and opens in one space.
+    public func cipher(for space: SpaceName) -> SpaceCipher { SpaceCipher(self, space) }
 }

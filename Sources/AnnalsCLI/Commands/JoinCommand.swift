@@ -2,7 +2,6 @@ import AnnalsCore
 import AnnalsHTTP
 import AnnalsStore
 import AnnalsSync
-import AnnalsWire
 import ArgumentParser
 
 struct JoinCommand: AsyncParsableCommand {

@@ -1,6 +1,5 @@
 import AnnalsCore
 import AnnalsStore
-import AnnalsWire
 import ArgumentParser
 import Foundation
 

@@ -1,6 +1,5 @@
 import AnnalsCore
 import AnnalsStore
-import AnnalsWire
 
 /// How a store's status is printed.
 enum StatusPrint {

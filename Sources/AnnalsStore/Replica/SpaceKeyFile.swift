@@ -1,5 +1,5 @@
 public import AnnalsCore
-public import AnnalsWire
+import AnnalsWire
 import Foundation
 import GRDB
 

@@ -1,6 +1,5 @@
-import AnnalsCore
+public import AnnalsCore
 package import AnnalsMerge
-public import AnnalsWire
 import Foundation
 public import GRDB
 

@@ -1,23 +1,22 @@
-public import AnnalsCore
 internal import Crypto
 internal import Foundation
 
 /// A secret of 32 bytes that all replicas of a space share and no relay has.
 ///
-/// It is never used itself: everything is done with keys derived from it for one purpose in one space (`SpaceCipher`).
+/// It is never used itself: everything is done with keys derived from it for one purpose in one space.
 public struct SpaceKey: Hashable, Sendable {
     public static let byteCount = 32
     private static let prefix = "annals-key-1:"
 
     /// What batches, footprints and snapshots name it by; never zero, and nothing about the key can be told from it.
     public let id: UInt64
-    let secret: SymmetricKey
+    private let secret: SymmetricKey
 
     /// nil unless there are exactly 32 bytes.
     public init?(bytes: [UInt8]) {
         guard bytes.count == Self.byteCount else { return nil }
         secret = SymmetricKey(data: bytes)
-        let hash = SpaceKey.derive(from: secret, info: Array("annals 1 id".utf8), byteCount: 8)
+        let hash = Self.derive(from: secret, info: "annals 1 id", byteCount: 8)
         id = max(1, hash.reduce(into: UInt64(0)) { $0 = $0 >> 8 | UInt64($1) << 56 })
     }
 
@@ -44,9 +43,13 @@ public struct SpaceKey: Hashable, Sendable {
         Hexadecimal.encode(withUnsafeBytes(of: id.bigEndian, Array.init))
     }
 
-    /// HKDF-SHA256 without a salt.
-    static func derive(from secret: SymmetricKey, info: [UInt8], byteCount: Int) -> [UInt8] {
-        HKDF<SHA256>.deriveKey(inputKeyMaterial: secret, info: info, outputByteCount: byteCount).withUnsafeBytes { Array($0) }
+    /// Bytes for one purpose, by HKDF-SHA256 without a salt.
+    package func derive(info: String, byteCount: Int) -> [UInt8] {
+        Self.derive(from: secret, info: info, byteCount: byteCount)
+    }
+
+    private static func derive(from secret: SymmetricKey, info: String, byteCount: Int) -> [UInt8] {
+        HKDF<SHA256>.deriveKey(inputKeyMaterial: secret, info: Array(info.utf8), outputByteCount: byteCount).withUnsafeBytes { Array($0) }
     }
 
     public static func == (left: SpaceKey, right: SpaceKey) -> Bool {
@@ -95,9 +98,6 @@ public struct SpaceKeyRing: Hashable, Sendable {
     public var sealing: SpaceKey { keys[keys.count - 1] }
 
     public func key(_ id: UInt64) -> SpaceKey? { keys.last { $0.id == id } }
-
-    /// What seals and opens in one space.
-    public func cipher(for space: SpaceName) -> SpaceCipher { SpaceCipher(self, space) }
 }
 
 /// Why a text is no key file. It never repeats any of it.
