@@ -73,7 +73,7 @@ let package = Package(
 
         // Values, bytes and rules: no input or output, no clock, no randomness.
         .target(name: "AnnalsCore", dependencies: [crypto], swiftSettings: settings),
-        .target(name: "AnnalsWire", dependencies: ["AnnalsCore", "CZstd"], swiftSettings: settings),
+        .target(name: "AnnalsWire", dependencies: ["AnnalsCore", "CZstd", crypto], swiftSettings: settings),
         .target(name: "AnnalsMerge", dependencies: ["AnnalsCore", "AnnalsWire"], swiftSettings: settings),
 
         // Large values of a SQLite file, piece by piece: for the store.

@@ -98,6 +98,8 @@ extension ProblemResponse {
                 hint:
                     "Use the token that it pushed with before, or ask the relay's operator to revoke that, or for annals relay release"
             )
+        case .notForReplicas:
+            self.init(.notPermitted, detail: "Only the relay itself writes such an entry")
         case .expired(let horizon):
             self.init(
                 .expired, detail: "The log is kept after position \(horizon)", hint: "Take the snapshot and lay the outbox on top of it")

@@ -117,13 +117,14 @@ package final class RelayLog: Sendable {
     /// `seen` is what its author has seen of the log: nothing is taken from whoever saw another. `owner` is who pushes: the first
     /// that does so as a replica owns it.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.wentBack`, `.overloaded`, `.closing`,
-    /// `.transactionTooLarge`, `.spaceFull`, `.diskReserved`, `.diskFull`
-    /// or `.storage`.
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.notForReplicas`, `.wentBack`, `.overloaded`, `.closing`,
+    /// `.transactionTooLarge`, `.spaceFull`, `.diskReserved`, `.diskFull` or `.storage`.
     package func push(
         _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil, program: String? = nil,
         by owner: ReplicaOwner? = nil, seen: LogMark? = nil, inlineBytes: Int = WireLimits.inlinePageBytes
     ) async throws -> PushAnswer {
+        // Only the operator writes as the relay, and voids.
+        guard header.replica != .relay, !header.isVoided else { throw RelayLogError.notForReplicas }
         try reserve.check()
         // What is true of the log now stays true, since nothing is ever taken from it.
         if seen?.digest != nil { try await require(space, seen: seen) }
@@ -307,7 +308,7 @@ package final class RelayLog: Sendable {
         return space
     }
 
-    private func reading<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
+    func reading<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
         try await RelayLogError.wrapped { try await database.storage.read(body) }
     }
 

@@ -169,6 +169,9 @@ package final class SnapshotStore: Sendable {
         let (now, space) = (clock.wall(), upload.spaceID)
         let (added, files) = try await database.storage.write { [limits] db in
             var files: [String] = []
+            if let void = try LogStorage.newestVoid(of: space, in: db), void > record.position {
+                throw RelayLogError.snapshotSuperseded(by: void)
+            }
             if let newest = try LogStorage.snapshot(of: space, in: db) {
                 // Others may have begun from the one that is there: at one position there is one set of rows.
                 let isOther = newest.position == record.position && newest.digest != record.digest
@@ -199,6 +202,10 @@ package final class SnapshotStore: Sendable {
                 guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
                 guard position <= space.head, lineage == nil || lineage == space.lineage else {
                     throw RelayLogError.wentBack(head: space.head)
+                }
+                // It may hold what was voided after it.
+                if let void = try LogStorage.newestVoid(of: space.id, in: db), void > position {
+                    throw RelayLogError.snapshotSuperseded(by: void)
                 }
                 if let newest = try LogStorage.snapshot(of: space.id, in: db), newest.position > position {
                     throw RelayLogError.snapshotSuperseded(by: newest.position)

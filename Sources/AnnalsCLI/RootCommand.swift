@@ -37,6 +37,7 @@ struct RootCommand: AsyncParsableCommand {
                     LeaveCommand.self,
                 ]),
             CommandGroup(name: "The relay", subcommands: [RelayCommand.self]),
+            CommandGroup(name: "Spaces that no relay can read", subcommands: [KeyCommand.self]),
         ]
     )
 }

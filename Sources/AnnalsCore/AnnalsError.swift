@@ -29,6 +29,8 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         /// History has no reader of that name.
         case consumerUnknown
         case corruptBatch
+        /// What a space's key is needed for, without that key: none is given, or another.
+        case missingKey
         /// A row whose change is larger than a batch can be.
         case tooLarge
         /// Rows are not what the log says: detected, never overwritten.

@@ -14,10 +14,15 @@ extension Joining {
         guard page.head == Store.firstPosition, let frame = page.frames.first else { return nil }
         guard store.configuration.now() - frame.receivedAt > SyncLimits.abandonedAfterMilliseconds else { return nil }
         do {
-            let batch = try Batch.open(frame.batch)
+            let batch = try Batch.open(frame.batch, cipher: spaceKeys?.cipher(for: space))
             var body = try batch.body(frame.firstIndex)
             guard let entry = try body.schemaEntry(), try await store.hasSchema(of: entry) else { return nil }
             return batch.header.certificates[frame.firstIndex].digest
+        } catch WireError.missingKey(let id) {
+            guard spaceKeys != nil else { throw AnnalsError.keyNeeded(for: space, id, operation: "join") }
+            throw AnnalsError.otherKey(for: space, id, nil, operation: "join")
+        } catch WireError.notSealed {
+            throw AnnalsError.notSealed(space, operation: "join")
         } catch is WireError {
             return nil
         }

@@ -31,6 +31,8 @@ public struct Joining: Sendable {
     private let name: String
     private let credentialFile: String?
     private let trust: RelayTrust
+    let spaceKeys: SpaceKeyRing?
+    private let spaceKeyFile: String?
     private let configuration: Store.Configuration
     let environment: SyncAgent.Environment
     /// Told what goes on: a stage, and bytes done in it.
@@ -48,9 +50,14 @@ public struct Joining: Sendable {
         case copying, compressing, uploading, downloading, unpacking, pulling
     }
 
+    /// - Parameters:
+    ///   - spaceKeys: the space's keys, where it is sealed or is to be; without them those of `configuration`.
+    ///   - spaceKeyFile: where they are from; the store that joins, or is made, reads it again. A store that was opened with
+    ///     keys of its own needs none.
     public init(
         transport: any RelayTransport, address: String, space: SpaceName, name: String, credentialFile: String? = nil,
-        trust: RelayTrust = RelayTrust(), configuration: Store.Configuration = .init(), environment: SyncAgent.Environment = .system,
+        trust: RelayTrust = RelayTrust(), spaceKeys: SpaceKeyRing? = nil, spaceKeyFile: String? = nil,
+        configuration: Store.Configuration = .init(), environment: SyncAgent.Environment = .system,
         progress: @escaping @Sendable (Stage, Int64) -> Void = { _, _ in }
     ) {
         self.transport = transport
@@ -59,6 +66,8 @@ public struct Joining: Sendable {
         self.name = name
         self.credentialFile = credentialFile
         self.trust = trust
+        self.spaceKeys = spaceKeys ?? configuration.spaceKeys
+        self.spaceKeyFile = spaceKeyFile
         self.configuration = configuration
         self.environment = environment
         self.progress = progress
@@ -78,6 +87,7 @@ public struct Joining: Sendable {
         if try await store.replicaState() != nil, try await store.creationStage() == nil {
             throw AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
         }
+        try checkKeys(of: store)
         // Before anything is asked of the relay, so that no space is left without rows.
         if try await store.status().tracked.isEmpty {
             throw AnnalsError(.notTracked, operation: "join", "no table is tracked", hint: "Run annals track first")
@@ -92,6 +102,21 @@ public struct Joining: Sendable {
         }
         throw AnnalsError(
             .busy, operation: "join", "others make the space \(space) at this moment", hint: "Run annals join again", isRetryable: true)
+    }
+
+    /// A store that has keys must not make a space that its relay can read, and one that cannot have them none that is sealed.
+    private func checkKeys(of store: Store) throws {
+        let own = store.configuration.spaceKeys
+        if spaceKeys == nil, own != nil {
+            throw AnnalsError(
+                .configuration, operation: "join", "the store was opened with a space key, and joins without one",
+                hint: "Give the key to the join as well, or open the store without; nothing was changed")
+        }
+        if spaceKeys != nil, own == nil, spaceKeyFile == nil {
+            throw AnnalsError(
+                .configuration, operation: "join", "the space is to be sealed, and the store would not have its key",
+                hint: "Open the store with the key, or name its file; nothing was changed")
+        }
     }
 
     /// nil when another store made the space meanwhile: look again.
@@ -169,19 +194,27 @@ public struct Joining: Sendable {
                 return nil
             }
             guard let lineage else { return nil }
-            try await store.startSpace(membership(lineage), from: rows, after: first)
+            try await store.startSpace(membership(lineage, sealedUnder: spaceKeys?.sealing.id), from: rows, after: first)
             let agent = SyncAgent(store: store, transport: transport, environment: environment)
             guard try await agent.pushFirstEntry() else {
                 try await store.abandonSpace(lineage)
                 return nil
             }
             progress(.compressing, 0)
-            let file = try SnapshotPacking.pack(rows.path, packed) { progress(.compressing, $0) }
+            let file = try SnapshotPacking.pack(rows.path, packed, sealer: await sealer(of: store)) { progress(.compressing, $0) }
             try await store.noteSnapshot(file.digest)
             try? FileManager.default.removeItem(atPath: rows.path)
             folder.note(Self.purpose(ofJoin: lineage, file.digest))
             return try await bring(packed, file.digest, of: store, lineage)
         }
+    }
+
+    /// Seals the rows with which the space begins; nil where it is not sealed.
+    private func sealer(of store: Store) async throws -> SnapshotSealer? {
+        guard let spaceKeys, let state = try await store.replicaState() else { return nil }
+        let logDigest = state.position == Store.firstPosition ? state.logDigest : nil
+        let first = LogMark(lineage: state.lineage, position: Store.firstPosition, digest: logDigest)
+        return try spaceKeys.cipher(for: space).sealer(of: first)
     }
 
     /// Brings a packed snapshot that an earlier process made for the same join, so that what the relay has of it is not sent
@@ -271,9 +304,10 @@ public struct Joining: Sendable {
         in folder: WorkFolder, _ description: SpaceDescription, atOrBefore position: Position? = nil
     ) async throws -> Store {
         let (packed, plain) = (folder.packed, folder.file("store.db"))
-        let progress = progress
+        let (progress, transport) = (progress, transport)
+        let seal: SnapshotSeal?
         do {
-            try await SnapshotReceiving(packed, to: plain).run { note in
+            seal = try await SnapshotReceiving(packed, to: plain, cipher: spaceKeys?.cipher(for: space), of: space).run { note in
                 let told: @Sendable (Int64) -> Void = { length in
                     note(length)
                     progress(.downloading, length)
@@ -292,9 +326,15 @@ public struct Joining: Sendable {
         let snapshot = description.snapshot
         var scratch = configuration
         scratch.isScratch = true
-        return try await Store.fromSnapshot(at: plain, membership: membership(description.lineage), configuration: scratch) {
+        if let spaceKeys { scratch.spaceKeys = spaceKeys }
+        if let seal { try check(seal, snapshot, description.lineage) }
+        return try await Store.fromSnapshot(
+            at: plain, membership: membership(description.lineage, sealedUnder: seal?.keyID), configuration: scratch
+        ) {
+            // What a replica sealed goes before what the relay says.
+            if let seal { return seal.position == $0 ? seal.logDigest : nil }
             // A newer one may have come since the space was described.
-            $0 == snapshot?.position ? snapshot?.logDigest.flatMap { Digest($0) } : nil
+            return $0 == snapshot?.position ? snapshot?.logDigest.flatMap { Digest($0) } : nil
         }
     }
 
@@ -307,8 +347,17 @@ public struct Joining: Sendable {
             isRetryable: true)
     }
 
-    private func membership(_ lineage: Lineage) -> Membership {
-        Membership(name: name, relay: address, space: space, lineage: lineage, credentialFile: credentialFile, trust: trust)
+    /// Of which log a sealed snapshot is, is what its maker said, not the relay.
+    private func check(_ seal: SnapshotSeal, _ snapshot: SpaceDescription.Snapshot?, _ lineage: Lineage) throws {
+        guard seal.lineage == lineage else { throw AnnalsError.relayWentBack(operation: "clone") }
+        guard let snapshot, snapshot.position == seal.position, let told = snapshot.logDigest, let known = seal.logDigest else { return }
+        guard told == known.description else { throw AnnalsError.relayWentBack(operation: "clone") }
+    }
+
+    private func membership(_ lineage: Lineage, sealedUnder: UInt64?) -> Membership {
+        Membership(
+            name: name, relay: address, space: space, lineage: lineage, credentialFile: credentialFile, trust: trust,
+            spaceKeyFile: spaceKeyFile, sealedUnder: sealedUnder)
     }
 }
 

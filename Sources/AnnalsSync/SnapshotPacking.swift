@@ -4,9 +4,12 @@ import AnnalsWire
 
 /// Snapshots between the form that SQLite reads and the one that travels.
 enum SnapshotPacking {
-    static func pack(_ plain: String, _ packed: String, progress: (Int64) -> Void = { _ in }) throws -> Compression.FileResult {
+    /// - Parameter sealer: seals what is packed; nil where the space is not sealed.
+    static func pack(
+        _ plain: String, _ packed: String, sealer: SnapshotSealer? = nil, progress: (Int64) -> Void = { _ in }
+    ) throws -> Compression.FileResult {
         do {
-            return try Compression.compressFile(at: plain, to: packed, progress: progress)
+            return try Compression.compressFile(at: plain, to: packed, sealer: sealer, progress: progress)
         } catch let error as AnnalsError where error.code == .diskFull {
             throw diskFull
         } catch {
@@ -18,16 +21,33 @@ enum SnapshotPacking {
         AnnalsError(.diskFull, operation: "join", "the disk is full", hint: "Make room; nothing was changed")
     }
 
-    static func unpack(_ packed: String, _ plain: String) throws {
+    /// - Parameter space: whose snapshot it is, for what is told when it does not open.
+    static func unpack(_ packed: String, _ plain: String, _ cipher: SpaceCipher?, of space: SpaceName) throws -> SnapshotSeal? {
         do {
-            _ = try Compression.decompressFile(at: packed, to: plain, maximumBytes: SyncLimits.snapshotBytes)
+            return try Compression.decompressFile(at: packed, to: plain, maximumBytes: SyncLimits.snapshotBytes, cipher: cipher).seal
         } catch let error as AnnalsError where error.code == .diskFull {
             throw diskFull
         } catch let error as AnnalsError {
             throw error
+        } catch WireError.missingKey(let id) {
+            guard cipher != nil else { throw AnnalsError.keyNeeded(for: space, id, operation: "clone") }
+            throw AnnalsError.otherKey(for: space, id, nil, operation: "clone")
+        } catch WireError.notSealed {
+            throw AnnalsError.notSealed(space, operation: "clone")
+        } catch WireError.badSeal {
+            throw AnnalsError(
+                .corruptBatch, operation: "clone", "the seal of the relay's snapshot is broken: it is not what a replica of the space sent",
+                hint: "Nothing was made")
         } catch {
             throw AnnalsError(
                 .corruptBatch, operation: "clone", "the relay's snapshot cannot be unpacked: \(error)", hint: "Nothing was made")
         }
+    }
+}
+
+extension SpaceCipher {
+    /// Seals a snapshot of the rows there.
+    func sealer(of mark: LogMark) throws -> SnapshotSealer {
+        try SnapshotSealer(self, SnapshotSeal(self, lineage: mark.lineage, position: mark.position, logDigest: mark.digest))
     }
 }

@@ -16,11 +16,19 @@ final class SnapshotReceiving: Sendable {
 
     private let packed: String
     private let plain: String
+    private let cipher: SpaceCipher?
+    private let space: SpaceName
+    private let seal = Mutex<SnapshotSeal?>(nil)
     private let arrived = Mutex(Arrived())
     private let news: AsyncStream<Void>
     private let tell: AsyncStream<Void>.Continuation
 
-    init(_ packed: String, to plain: String) {
+    /// - Parameters:
+    ///   - cipher: of the space, where it is sealed.
+    ///   - space: for what is told when it does not open.
+    init(_ packed: String, to plain: String, cipher: SpaceCipher?, of space: SpaceName) {
+        self.cipher = cipher
+        self.space = space
         self.packed = packed
         self.plain = plain
         (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -29,22 +37,33 @@ final class SnapshotReceiving: Sendable {
     /// Runs a download and unpacks what it brings meanwhile.
     ///
     /// - Parameter download: fetches the file, and calls what it is given with the file's length whenever it has grown.
+    /// A key that is missing or too many shows in the first bytes: the rest is not waited for.
+    ///
+    /// - Returns: what the head of a sealed snapshot says.
     /// - Throws: what `download` throws, and what `SnapshotPacking.unpack` does.
-    func run(_ download: (@escaping @Sendable (Int64) -> Void) async throws -> Void) async throws {
-        let isUnpacked = try await withThrowingTaskGroup(of: Bool.self) { group in
-            group.addTask { await self.unpack() }
-            do {
+    func run(_ download: @escaping @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Void) async throws -> SnapshotSeal? {
+        let isUnpacked = try await withThrowingTaskGroup(of: Bool?.self) { group in
+            group.addTask { try await self.unpack() }
+            group.addTask {
+                defer { self.tell.finish() }
                 try await download { self.note($0) }
-            } catch {
-                tell.finish()
-                throw error
+                return nil
             }
-            tell.finish()
-            return try await group.next() ?? false
+            var isUnpacked = false
+            do {
+                while let ended = try await group.next() { isUnpacked = ended ?? isUnpacked }
+            } catch is OtherKey {
+                return false
+            }
+            return isUnpacked
         }
-        // What stands in the way is told by doing it once more, with the whole file there.
-        if !isUnpacked { try SnapshotPacking.unpack(packed, plain) }
+        if isUnpacked { return seal.withLock { $0 } }
+        // What stands in the way is told by doing it once more, with all of the file that is there.
+        return try SnapshotPacking.unpack(packed, plain, cipher, of: space)
     }
+
+    /// It can be told already that the file will not open.
+    private struct OtherKey: Error {}
 
     private func note(_ length: Int64) {
         arrived.withLock { arrived in
@@ -56,28 +75,41 @@ final class SnapshotReceiving: Sendable {
     }
 
     /// Whether all of it is unpacked, as far as can be told here.
-    private func unpack() async -> Bool {
+    private func unpack() async throws -> Bool {
         var unpacker: FileUnpacker?
         var beginnings = -1
-        for await _ in news { advance(&unpacker, &beginnings) }
-        advance(&unpacker, &beginnings)
+        for await _ in news { try advance(&unpacker, &beginnings) }
+        try advance(&unpacker, &beginnings)
         do { try unpacker?.finish() } catch { return false }
+        seal.withLock { [found = unpacker?.seal] in $0 = found }
         return unpacker != nil
     }
 
-    private func advance(_ unpacker: inout FileUnpacker?, _ beginnings: inout Int) {
+    private func advance(_ unpacker: inout FileUnpacker?, _ beginnings: inout Int) throws {
         let now = arrived.withLock { $0 }
         do {
             if now.beginnings != beginnings {
                 guard now.length > 0 else { return }
                 beginnings = now.beginnings
                 unpacker = nil
-                unpacker = try FileUnpacker(packed, to: plain, maximumBytes: SyncLimits.snapshotBytes)
+                unpacker = try FileUnpacker(packed, to: plain, maximumBytes: SyncLimits.snapshotBytes, cipher: cipher)
             }
             try unpacker?.take(upTo: now.length)
+        } catch let error as WireError where error.isAboutKeys {
+            throw OtherKey()
         } catch {
             // Bytes of two files, or of none: if the download begins anew they are right then.
             unpacker = nil
+        }
+    }
+}
+
+extension WireError {
+    /// Another key, or none, is what it takes.
+    fileprivate var isAboutKeys: Bool {
+        switch self {
+        case .missingKey, .notSealed: true
+        default: false
         }
     }
 }

@@ -7,7 +7,7 @@ extension SyncAgent {
     /// Compares the rows with the log's, where another program may have written some that no trigger saw, and takes up
     /// what differs. It costs about as much as a clone.
     func reconcile(_ status: ExchangeStatus, _ summary: inout Summary) async throws -> ExchangeStatus {
-        logger.notice("another program rebuilt a table: comparing the rows with the space's")
+        logger.notice("the rows may not be what the log says: comparing them with the space's")
         var status = status
         for _ in 0..<SyncLimits.triesToReconcile {
             // What is on its way is in the log, or it is not: that decides what the rows are compared with.

@@ -41,7 +41,8 @@ extension SyncAgent {
             let plain = folder.file("snapshot.db")
             guard let made = try await store.makeSnapshot(at: plain, relayTime: time) else { return nil }
             progress(.compressing, 0)
-            let file = try SnapshotPacking.pack(plain, folder.packed) { progress(.compressing, $0) }
+            let sealer = try joining.spaceKeys?.cipher(for: state.space).sealer(of: made.seen)
+            let file = try SnapshotPacking.pack(plain, folder.packed, sealer: sealer) { progress(.compressing, $0) }
             try? FileManager.default.removeItem(atPath: plain)
             folder.note(purpose, of: (made.seen, file.digest))
             return try await bring(folder, made.seen, file.digest)
@@ -65,7 +66,8 @@ extension SyncAgent {
         guard let state = try await store.replicaState() else { return nil }
         return Joining(
             transport: transport, address: state.relay, space: state.space, name: state.name, credentialFile: state.credentialFile,
-            configuration: store.configuration, environment: environment,
+            spaceKeys: try await store.spaceKeys(), spaceKeyFile: state.spaceKeyFile, configuration: store.configuration,
+            environment: environment,
             progress: progress)
     }
 }

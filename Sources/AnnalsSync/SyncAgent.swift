@@ -100,10 +100,17 @@ public actor SyncAgent {
         let replica = status.replica
         var step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
         var rounds = 0
-        while step != .done {
+        // Rows come into doubt where an entry that they hold was voided.
+        let mayDoubt = !(transport is LogThrough)
+        while step != .done || (status.areRowsInDoubt && mayDoubt) {
             try Task.checkCancellation()
             rounds += 1
             guard rounds <= SyncLimits.roundsPerSync else { throw Self.partial(status.outbox) }
+            if status.areRowsInDoubt, mayDoubt {
+                status = try await reconcile(status, &summary)
+                step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
+                continue
+            }
             switch step {
             case .push:
                 step = try await push(&summary, &exchange, &status)
@@ -117,6 +124,7 @@ public actor SyncAgent {
                 break
             }
         }
+        try checkVoids(status)
         summary.position = status.position
         summary.head = status.head
         summary.outbox = status.outbox
@@ -270,6 +278,17 @@ public actor SyncAgent {
                 try await environment.pause(pause)
             }
         }
+    }
+
+    /// What was passed over at the relay's word must be explained by its log, which all replicas see.
+    private func checkVoids(_ status: ExchangeStatus) throws {
+        guard let position = status.unexplainedVoids, status.position == status.head, (transport as? LogThrough)?.last == nil else {
+            return
+        }
+        throw AnnalsError(
+            .corruptBatch, operation: "sync",
+            "the relay left out the entry at position \(position) as if it had been voided, and its log does not say so",
+            hint: "Do not trust what it hands out; ask its operator")
     }
 
     private static var unfinished: AnnalsError {

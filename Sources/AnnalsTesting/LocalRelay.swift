@@ -95,6 +95,11 @@ public struct LocalRelay: RelayTransport {
         _ = try await log.retire(replica, of: space)
     }
 
+    /// Voids the entry at a position, as `annals relay void` does.
+    package func void(_ position: Position, withLater: Bool = false) async throws -> VoidOutcome {
+        try await log.void(position, of: space, withLater: withLater)
+    }
+
     private func answer<T: Sendable>(_ body: () async throws -> T) async throws(TransportError) -> T {
         do {
             return try await body()
@@ -112,6 +117,7 @@ public struct LocalRelay: RelayTransport {
             switch error {
             case .spaceNotFound: .spaceNotFound
             case .spaceExists: .spaceExists
+            case .notForReplicas: .notPermitted
             case .expired: .expired
             case .wentBack: .wentBack
             case .noSnapshot: .noSnapshot

@@ -18,20 +18,22 @@ public struct Batch: Sendable {
     /// Reads, unpacks and verifies a whole batch: checksum, lengths and every transaction's digest.
     ///
     /// Bodies' contents are checked when they are read.
-    public static func open(_ bytes: [UInt8], limits: BatchLimits = .standard) throws(WireError) -> Batch {
+    ///
+    /// - Parameter cipher: of the space, where it is sealed: then nothing that is not sealed is taken, and else nothing that
+    ///   is. Throws `missingKey`, `notSealed` or `badSeal`.
+    public static func open(
+        _ bytes: [UInt8], cipher: SpaceCipher? = nil, limits: BatchLimits = .standard
+    ) throws(WireError) -> Batch {
         let header = try BatchHeader.parse(bytes, limits: limits)
-        guard header.keyID == 0 else { throw .missingKey(header.keyID) }
-        let plain: [UInt8] =
-            switch header.codec {
-            case .plain: Array(bytes[header.payload])
-            case .zstd: try Compression.decompress(bytes, range: header.payload, expected: header.plainLength)
-            }
+        guard !header.isVoided else { throw .voided }
+        let (plain, secret) = try unpack(bytes, header, cipher)
         var start = plain.count - header.certificates.reduce(0) { $0 + $1.bodyLength }
         var reader = ByteReader(plain, range: 0..<start)
         let dictionary = try BatchDictionary(from: &reader)
         var bodies: [Range<Int>] = []
         let digester = BatchDigest(
-            replica: header.replica, firstCounter: header.firstCounter, schemaVersion: header.schemaVersion, part: header.part)
+            replica: header.replica, firstCounter: header.firstCounter, schemaVersion: header.schemaVersion, part: header.part,
+            secret: secret)
         for (index, certificate) in header.certificates.enumerated() {
             let range = start..<start + certificate.bodyLength
             let layouts = try dictionary.digests(of: try BodyReader(bytes: plain, range: range).tables)
@@ -42,7 +44,41 @@ public struct Batch: Sendable {
             bodies.append(range)
             start = range.upperBound
         }
-        return Batch(header: header, layouts: dictionary.layouts, plain: plain, bodies: bodies)
+        let batch = Batch(header: header, layouts: dictionary.layouts, plain: plain, bodies: bodies)
+        if header.replica == .relay { try batch.checkVoids() }
+        return batch
+    }
+
+    /// Returns the unpacked payload, and what digests of sealed content begin with.
+    private static func unpack(
+        _ bytes: [UInt8], _ header: BatchHeader, _ cipher: SpaceCipher?
+    ) throws(WireError) -> (plain: [UInt8], secret: [UInt8]) {
+        guard header.keyID != 0 else {
+            // What the relay says itself it says in the clear, and it can say one thing only.
+            guard cipher == nil || header.replica == .relay else { throw .notSealed }
+            return (try unpack(bytes, header.payload, header), [])
+        }
+        guard let cipher else { throw .missingKey(header.keyID) }
+        let packed = try cipher.open(bytes[header.payload], clear: bytes[header.clear], keyID: header.keyID)
+        return (try unpack(packed, 0..<packed.count, header), try cipher.keys(header.keyID).digestSecret)
+    }
+
+    private static func unpack(_ bytes: [UInt8], _ packed: Range<Int>, _ header: BatchHeader) throws(WireError) -> [UInt8] {
+        switch header.codec {
+        case .plain: Array(bytes[packed])
+        case .voided: throw .voided
+        case .zstd: try Compression.decompress(bytes, range: packed, expected: header.plainLength)
+        }
+    }
+
+    /// The relay's own entries void others and do nothing else.
+    private func checkVoids() throws(WireError) {
+        guard header.keyID == 0, header.part.isWhole else { throw .badValue("void") }
+        for index in bodies.indices {
+            var body = try body(index)
+            let rest = try body.rest()
+            guard body.tables.isEmpty, rest == BodyReader.Rest(voids: rest.voids), !rest.voids.isEmpty else { throw .badValue("void") }
+        }
     }
 
     /// Where a transaction's body lies in `plain`.

@@ -7,6 +7,8 @@ struct BatchDigest {
     let firstCounter: Counter
     let schemaVersion: Int64
     let part: BatchPart
+    /// Begins what is digested where the batch is sealed (`SpaceCipher`); else nothing.
+    var secret: [UInt8] = []
 
     /// Says with the count of tables that a part's number and count follow, so that no whole transaction has its digest.
     private static let partFlag: UInt64 = 1 << 63
@@ -40,6 +42,7 @@ struct BatchDigest {
         }
         for layout in layouts { head.digest(layout) }
         var hasher = Digest.Hasher()
+        hasher.update(secret[...])
         hasher.update(head.bytes[...])
         return hasher
     }

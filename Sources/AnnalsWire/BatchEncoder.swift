@@ -31,6 +31,7 @@ public struct BatchEncoder {
     private let codec: Codec
     private let level: Int
     private let part: BatchPart
+    private let cipher: SpaceCipher?
     private var layouts: [Int: TableLayout] = [:]
     private var items: [Item] = []
 
@@ -40,13 +41,15 @@ public struct BatchEncoder {
     ///   - part: which part of a transaction is to be appended; such a batch holds nothing else.
     ///   - codec: how to pack; what does not shrink travels plain.
     ///   - level: zstd's level.
+    ///   - cipher: seals the payload; nil where the space is not sealed.
     public init(
         lineage: Lineage, replica: ReplicaID, firstCounter: Counter, previousDigest: Digest, schemaVersion: Int64,
-        part: BatchPart = .whole, codec: Codec = .zstd, level: Int = Compression.batchLevel
+        part: BatchPart = .whole, codec: Codec = .zstd, level: Int = Compression.batchLevel, cipher: SpaceCipher? = nil
     ) {
         precondition(firstCounter > .zero, "counters begin at 1")
         precondition((0..<part.count).contains(part.number), "parts are numbered from 0")
         self.part = part
+        self.cipher = cipher
         self.lineage = lineage
         self.replica = replica
         self.firstCounter = firstCounter
@@ -117,7 +120,8 @@ public struct BatchEncoder {
     private func visitPayload(
         _ head: [UInt8], _ dictionary: BatchDictionary, _ visit: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> [Digest] {
-        let digester = BatchDigest(replica: replica, firstCounter: firstCounter, schemaVersion: schemaVersion, part: part)
+        let digester = BatchDigest(
+            replica: replica, firstCounter: firstCounter, schemaVersion: schemaVersion, part: part, secret: cipher?.digestSecret ?? [])
         var digests: [Digest] = []
         try head.withUnsafeBytes(visit)
         for (index, item) in items.enumerated() {
@@ -140,7 +144,7 @@ public struct BatchEncoder {
         var writer = ByteWriter(capacity: items.reduce(256) { $0 + $1.footprint.count + 64 })
         writer.magic(BatchHeader.magic, version: BatchHeader.currentVersion)
         writer.byte(payload.codec.rawValue)
-        writer.fixed64LE(0)  // Sealed under no key.
+        writer.fixed64LE(cipher?.keyID ?? 0)
         writer.identifier(lineage)
         writer.identifier(replica)
         writer.varint(UInt64(firstCounter.rawValue))
@@ -156,9 +160,11 @@ public struct BatchEncoder {
             writer.varint(item.body.byteCount)
         }
         writer.varint(payload.plainLength)
-        writer.varint(payload.stored.count)
-        let pieces = [writer.bytes] + payload.stored.pieces
-        guard writer.count + payload.stored.count + Checksum.byteCount <= WireLimits.maximumBatchBytes else { throw .tooLarge("batch") }
+        let stored = try cipher?.seal(payload.stored.pieces, clear: writer.bytes) ?? payload.stored.pieces
+        let storedBytes = payload.stored.count + (cipher == nil ? 0 : SpaceCipher.overhead)
+        writer.varint(storedBytes)
+        let pieces = [writer.bytes] + stored
+        guard writer.count + storedBytes + Checksum.byteCount <= WireLimits.maximumBatchBytes else { throw .tooLarge("batch") }
         return pieces + [Checksum.of(pieces)]
     }
 }

@@ -4,6 +4,8 @@ public import AnnalsCore
 public enum Codec: UInt8, Hashable, Sendable {
     case plain = 0
     case zstd = 1
+    /// There is no payload: the entries were voided (`VoidedEntry`).
+    case voided = 2
 }
 
 /// What a relay must know of one transaction: enough to certify and identify it, and nothing of its content.
@@ -44,6 +46,8 @@ public struct BatchPart: Hashable, Sendable {
 public struct BatchHeader: Hashable, Sendable {
     public static let currentVersion: UInt8 = 1
     static let magic: StaticString = "ANNB"
+    /// Where the codec stands, behind magic and version.
+    static let codecOffset = 5
 
     public var version: UInt8
     public var codec: Codec
@@ -63,12 +67,17 @@ public struct BatchHeader: Hashable, Sendable {
     public var certificates: [Certificate]
     /// Bytes of the unpacked payload.
     public var plainLength: Int
+    /// What stands before the payload: a seal covers it, too.
+    public var clear: Range<Int>
     /// Where the packed payload lies in the batch.
     public var payload: Range<Int>
 
     public func counter(of index: Int) -> Counter {
         Counter(firstCounter.rawValue + Int64(index))
     }
+
+    /// Only the clear part is left: nothing of it takes place.
+    public var isVoided: Bool { codec == .voided }
 
     /// The counter of the last transaction.
     public var lastCounter: Counter {
@@ -127,13 +136,21 @@ extension BatchHeader {
         let plainLength = try reader.readInt()
         guard plainLength <= limits.plainBytes else { throw .tooLarge("payload") }
         guard plainLength >= bodies else { throw .badLength }
+        let clear = 0..<reader.offset
         let payload = try reader.readLengthPrefixed()
         try reader.expectEnd()
-        guard codec != .plain || keyID != 0 || payload.count == plainLength else { throw .badLength }
+        let overhead = keyID == 0 ? 0 : SpaceCipher.overhead
+        let isRight =
+            switch codec {
+            case .plain: payload.count == plainLength + overhead
+            case .zstd: payload.count >= overhead
+            case .voided: payload.isEmpty
+            }
+        guard isRight else { throw .badLength }
         return BatchHeader(
             version: currentVersion, codec: codec, keyID: keyID, lineage: lineage, replica: replica, firstCounter: firstCounter,
             schemaVersion: schemaVersion, part: part, previousDigest: previousDigest,
-            certificates: certificates, plainLength: plainLength, payload: payload)
+            certificates: certificates, plainLength: plainLength, clear: clear, payload: payload)
     }
 
     private static func parseCertificate(_ reader: inout ByteReader) throws(WireError) -> Certificate {

@@ -30,6 +30,7 @@ public struct BodyEncoder: Sendable {
     private var schemaEntry: SchemaEntry?
     private var policies: [PolicySetting] = []
     private var resolutions: [ConflictResolution] = []
+    private var voids: [VoidedEntry] = []
     /// How many changes were begun, in all parts.
     public private(set) var changeCount = 0
 
@@ -212,6 +213,11 @@ public struct BodyEncoder: Sendable {
         self.resolutions += resolutions
     }
 
+    /// Entries that this one voids; only the relay's own do.
+    mutating func voids(_ entries: [VoidedEntry]) {
+        voids += entries
+    }
+
     /// The whole body. The encoder is empty afterwards but for its info.
     public mutating func finish() -> [UInt8] {
         let pieces = finishInPieces()
@@ -264,6 +270,11 @@ public struct BodyEncoder: Sendable {
             body.byte(BodySection.resolutions)
             body.varint(resolutions.count)
             for resolution in resolutions { body.resolution(resolution) }
+        }
+        if !voids.isEmpty {
+            body.byte(BodySection.voids)
+            body.varint(voids.count)
+            for entry in voids { body.voidedEntry(entry) }
         }
         body.byte(BodySection.end)
         self = BodyEncoder(info: info)

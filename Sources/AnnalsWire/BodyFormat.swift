@@ -13,6 +13,7 @@ enum BodySection {
     static let schema: UInt8 = 3
     static let policies: UInt8 = 4
     static let resolutions: UInt8 = 5
+    static let voids: UInt8 = 6
 }
 
 /// The first byte of a change: what it does, and in the upper half its mark.

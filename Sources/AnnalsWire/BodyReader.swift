@@ -54,10 +54,15 @@ public struct BodyReader: Sendable {
         public var policies: [PolicySetting] = []
         /// Conflicts of earlier transactions that it resolves.
         public var resolutions: [ConflictResolution] = []
+        /// Earlier entries that it voids; only the relay's own entries do.
+        public var voids: [VoidedEntry] = []
 
         public init(
-            journal: [JournalEntry] = [], schema: SchemaEntry? = nil, policies: [PolicySetting] = [], resolutions: [ConflictResolution] = []
+            journal: [JournalEntry] = [], schema: SchemaEntry? = nil, policies: [PolicySetting] = [],
+            resolutions: [ConflictResolution] = [],
+            voids: [VoidedEntry] = []
         ) {
+            self.voids = voids
             self.journal = journal
             self.schema = schema
             self.policies = policies
@@ -137,6 +142,9 @@ public struct BodyReader: Sendable {
         }
         if try takeSection(BodySection.resolutions) {
             found.resolutions = try reader.readItems("resolution") { reader throws(WireError) in try reader.readResolution() }
+        }
+        if try takeSection(BodySection.voids) {
+            found.voids = try reader.readItems("void") { reader throws(WireError) in try reader.readVoidedEntry() }
         }
         guard try takeSection(BodySection.end) else { throw .badValue("section") }
         try reader.expectEnd()

@@ -63,8 +63,8 @@ extension LogFrame {
 
 extension LogFrame {
     /// Opens and verifies the batch, and checks that it holds the transactions that this frame hands out.
-    public func open(limits: BatchLimits = .standard) throws(WireError) -> Batch {
-        let opened = try Batch.open(batch, limits: limits)
+    public func open(cipher: SpaceCipher? = nil, limits: BatchLimits = .standard) throws(WireError) -> Batch {
+        let opened = try Batch.open(batch, cipher: cipher, limits: limits)
         guard firstIndex + acceptedCount <= opened.header.certificates.count else { throw .badLength }
         return opened
     }

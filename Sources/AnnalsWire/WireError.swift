@@ -20,6 +20,12 @@ public enum WireError: Error, Hashable, Sendable {
     case badDigest(index: Int)
     /// The payload is sealed under a key that this replica does not have.
     case missingKey(UInt64)
+    /// Not sealed, in a space in which everything is.
+    case notSealed
+    /// What is sealed, or what stands beside it in the clear, was altered, or is of another space.
+    case badSeal
+    /// Voided: there is nothing to open.
+    case voided
 }
 
 extension WireError: CustomStringConvertible {
@@ -33,7 +39,10 @@ extension WireError: CustomStringConvertible {
         case .badValue(let part): "bad \(part)"
         case .tooLarge(let part): "\(part) beyond the limit"
         case .badDigest(let index): "transaction \(index) of the batch does not match its digest"
-        case .missingKey(let key): "sealed under key \(Hexadecimal.encode(withUnsafeBytes(of: key.bigEndian, Array.init)))"
+        case .missingKey(let key): "sealed under the key \(SpaceKey.name(of: key))"
+        case .notSealed: "not sealed"
+        case .badSeal: "the seal is broken"
+        case .voided: "voided"
         }
     }
 }

@@ -18,7 +18,7 @@ struct ExitStatusTests {
             (.cannotCreate, 73),
             (.diskFull, 73),
             (.spaceExists, 73), (.spaceUnfinished, 75), (.busy, 75), (.relayOverloaded, 75), (.readOnly, 77), (.notPermitted, 77),
-            (.configuration, 78),
+            (.configuration, 78), (.missingKey, 78),
             (.cancelled, 130),
         ] as [(AnnalsError.Code, Int32)])
     func table(_ code: AnnalsError.Code, _ status: Int32) {
@@ -27,7 +27,7 @@ struct ExitStatusTests {
 
     @Test("the table has every kind of error")
     func complete() {
-        #expect(AnnalsError.Code.allCases.count == 34)
+        #expect(AnnalsError.Code.allCases.count == 35)
     }
 
     @Test("an error is one line: what, and what to do")

@@ -36,15 +36,19 @@ final class World: Sendable {
     let space: SpaceName
     let policies: MergePolicies
     let outboxLimits: OutboxLimits
+    private let rings: Mutex<[String: SpaceKeyRing]>
+    private let ring: SpaceKeyRing?
 
     /// The first replica is made from `schema` and `rows`; the others are clones.
     ///
-    /// `sharesClock`: the relay goes by the test's clock, too; else it has the machine's, which is years ahead.
+    /// `spaceKeys`: seal the space. `sharesClock`: the relay goes by the test's clock, too; else it has the machine's, which is years ahead.
     init(
         replicas: Int, schema: String, policies: MergePolicies = MergePolicies(), outboxLimits: OutboxLimits = OutboxLimits(),
-        relayLimits: RelayLogLimits = RelayLogLimits(), sharesClock: Bool = false
+        relayLimits: RelayLogLimits = RelayLogLimits(), sharesClock: Bool = false, spaceKeys: SpaceKeyRing? = nil
     ) async throws {
         self.policies = policies
+        ring = spaceKeys
+        rings = Mutex([:])
         self.outboxLimits = outboxLimits
         folder = try TemporaryFolder()
         space = try #require(SpaceName("shop"))
@@ -114,8 +118,18 @@ final class World: Sendable {
 
     func joining(_ name: String) -> Joining {
         Joining(
-            transport: relay, address: "http://127.0.0.1:1", space: space, name: name, configuration: configuration(name),
-            environment: environment)
+            transport: relay, address: "http://127.0.0.1:1", space: space, name: name, spaceKeys: keys(of: name),
+            configuration: configuration(name), environment: environment)
+    }
+
+    private func keys(of name: String) -> SpaceKeyRing? {
+        rings.withLock { $0[name] ?? ring }
+    }
+
+    /// Gives a replica other keys from now on, as when its key file changes.
+    func give(_ keys: SpaceKeyRing, to index: Int) throws {
+        rings.withLock { $0["r\(index)"] = keys }
+        try reopen(index)
     }
 
     var environment: SyncAgent.Environment {
@@ -130,6 +144,7 @@ final class World: Sendable {
         configuration.process = name
         configuration.mergePolicies = policies
         configuration.outboxLimits = outboxLimits
+        configuration.spaceKeys = keys(of: name)
         return configuration
     }
 

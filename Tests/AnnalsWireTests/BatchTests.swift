@@ -141,14 +141,6 @@ import Testing
         #expect(throws: WireError.badLength) { try frame.open() }
     }
 
-    @Test func `a sealed batch asks for its key`() throws {
-        var bytes = try Samples.batch(codec: .plain).bytes
-        bytes[6] = 0x2a
-        Tampering.resign(&bytes)
-        #expect(throws: WireError.missingKey(0x2a)) { try Batch.open(bytes) }
-        #expect(try BatchHeader.parse(bytes).keyID == 0x2a)
-    }
-
     @Test func `other content under a digest is named by its transaction`() throws {
         let encoded = try Samples.batch(codec: .plain)
         let batch = try Batch.open(encoded.bytes)

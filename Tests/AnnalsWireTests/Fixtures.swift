@@ -18,13 +18,19 @@ struct Fixture: CustomStringConvertible, Sendable {
     static let testFolder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     static let folder = testFolder.appendingPathComponent("Fixtures")
 
+    /// The keys of sealed fixtures.
+    static let keyURL = folder.appendingPathComponent("space.key")
+
     /// Set this variable to write the files anew, after a deliberate change of the format.
     static var isWriting: Bool { ProcessInfo.processInfo.environment["ANNALS_WRITE_FIXTURES"] != nil }
 }
 
 extension Fixture {
     static func all() throws -> [Fixture] {
-        try [batch(codec: .plain), batch(codec: .zstd), hashed(), decisions(), part()] + footprints() + [page()] + answers()
+        let batches = try [
+            batch(codec: .plain), batch(codec: .zstd), hashed(), hashed(sealed: true), decisions(), part(), voiding(), voided(),
+        ]
+        return try batches + [snapshot()] + footprints() + [page()] + answers()
     }
 
     private static func batch(codec: Codec) throws -> Fixture {
@@ -51,8 +57,10 @@ extension Fixture {
     }
 
     /// A batch whose footprints are those of its changes, which a reader can recompute.
-    private static func hashed() throws -> Fixture {
-        let hash = FootprintHash()
+    private static func hashed(sealed: Bool = false) throws -> Fixture {
+        let cipher = try sealed ? Samples.cipher() : nil
+        let key = cipher?.footprintKey ?? .none
+        let hash = FootprintHash(key: key)
         let row: [Value] = [.real(7), .text("blue"), .integer(1)]
         let update = RowChange.update(key: [.text("blue"), .integer(8)], columns: [ColumnChange(column: 2, old: .null, new: .integer(1))])
         let writes = [
@@ -60,20 +68,23 @@ extension Fixture {
             hash.tupleHash(table: "seats", columns: ["hall", "row"], values: [.text("blue"), .integer(7)]),
             hash.rowHash(table: "seats", key: [.text("blue"), .integer(8)]),
         ]
-        let footprint = Footprint(groups: [
-            .init(table: hash.tableHash("Seats"), writes: writes),
-            .init(
-                table: hash.tableHash("people"),
-                reads: [hash.tupleHash(table: "people", columns: ["id"], values: [.integer(1)])]),
-            .init(table: hash.transactionGroup, writes: [hash.idHash(Samples.firstInfo.id)]),
-        ]).normalized()
+        let footprint = Footprint(
+            keyID: key.id,
+            groups: [
+                .init(table: hash.tableHash("Seats"), writes: writes),
+                .init(
+                    table: hash.tableHash("people"),
+                    reads: [hash.tupleHash(table: "people", columns: ["id"], values: [.integer(1)])]),
+                .init(table: hash.transactionGroup, writes: [hash.idHash(Samples.firstInfo.id)]),
+            ]
+        ).normalized()
         var body = BodyEncoder(info: Samples.firstInfo)
         body.beginTable(200)
         body.insert(row)
         body.change(MarkedChange(update))
         var encoder = BatchEncoder(
             lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
-            codec: .plain)
+            codec: .plain, cipher: cipher)
         encoder.layout(ref: 200, Samples.seats)
         encoder.append(body: body.finish(), base: Position(17), footprint: footprint)
         let encoded = try encoder.finish()
@@ -81,13 +92,27 @@ extension Fixture {
             info: Samples.firstInfo, tables: [200], sections: [(200, [MarkedChange(.insert(row)), MarkedChange(update)])],
             footprint: footprint, base: 17)
         let json = JSON.object([
-            "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(0), "lineage": .string(Samples.lineage.description),
+            "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(key.id), "lineage": .string(Samples.lineage.description),
             "replica": .string(Samples.replica.description), "firstCounter": .big(1), "schemaVersion": .big(1),
             "part": .array([.number(0), .number(1)]), "previousDigest": .string(Digest.zero.description),
             "dictionary": .object(["200": JSON.layout(Samples.seats)]),
             "transactions": .array([transaction.json(digest: encoded.digests[0])]),
         ])
-        return Fixture(name: "batch-hashed", bytes: encoded.bytes, json: json.text())
+        return Fixture(name: sealed ? "batch-sealed" : "batch-hashed", bytes: encoded.bytes, json: json.text())
+    }
+
+    /// A sealed snapshot of two pieces, though not of a database.
+    private static func snapshot() throws -> Fixture {
+        let cipher = try Samples.cipher()
+        let plain = (0..<65_636).map { UInt8(truncatingIfNeeded: $0 * $0 >> 3) }
+        let seal = SnapshotSeal(
+            cipher, lineage: Samples.lineage, position: Position(4_711), logDigest: .sha256([4]), salt: (0..<32).map { $0 })
+        let json = JSON.object([
+            "kind": .string("snapshot"), "keyID": .big(cipher.keyID), "lineage": .string(Samples.lineage.description),
+            "position": .big(4_711), "logDigest": .string(Digest.sha256([4]).description), "bytes": .number(plain.count),
+            "sha256": .string(Digest.sha256(plain[...]).description),
+        ])
+        return Fixture(name: "snapshot-sealed", bytes: try SealedBytes.of(plain, cipher, seal), json: json.text())
     }
 
     /// A batch of one transaction that sets policies and resolves conflicts.
@@ -126,6 +151,42 @@ extension Fixture {
         return Fixture(name: "batch-part", bytes: encoded.bytes, json: json.text())
     }
 
+    /// The relay's own entry, which voids others.
+    private static func voiding() throws -> Fixture {
+        let voids = [VoidedEntry(position: Position(17), digest: .sha256([5])), VoidedEntry(position: Position(1_000), digest: .zero)]
+        let encoded = try Voiding.entry(
+            voids, in: Samples.lineage, counter: Counter(3), previous: .sha256([1, 2, 3]), after: Position(2_000), id: Samples.thirdInfo.id,
+            time: 1_760_000_000_123)
+        let info = TransactionInfo(
+            id: Samples.thirdInfo.id, time: HybridTime(milliseconds: 1_760_000_000_123, counter: 0), contextName: "void", origin: .local)
+        let transaction = Transaction(info: info, tables: [], sections: [], voids: voids, footprint: .everything, base: 2_000)
+        let json = JSON.object([
+            "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(0), "lineage": .string(Samples.lineage.description),
+            "replica": .string("00000000-0000-0000-0000-000000000001"), "firstCounter": .big(3), "schemaVersion": .big(0),
+            "part": .array([.number(0), .number(1)]), "previousDigest": .string(Digest.sha256([1, 2, 3]).description),
+            "dictionary": .object([:]), "transactions": .array([transaction.json(digest: encoded.digests[0])]),
+        ])
+        return Fixture(name: "batch-voiding", bytes: encoded.bytes, json: json.text())
+    }
+
+    /// What is left of a sealed batch that was voided.
+    private static func voided() throws -> Fixture {
+        let cipher = try Samples.cipher()
+        let encoded = try Samples.encoder(codec: .plain, cipher: cipher).finish()
+        let certificates = zip(encoded.digests, Samples.footprints).enumerated().map { index, entry in
+            JSON.object([
+                "base": .big(1_000 * index), "digest": .string(entry.0.description), "footprint": JSON.footprint(entry.1),
+            ])
+        }
+        let json = JSON.object([
+            "kind": .string("batch"), "codec": .string("voided"), "keyID": .big(cipher.keyID),
+            "lineage": .string(Samples.lineage.description), "replica": .string(Samples.replica.description), "firstCounter": .big(41),
+            "schemaVersion": .big(2), "part": .array([.number(0), .number(1)]),
+            "previousDigest": .string(Digest.sha256([1, 2, 3]).description), "certificates": .array(certificates),
+        ])
+        return Fixture(name: "batch-voided", bytes: try Voiding.voided(encoded.bytes), json: json.text())
+    }
+
     private static func footprints() -> [Fixture] {
         let named: [(String, Footprint)] = [
             ("precise", Samples.footprints[0]), ("whole", Samples.footprints[1]), ("everything", .everything), ("empty", Footprint()),
@@ -155,18 +216,24 @@ private struct Transaction {
     var schema: SchemaEntry?
     var policies: [PolicySetting] = []
     var resolutions: [ConflictResolution] = []
+    var voids: [VoidedEntry] = []
     var footprint: Footprint
     var base: Int
 
     func json(digest: Digest) -> JSON {
-        .object([
+        var members: [String: JSON] = [
             "info": JSON.info(info), "tables": .array(tables.map { .number($0) }), "base": .big(base),
             "digest": .string(digest.description), "footprint": JSON.footprint(footprint), "journal": .array(journal.map(JSON.journal)),
             "schema": JSON.optional(schema, JSON.schema), "policies": .array(policies.map(JSON.policy)),
             "resolutions": .array(resolutions.map(JSON.resolution)),
             "sections": .array(
                 sections.map { .object(["table": .number($0.ref), "changes": .array($0.changes.map(JSON.change))]) }),
-        ])
+        ]
+        if !voids.isEmpty {
+            members["voids"] = .array(
+                voids.map { .object(["position": .big($0.position.rawValue), "digest": .string($0.digest.description)]) })
+        }
+        return .object(members)
     }
 }
 

@@ -11,6 +11,7 @@ import Testing
             if Fixture.isWriting {
                 try FileManager.default.createDirectory(at: Fixture.folder, withIntermediateDirectories: true)
                 try Data(fixture.bytes).write(to: fixture.bytesURL)
+                try Data((Samples.spaceKey.line + "\n").utf8).write(to: Fixture.keyURL)
                 try Data((fixture.json + "\n").utf8).write(to: fixture.jsonURL)
             }
             let stored = [UInt8](try Data(contentsOf: fixture.bytesURL))
@@ -80,6 +81,11 @@ import Testing
         let place = try #require(foreign.firstRange(of: [UInt8](repeating: UInt8(ascii: "y"), count: 64))).lowerBound
         foreign[place] = UInt8(ascii: "z")
         Tampering.resign(&foreign)
+        var unsealed = try Self.stored("batch-sealed")
+        unsealed[150] ^= 1
+        Tampering.resign(&unsealed)
+        var torn = try Self.stored("snapshot-sealed")
+        torn[70_000 - 65_536] ^= 1
         var encoder = BatchEncoder(
             lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1)
         encoder.layout(ref: 3, Samples.people)
@@ -88,6 +94,7 @@ import Testing
         let unhashed = try encoder.finish().bytes
         let cases = [
             ("damaged", damaged, "checksum"), ("cut", Array(original.dropLast()), "checksum"), ("foreign", foreign, "digest"),
+            ("unsealed", unsealed, "seal"), ("torn", torn, "seal"), ("short", Array(torn.prefix(101 + 65_552)), "seal"),
             ("batch-hashed-not", unhashed, "footprint too small"),
         ]
         for (name, bytes, reason) in cases {
@@ -108,9 +115,10 @@ import Testing
 
     /// What the decoder prints: a line of JSON for each file.
     private static func python(_ files: [String]) throws -> [String] {
+        let keys = ["--key", Fixture.keyURL.path, "--space", Samples.space]
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["python3", Fixture.testFolder.appendingPathComponent("decode_batch.py").path] + files
+        process.arguments = ["python3", Fixture.testFolder.appendingPathComponent("decode_batch.py").path] + keys + files
         let output = Pipe()
         process.standardOutput = output
         try process.run()

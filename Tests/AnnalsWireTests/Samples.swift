@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsWire
+import Testing
 
 /// Fixed inputs that between them have every value kind, change, mark, journal entry and schema entry.
 enum Samples {
@@ -142,10 +143,10 @@ enum Samples {
         .everything,
     ]
 
-    static func encoder(codec: Codec) -> BatchEncoder {
+    static func encoder(codec: Codec, cipher: SpaceCipher? = nil) -> BatchEncoder {
         var batch = BatchEncoder(
             lineage: lineage, replica: replica, firstCounter: Counter(41), previousDigest: Digest.sha256([1, 2, 3]), schemaVersion: 2,
-            codec: codec)
+            codec: codec, cipher: cipher)
         batch.layout(ref: 200, seats)
         batch.layout(ref: 3, people)
         for (index, body) in [firstBody, secondBody, thirdBody].enumerated() {
@@ -176,5 +177,45 @@ enum Samples {
     private static func answer(_ outcome: PushAnswer.Outcome, _ positions: [Position] = [], page: Page? = nil) -> PushAnswer {
         PushAnswer(
             outcome: outcome, positions: positions, lineage: lineage, head: Position(1_000), receivedAt: 1_760_000_002_000, page: page)
+    }
+
+    // MARK: Sealing
+
+    static let space = "shop"
+    static let spaceKey = key(0)
+    static let otherKey = key(100)
+
+    static func key(_ first: UInt8) -> SpaceKey {
+        guard let key = SpaceKey(bytes: (0..<32).map { first + $0 }) else { preconditionFailure("a key has 32 bytes") }
+        return key
+    }
+
+    static func cipher(_ keys: [SpaceKey] = [spaceKey], space: String = space) throws -> SpaceCipher {
+        let ring = try SpaceKeyRing(text: keys.map(\.line).joined(separator: "\n"))
+        return ring.cipher(for: try #require(SpaceName(space)))
+    }
+}
+
+/// Sealed snapshots in memory.
+enum SealedBytes {
+    /// - Parameter step: how many bytes come at once.
+    static func of(_ plain: [UInt8], _ cipher: SpaceCipher, _ seal: SnapshotSeal, step: Int = 10_000) throws -> [UInt8] {
+        var sealer = try SnapshotSealer(cipher, seal)
+        var sealed: [UInt8] = []
+        for start in stride(from: 0, to: plain.count, by: step) {
+            try plain[start..<min(plain.count, start + step)].withUnsafeBytes { try sealer.write($0) { sealed += $0 } }
+        }
+        try sealer.finish { sealed += $0 }
+        return sealed
+    }
+
+    static func open(_ sealed: [UInt8], _ cipher: SpaceCipher?, step: Int = 10_000) throws -> (plain: [UInt8], seal: SnapshotSeal?) {
+        var opener = SnapshotOpener(cipher)
+        var plain: [UInt8] = []
+        for start in stride(from: 0, to: sealed.count, by: step) {
+            try sealed[start..<min(sealed.count, start + step)].withUnsafeBytes { try opener.write($0) { plain += $0 } }
+        }
+        try opener.finish { plain += $0 }
+        return (plain, opener.seal)
     }
 }

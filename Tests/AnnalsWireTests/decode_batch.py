@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Reads batches, pages, answers and footprints and prints each as a line of JSON.
+"""Reads batches, sealed snapshots, pages, answers and footprints and prints each as a line of JSON.
 
 Written from Documentation/format.md alone, with the standard library and the `zstd` command line tool, to show that
 the document is enough. Verifies checksums, digests and footprints on the way.
 
-    decode_batch.py FILE...
+    decode_batch.py [--key FILE --space NAME] FILE...
 """
 
+import base64
 import hashlib
+import hmac
 import json
 import os
 import struct
@@ -213,9 +215,14 @@ class Reader:
             resolutions = self.list(self.resolution)
             check(resolutions, "no resolution")
             tag = self.u8()
+        voids = []
+        if tag == 6:
+            voids = self.list(lambda: {"position": str(self.position()), "digest": self.digest().hex()})
+            check(voids, "no void")
+            tag = self.u8()
         check(tag == 0, "section")
         self.end()
-        return {
+        body = {
             "info": info,
             "tables": tables,
             "sections": sections,
@@ -224,6 +231,7 @@ class Reader:
             "policies": policies,
             "resolutions": resolutions,
         }
+        return dict(body, voids=voids) if voids else body
 
     def change(self, code):
         if code == 0x01:
@@ -419,20 +427,137 @@ def decode_hash_cases(cases):
     return {"cases": computed}
 
 
-def written_hashes(transaction, layouts):
+def written_hashes(transaction, layouts, hash_key):
     """Those hashes with their groups. An update's new key and the tuples of other indexes are not looked at."""
-    found = [(footprint_hash("transactionGroup"), footprint_hash("transaction", id=transaction["info"]["id"]))]
+    found = [(footprint_hash("transactionGroup", hash_key), footprint_hash("transaction", hash_key, id=transaction["info"]["id"]))]
     for section in transaction["sections"]:
         layout = layouts[str(section["table"])]
-        group = footprint_hash("table", table=layout["name"])
+        group = footprint_hash("table", hash_key, table=layout["name"])
         names = [layout["columns"][place] for place in layout["key"]]
         for change in section["changes"]:
             row = change.get("insert") or change.get("delete")
             key = change["update"] if row is None else [row[place] for place in layout["key"]]
-            found.append((group, footprint_hash("row", table=layout["name"], values=key)))
+            found.append((group, footprint_hash("row", hash_key, table=layout["name"], values=key)))
             if row is not None:
-                found.append((group, footprint_hash("tuple", table=layout["name"], columns=names, values=key)))
+                found.append((group, footprint_hash("tuple", hash_key, table=layout["name"], columns=names, values=key)))
     return found
+
+
+# --- Sealing --------------------------------------------------------------------------------------------------------
+
+
+def hkdf(key, salt, info, length):
+    """HKDF-SHA256 (RFC 5869)."""
+    mac = lambda key, data: hmac.new(key, data, hashlib.sha256).digest()
+    extracted, block, output = mac(salt or bytes(32), key), b"", b""
+    for number in range(1, length // 32 + 2):
+        block = mac(extracted, block + info + bytes([number]))
+        output += block
+    return output[:length]
+
+
+def chacha_block(key, counter, nonce):
+    state = list(struct.unpack("<16I", b"expand 32-byte k" + key + struct.pack("<I", counter) + nonce))
+    x = state[:]
+
+    def quarter(a, b, c, d):
+        for into, other, turned, count in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+            x[into] = (x[into] + x[other]) & 0xFFFFFFFF
+            mixed = x[turned] ^ x[into]
+            x[turned] = (mixed << count | mixed >> (32 - count)) & 0xFFFFFFFF
+
+    for _ in range(10):
+        for a, b, c, d in ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)):
+            quarter(a, b, c, d)
+        for a, b, c, d in ((0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)):
+            quarter(a, b, c, d)
+    return struct.pack("<16I", *((word + before) & 0xFFFFFFFF for word, before in zip(x, state)))
+
+
+def poly1305(key, data):
+    r = int.from_bytes(key[:16], "little") & 0x0FFFFFFC0FFFFFFC0FFFFFFC0FFFFFFF
+    total = 0
+    for start in range(0, len(data), 16):
+        total = (total + int.from_bytes(data[start : start + 16] + b"\x01", "little")) * r % ((1 << 130) - 5)
+    return ((total + int.from_bytes(key[16:], "little")) & (1 << 128) - 1).to_bytes(16, "little")
+
+
+def chacha20_poly1305_open(key, nonce, sealed, associated=b""):
+    """RFC 8439, section 2.8."""
+    check(len(sealed) >= 16, "truncated")
+    ciphertext, tag = sealed[:-16], sealed[-16:]
+    padded = lambda data: data + bytes(-len(data) % 16)
+    lengths = u64_bytes(len(associated)) + u64_bytes(len(ciphertext))
+    expected = poly1305(chacha_block(key, 0, nonce)[:32], padded(associated) + padded(ciphertext) + lengths)
+    check(hmac.compare_digest(expected, tag), "seal")
+    plain = bytearray()
+    for number, start in enumerate(range(0, len(ciphertext), 64)):
+        stream = chacha_block(key, number + 1, nonce)
+        plain += bytes(left ^ right for left, right in zip(ciphertext[start : start + 64], stream))
+    return bytes(plain)
+
+
+class Keys:
+    """What is derived from one key of a key file for one space."""
+
+    def __init__(self, secret, space):
+        derived = lambda purpose, length=32: hkdf(secret, b"", b"annals 1 " + purpose + b"\0" + space.encode(), length)
+        self.id = int.from_bytes(hkdf(secret, b"", b"annals 1 id", 8), "little") or 1
+        self.authentication = derived(b"authentication")
+        self.message = derived(b"message")
+        self.snapshot = derived(b"snapshot")
+        self.digest = derived(b"digest")
+        footprint = derived(b"footprint", 16)
+        self.footprint = (int.from_bytes(footprint[:8], "little"), int.from_bytes(footprint[8:], "little"))
+
+    def open(self, stored, clear):
+        check(len(stored) >= 48, "truncated")
+        authenticator, sealed = stored[:32], stored[32:]
+        key = hkdf(self.message, authenticator, b"annals 1 message", 32)
+        payload = chacha20_poly1305_open(key, bytes(12), sealed, clear)
+        expected = hmac.new(self.authentication, u64_bytes(len(clear)) + clear + payload, hashlib.sha256).digest()
+        check(hmac.compare_digest(expected, authenticator), "seal")
+        return payload
+
+
+RING = {}
+
+
+def read_key_file(path, space):
+    with open(path, encoding="ascii") as file:
+        for line in map(str.strip, file):
+            if line and not line.startswith("#"):
+                kind, _, secret = line.partition(":")
+                check(kind == "annals-key-1", "key file")
+                keys = Keys(base64.b64decode(secret, validate=True), space)
+                RING[keys.id] = keys
+
+
+def keys_of(key_id):
+    check(key_id in RING, "missing key")
+    return RING[key_id]
+
+
+def decode_snapshot(data):
+    reader = Reader(data)
+    check(reader.take(4) == b"ANNS", "magic")
+    check(reader.u8() == 1, "version")
+    key_id, lineage, position, log_digest, salt = reader.u64(), reader.id(), reader.u64(), reader.digest(), reader.take(32)
+    key = hkdf(keys_of(key_id).snapshot, salt, data[: reader.at], 32)
+    pieces, plain = data[reader.at :], b""
+    count = max(1, -(-len(pieces) // 65552))
+    for number in range(count):
+        nonce = u64_bytes(number) + bytes([0, 0, 0, number == count - 1])
+        plain += chacha20_poly1305_open(key, nonce, pieces[number * 65552 : (number + 1) * 65552])
+    return {
+        "kind": "snapshot",
+        "keyID": str(key_id),
+        "lineage": lineage,
+        "position": str(position),
+        "logDigest": log_digest.hex(),
+        "bytes": len(plain),
+        "sha256": sha256(plain).hex(),
+    }
 
 
 # --- Batches --------------------------------------------------------------------------------------------------------
@@ -453,7 +578,7 @@ def decode_batch(data, check_footprints):
     check(len(data) >= 13 and data[-8:] == sha256(data[:-8])[:8], "checksum")
     reader.data = data[:-8]
     codec = reader.u8()
-    check(codec <= 1, "codec")
+    check(codec <= 2, "codec")
     key_id, lineage, replica = reader.u64(), reader.id(), reader.id()
     first_counter, schema_version = reader.position(), reader.varint()
     part, count = [reader.varint(), reader.varint()], reader.varint()
@@ -461,11 +586,30 @@ def decode_batch(data, check_footprints):
     check(part[1] == 1 or count == 1, "a part with others")
     previous = reader.digest()
     certificates = [(reader.position(), reader.digest(), reader.bytes(), reader.varint()) for _ in range(count)]
-    plain_length, stored = reader.varint(), reader.bytes()
+    plain_length = reader.varint()
+    clear, stored = data[: reader.at], reader.bytes()
     reader.end()
     start = plain_length - sum(certificate[3] for certificate in certificates)
     check(0 <= start and plain_length <= MAXIMUM_PLAIN, "payload")
-    check(key_id == 0, "sealed")
+    if codec == 2:
+        check(stored == b"", "payload of a voided batch")
+        left = [{"base": str(base), "digest": digest.hex(), "footprint": read_whole_footprint(footprint)}
+                for base, digest, footprint, _ in certificates]
+        return {
+            "kind": "batch",
+            "codec": "voided",
+            "keyID": str(key_id),
+            "lineage": lineage,
+            "replica": replica,
+            "firstCounter": str(first_counter),
+            "schemaVersion": str(schema_version),
+            "part": part,
+            "previousDigest": previous.hex(),
+            "certificates": left,
+        }
+    secret = b""
+    if key_id != 0:
+        stored, secret = keys_of(key_id).open(stored, clear), keys_of(key_id).digest
     plain = stored if codec == 0 else unpack(stored, plain_length)
     check(len(plain) == plain_length, "payload")
     dictionary, entry_digests = read_dictionary(plain[:start])
@@ -475,7 +619,7 @@ def decode_batch(data, check_footprints):
         body, start = plain[start : start + length], start + length
         _, tables = Reader(body).body_head()
         check(all(table in entry_digests for table in tables), "table without a layout")
-        covered = before + uuid.UUID(replica).bytes + u64_bytes(first_counter + index) + u64_bytes(base)
+        covered = secret + before + uuid.UUID(replica).bytes + u64_bytes(first_counter + index) + u64_bytes(base)
         covered += u64_bytes(schema_version) + u64_bytes(len(footprint)) + footprint
         if part[1] == 1:
             covered += u64_bytes(len(tables))
@@ -487,7 +631,7 @@ def decode_batch(data, check_footprints):
         transaction = Reader(body).body()
         transaction.update(base=str(base), digest=digest.hex(), footprint=read_whole_footprint(footprint))
         if check_footprints:
-            check_writes(transaction, dictionary)
+            check_writes(transaction, dictionary, RING[key_id].footprint if key_id else (0, 0))
         transactions.append(transaction)
     return {
         "kind": "batch",
@@ -526,10 +670,10 @@ def read_whole_footprint(data):
     return footprint
 
 
-def check_writes(transaction, layouts):
+def check_writes(transaction, layouts, hash_key):
     """The footprint's writes must hold the transaction's id, each row, and each primary key that was taken or given up."""
     groups = {group["table"]: group["writes"] for group in transaction["footprint"]["groups"]}
-    for group, hash in written_hashes(transaction, layouts):
+    for group, hash in written_hashes(transaction, layouts, hash_key):
         check(hash in groups.get(group, []), "footprint too small")
 
 
@@ -611,8 +755,10 @@ def decode(path):
     if name.startswith("footprint-"):
         return {"kind": "footprint", "footprint": read_whole_footprint(data)}
     if data[:4] == b"ANNB":
-        # Only this fixture's footprints are those of its changes; the others show every form.
-        return decode_batch(data, check_footprints=name.startswith("batch-hashed"))
+        # Only these fixtures' footprints are those of their changes; the others show every form.
+        return decode_batch(data, check_footprints=name.startswith(("batch-hashed", "batch-sealed")))
+    if data[:4] == b"ANNS":
+        return decode_snapshot(data)
     reader = Reader(data)
     result = read_page(reader) if data[:4] == b"ANNP" else read_answer(reader)
     reader.end()
@@ -620,7 +766,11 @@ def decode(path):
 
 
 def main():
-    for path in sys.argv[1:]:
+    paths = sys.argv[1:]
+    if paths[:1] == ["--key"]:
+        read_key_file(paths[1], paths[3])
+        paths = paths[4:]
+    for path in paths:
         try:
             result = decode(path)
         except FormatError as error:

@@ -45,6 +45,8 @@ enum EncodeBenchmarks {
         let transactions = samples()
         var encode: [Comparison.Round] = []
         var size: [Comparison.Round] = []
+        var seal: [Comparison.Round] = []
+        let cipher = SpaceName("bench").map { SpaceKeyRing(.random()).cipher(for: $0) }
         for _ in 0..<(scale.rounds + 2) {
             var turns = Turns()
             var ours: [UInt8] = []
@@ -53,6 +55,9 @@ enum EncodeBenchmarks {
             // "Faster by" is the baseline's time over ours.
             encode.append(Comparison.Round(subject: turns.round.baseline, baseline: turns.round.subject))
             let packed = try Compression.compress([UInt8](json), level: Compression.batchLevel)
+            var sealing = Turns()
+            try sealing.take(subject: { _ = try batch(transactions, cipher) }, baseline: { _ = try batch(transactions) })
+            seal.append(sealing.round)
             size.append(Comparison.Round(subject: Double(ours.count), baseline: Double(packed.count)))
         }
         return [
@@ -61,6 +66,9 @@ enum EncodeBenchmarks {
                 comparison: Comparison(rounds: encode)),
             Benchmark(
                 name: "size of a batch (bytes)", against: "JSON + zstd", budget: .atMost(1), work: 0, comparison: Comparison(rounds: size)),
+            Benchmark(
+                name: "encode and seal 10,000 changes", against: "encode them", budget: .atMost(1.25), work: 10_000,
+                comparison: Comparison(rounds: seal)),
         ]
     }
 
@@ -82,9 +90,10 @@ enum EncodeBenchmarks {
         }
     }
 
-    private static func batch(_ transactions: [PlainTransaction]) throws -> [UInt8] {
+    private static func batch(_ transactions: [PlainTransaction], _ cipher: SpaceCipher? = nil) throws -> [UInt8] {
         var batch = BatchEncoder(
-            lineage: .random(), replica: .random(), firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1)
+            lineage: .random(), replica: .random(), firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
+            cipher: cipher)
         batch.layout(ref: 1, TableLayout(name: "item", columns: ["id", "name", "size", "price", "note", "at", "state", "place"], key: [0]))
         for transaction in transactions {
             var body = BodyEncoder(info: TransactionInfo(id: .random(), time: HybridTime(milliseconds: transaction.time), origin: .local))

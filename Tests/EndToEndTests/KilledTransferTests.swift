@@ -4,7 +4,10 @@ import Testing
 @Suite("A transfer whose program was killed goes on where it broke off", .timeLimit(.minutes(5)))
 struct KilledTransferTests {
     /// What became of the bytes that the killed program left.
-    enum Left: CaseIterable { case asItWas, damaged, ofAnother }
+    enum Left: CaseIterable { case asItWas, damaged, ofAnother, sealed }
+
+    /// What a command takes to make a sealed space, or to be let into one.
+    private static let key = ["--space-key-file", "space.key"]
 
     @Test("a clone's download, if what it left is part of what the relay has; else it begins anew", arguments: Left.allCases)
     func down(_ left: Left) async throws {
@@ -12,11 +15,13 @@ struct KilledTransferTests {
             let url = try await shop.relay()
             let size = try await shop.makeLargeShop()
             try await shop.succeed("track", "shop.db", "--all")
-            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
-            try await kill(shop, ["clone", "URL", "shop", "clone.db"], url, "down") { try shop.partialBytes() > 11 << 20 }
+            let key = left == .sealed ? Self.key : []
+            if left == .sealed { try await shop.succeed("key", "new", "--output", "space.key") }
+            try await succeed(shop, ["join", "shop.db", "--relay", url, "--space", "shop"] + key)
+            try await kill(shop, ["clone", "URL", "shop", "clone.db"] + key, url, "down") { try shop.partialBytes() > 11 << 20 }
             let part = try #require(try shop.partialFiles().first)
             switch left {
-            case .asItWas: break
+            case .asItWas, .sealed: break
             case .damaged:
                 let file = try #require(FileHandle(forWritingAtPath: part))
                 try file.seek(toOffset: 5 << 20)
@@ -25,10 +30,10 @@ struct KilledTransferTests {
             case .ofAnother: try Data("\"another\"".utf8).write(to: URL(fileURLWithPath: part + ".tag"))
             }
             let proxy = try await CuttingProxy.start(to: url, "down", after: 0, times: 0, in: shop.path)
-            try await shop.succeed("clone", proxy.url, "shop", "clone.db")
+            try await succeed(shop, ["clone", proxy.url, "shop", "clone.db"] + key)
             let bytes = try await proxy.end().bytes
             switch left {
-            case .asItWas: #expect(bytes < size - (11 << 20) + (2 << 20), "\(bytes) bytes")
+            case .asItWas, .sealed: #expect(bytes < size - (11 << 20) + (2 << 20), "\(bytes) bytes")
             case .damaged: #expect(bytes < 2 * size - (11 << 20) + (2 << 20), "\(bytes) bytes")
             case .ofAnother: #expect(bytes > size && bytes < size + (2 << 20), "\(bytes) bytes")
             }
@@ -37,22 +42,24 @@ struct KilledTransferTests {
         }
     }
 
-    @Test("the upload of a join that makes a space, though a program wrote meanwhile")
-    func up() async throws {
+    @Test("the upload of a join that makes a space, though a program wrote meanwhile", arguments: [false, true])
+    func up(isSealed: Bool) async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay()
             let size = try await shop.makeLargeShop()
             try await shop.succeed("track", "shop.db", "--all")
-            try await kill(shop, ["join", "shop.db", "--relay", "URL", "--space", "shop"], url, "up") { true }
+            let key = isSealed ? Self.key : []
+            if isSealed { try await shop.succeed("key", "new", "--output", "space.key") }
+            try await kill(shop, ["join", "shop.db", "--relay", "URL", "--space", "shop"] + key, url, "up") { true }
             try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern' WHERE id = 1;")
             let proxy = try await CuttingProxy.start(to: url, "up", after: 0, times: 0, in: shop.path)
-            try await shop.succeed("join", "shop.db", "--relay", proxy.url, "--space", "shop")
+            try await succeed(shop, ["join", "shop.db", "--relay", proxy.url, "--space", "shop"] + key)
             // Parts of four megabytes, of which the relay had two or three.
             let bytes = try await proxy.end().bytes
             #expect(bytes < size - (8 << 20) + (2 << 20), "\(bytes) bytes")
             try await shop.shell("shop.db", "UPDATE annals_meta SET value = '\(url)' WHERE name = 'relay';")
             try await shop.succeed("sync", "shop.db")
-            try await shop.succeed("clone", url, "shop", "clone.db")
+            try await succeed(shop, ["clone", url, "shop", "clone.db"] + key)
             try await shop.expectEqual("shop.db", "clone.db")
             #expect(try await shop.shell("clone.db", "SELECT city FROM customer WHERE id = 1;") == "Bern")
             #expect(try shop.names().filter { $0.hasPrefix(".annals-") }.isEmpty)
@@ -80,6 +87,11 @@ struct KilledTransferTests {
             #expect(bytes < size - (11 << 20) + (2 << 20), "\(bytes) bytes")
             #expect(try shop.names().filter { $0.hasPrefix(".annals-") }.isEmpty)
         }
+    }
+
+    private func succeed(_ shop: Workshop, _ arguments: [String]) async throws {
+        let outcome = try await Program.run(Workshop.annals, arguments, in: shop.path)
+        try #require(outcome.status == 0, "\(arguments): \(outcome.errors)")
     }
 
     /// Runs a command through a network that stalls after twelve megabytes, and kills it then.

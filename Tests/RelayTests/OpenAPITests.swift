@@ -13,8 +13,13 @@ import Testing
         let fixture = try RelayFixture()
         let limits = RelayLimits()
         let authorizer = Authorizer(tokens: fixture.log.tokens, isOpen: false)
-        let open = Routes.open(log: fixture.log, isOpen: false)
-        let closed = Routes.closed(log: fixture.log, limits: limits, authorizer: authorizer)
+        let readiness = Readiness(log: fixture.log, configuration: fixture.configuration)
+        let spaces = SpaceRoutes(log: fixture.log, readiness: readiness)
+        let metrics = RelayMetrics()
+        let readings = Readings(log: fixture.log, readiness: readiness, identities: nil, silence: 1)
+        let told = MetricsRoutes(metrics: metrics, readings: readings, authorizer: authorizer, token: nil)
+        let open = Routes.open(spaces: spaces, told: told, isOpen: false)
+        let closed = Routes.closed(log: fixture.log, limits: limits, authorizer: authorizer, spaces: spaces, metrics: metrics)
         func written(_ table: Routes.Table) -> Set<String> {
             Set(
                 table.flatMap { path, handlers in

@@ -103,7 +103,7 @@ import Testing
             try await push(&replica, client, other.secret).expectProblem(403, "replica-owned-elsewhere")
             let beside = try TestStorage.database(fixture.directory.path)
             #expect(try await beside.release(replica.id, of: .shop, now: 1))
-            #expect(try await !beside.release(TestReplica(9).id, of: .shop))
+            #expect(try await !beside.release(TestReplica(9).id, of: .shop, now: 1))
             try beside.close()
             #expect(try await push(&replica, client, other.secret).status == .ok)
             try await push(&replica, client, one.secret).expectProblem(403, "replica-owned-elsewhere")

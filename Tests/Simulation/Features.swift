@@ -44,6 +44,11 @@ public struct Features: Sendable, Hashable {
     /// Worlds whose batches hold so little that most transactions travel in parts, and whose pages end between them.
     public var parts = true
 
+    // MARK: Sealing
+
+    /// Worlds whose relay cannot read what it orders.
+    public var sealedSpaces = true
+
     // MARK: People
 
     /// Conflict policies, of the space and of single replicas.

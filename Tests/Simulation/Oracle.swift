@@ -29,6 +29,7 @@ struct Oracle {
 
     let schema: Schema
     private let constraints: Constraints
+    private let cipher: SpaceCipher?
     private(set) var entries: [Entry] = []
     /// The rows at each position, 0 among them.
     private var states: [Rows]
@@ -38,8 +39,10 @@ struct Oracle {
     /// The parts of a transaction whose last one has not come.
     private var gathered: GatheredParts?
 
-    init(schema: Schema, rows: Rows) throws(Violation) {
+    /// - Parameter cipher: of the space, where it is sealed.
+    init(schema: Schema, rows: Rows, cipher: SpaceCipher? = nil) throws(Violation) {
         self.schema = schema
+        self.cipher = cipher
         constraints = Constraints(schema: schema)
         states = [rows]
         try constraints.check(rows)
@@ -70,7 +73,7 @@ struct Oracle {
     mutating func absorb(_ frames: [LogFrame]) throws(Violation) {
         for frame in frames where frame.lastPosition.rawValue > head {
             do {
-                let batch = try frame.open()
+                let batch = try frame.open(cipher: cipher)
                 for index in frame.firstIndex..<frame.firstIndex + frame.acceptedCount {
                     guard let position = frame.position(of: index)?.rawValue, position > head else { continue }
                     try take(batch, index, position, frame.receivedAt)

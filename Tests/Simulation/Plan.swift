@@ -13,6 +13,8 @@ struct Plan: Sendable {
     var sizes: SizePlan?
     /// nil in worlds where the space's first snapshot is the only one.
     var snapshots: SnapshotPlan?
+    /// The space has a key, drawn from the seed.
+    var isSealed = false
     var steps: [Step]
 
     /// How many milliseconds of virtual time the steps take.

@@ -31,6 +31,8 @@ struct PlanMaker {
         hasPolicies = features.policies && dice.chance(35)
         let steps = (0..<dice.number(10...24)).map { number in step(number, replicas: count, &workload) }
         var plan = Plan(seed: seed, schema: schema, rows: rows, replicas: replicas, network: network, steps: steps)
+        // Not drawn, so that the other worlds stay as they were.
+        plan.isSealed = features.sealedSpaces && seed % 8 == 5
         if features.parts { divide(&plan) }
         if features.scenes { Scenes.add(to: &plan, features) }
         RareEvents.add(to: &plan, features)

@@ -62,6 +62,9 @@ struct Shrinker {
         smaller.network = .perfect
         _ = await keeps(smaller)
         smaller = plan
+        smaller.isSealed = false
+        _ = await keeps(smaller)
+        smaller = plan
         smaller.sizes?.pageBytes = nil
         _ = await keeps(smaller)
         smaller.sizes = nil

@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsStore
 import AnnalsSync
+import AnnalsWire
 import Foundation
 import GRDB
 
@@ -99,13 +100,15 @@ extension World {
     }
 
     private func configuration(_ name: String, _ clock: WallClock, _ identities: Identities) -> Store.Configuration {
-        Replica.configuration(name, clock, identities, plan.sizes)
+        var configuration = Replica.configuration(name, clock, identities, plan.sizes)
+        configuration.spaceKeys = spaceKeys
+        return configuration
     }
 
     private func joining(_ number: Int, _ clock: WallClock, _ identities: Identities) -> Joining {
         let name = "r\(number)"
         return Joining(
-            transport: relay, address: "http://127.0.0.1:1", space: space, name: name,
+            transport: relay, address: "http://127.0.0.1:1", space: space, name: name, spaceKeys: spaceKeys,
             configuration: configuration(name, clock, identities),
             environment: .init(pause: { _ in throw CancellationError() }, random: { 0.5 }))
     }

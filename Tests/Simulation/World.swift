@@ -28,6 +28,8 @@ final class World {
     let relay: MemoryRelay
     let relayClock: WallClock
     let space: SpaceName
+    /// nil where the space is not sealed.
+    let spaceKeys: SpaceKeyRing?
     let folder: SimulationFolder
     var replicas: [Replica] = []
     var oracle: Oracle
@@ -84,10 +86,16 @@ final class World {
             limits: plan.snapshots?.limits ?? RelayLogLimits())
         let clock = WallClock(time, offset: plan.replicas[0].clockOffset, drift: plan.replicas[0].clockDrift)
         let database = try Self.firstDatabase(plan, clock, folder)
-        oracle = try Oracle(schema: plan.schema, rows: try Self.rows(database, plan.schema))
+        spaceKeys = plan.isSealed ? Self.spaceKeys(plan.seed) : nil
+        oracle = try Oracle(schema: plan.schema, rows: try Self.rows(database, plan.schema), cipher: spaceKeys?.cipher(for: space))
         try await addFirst(database, clock)
         try await absorbLog()
         try await addReplicas()
+    }
+
+    private static func spaceKeys(_ seed: UInt64) -> SpaceKeyRing? {
+        var dice = Dice(seed: seed, 9)
+        return SpaceKey(bytes: (0..<SpaceKey.byteCount).map { _ in UInt8(dice.number(0...255)) }).map { SpaceKeyRing($0) }
     }
 
     func look(_ replica: Replica) throws -> Look {

@@ -1,4 +1,5 @@
 package import AnnalsCore
+internal import AnnalsWire
 
 /// All SQL of spaces, logs and replicas. It stores and finds; what may be appended is the certifier's business.
 ///
@@ -91,6 +92,11 @@ package enum LogStorage {
         try db.execute(sql, [head, floor, space.logBytes, space.partChanges, space.ownerChanges, space.id])
     }
 
+    /// For whoever appends beside the relay that serves.
+    static func save(head: Position, logBytes: Int64, of space: Int64, in db: any LogConnection) throws {
+        try db.execute("UPDATE annals_spaces SET head = ?1, log_bytes = ?2 WHERE id = ?3", [head, logBytes, space])
+    }
+
     // MARK: Replicas
 
     static func replica(_ replica: ReplicaID, of space: Int64, in db: any LogConnection) throws -> Replica? {
@@ -151,7 +157,8 @@ package enum LogStorage {
             FROM annals_replicas AS r WHERE space = ?1 ORDER BY replica
             """
         return try db.rows(sql, [space]).compactMap { row in
-            guard let replica = ReplicaID(bytes: try row.bytes(0)) else { return nil }
+            // The relay's own entries hold nothing back.
+            guard let replica = ReplicaID(bytes: try row.bytes(0)), replica != .relay else { return nil }
             return ReplicaRecord(
                 replica: replica, name: try row.text(1), counter: Counter(try row.integer(2)), position: try row.position(3),
                 lastSeen: try row.integer(4), retired: try row.integer(5), owner: row.isNull(6) ? nil : try row.text(6),
@@ -169,6 +176,17 @@ package enum LogStorage {
             """
         try db.execute(
             sql, [space, run.firstPosition, run.count, run.firstIndex, replica, counter, run.received, digest, run.batch])
+    }
+
+    /// Puts other bytes in the place of a run's batch: what is left of it when it is voided.
+    static func replace(_ batch: [UInt8], at position: Position, of space: Int64, in db: any LogConnection) throws {
+        try db.execute("UPDATE annals_runs SET batch = ?1 WHERE space = ?2 AND position = ?3", [batch, space, position])
+    }
+
+    /// The position of the relay's newest own entry; nil where there is none.
+    static func newestVoid(of space: Int64, in db: any LogConnection) throws -> Position? {
+        guard let relay = try replica(.relay, of: space, in: db) else { return nil }
+        return relay.last.position
     }
 
     private static let runColumns = "position, count, first_index, received, batch"

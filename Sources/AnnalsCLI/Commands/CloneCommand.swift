@@ -12,9 +12,12 @@ struct CloneCommand: AsyncParsableCommand {
             The new file has the space's rows and its whole schema: indexes, views, triggers, user_version. Tables that the \
             space does not track come empty, except full-text indexes of its rows. The file appears when it is whole.
 
+            A space that was made with a key needs the same key here, or nothing is made (78).
+
             Examples:
               annals clone http://127.0.0.1:8640 shop laptop.db
               annals clone https://relay.example.org shop laptop.db --credential-file token --ca-file company.pem
+              annals clone https://relay.example.org shop laptop.db --space-key-file shop.key
             """)
 
     @Argument(help: "The relay's address, such as https://relay.example.org.")
@@ -27,19 +30,21 @@ struct CloneCommand: AsyncParsableCommand {
     var name: String?
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
+    @OptionGroup var spaceKey: SpaceKeyOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
         let console = output.console
         let name = name ?? HostName.current
+        let keys = try spaceKey.keys()
         let trusted = try trust.trust(at: url)
         let transport = try HTTPRelay(
-            address: url, space: space, identity: .init(name: name, credential: try credential.token()),
+            address: url, space: space, identity: .init(name: spaceKey.name(name), credential: try credential.token()),
             client: try HTTPClient(.init(trust: trusted)))
         let clone = try await Progress.during("cloning", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: url, space: space, name: name, credentialFile: credential.absoluteFile,
-                trust: trusted, configuration: Stores.configuration
+                trust: trusted, spaceKeys: keys, spaceKeyFile: spaceKey.absoluteFile, configuration: Stores.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
             return try await joining.clone(to: store)
         }

@@ -22,9 +22,13 @@ struct JoinCommand: AsyncParsableCommand {
             Rows that break a foreign key are refused with counts per table (65), except with theirs. A join that was \
             interrupted is finished by running it again.
 
+            With --space-key-file a new space is sealed end to end: its relay sees who sends how much and when, but no row, \
+            name or author. A space that exists must be sealed under a key of that file (78).
+
             Examples:
               annals join shop.db --relay http://127.0.0.1:8640 --space shop
               annals join till.db --relay http://127.0.0.1:8640 --space shop --existing separate
+              annals join shop.db --relay https://relay.example.org --space shop --space-key-file shop.key
             """)
 
     @OptionGroup var argument: StoreArgument
@@ -40,21 +44,23 @@ struct JoinCommand: AsyncParsableCommand {
     var existing: ExistingRows?
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
+    @OptionGroup var spaceKey: SpaceKeyOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
         let console = output.console
         let store = try argument.open()
         let name = name ?? HostName.current
+        let keys = try spaceKey.keys()
         let trusted = try trust.trust(at: relay)
         let transport = try HTTPRelay(
-            address: relay, space: space, identity: .init(name: name, credential: try credential.token()),
+            address: relay, space: space, identity: .init(name: spaceKey.name(name), credential: try credential.token()),
             client: try HTTPClient(.init(trust: trusted)))
-        if dryRun { return try await foresee(store, transport, name, console) }
+        if dryRun { return try await foresee(store, transport, name, keys, console) }
         let outcome = try await Progress.during("joining", on: console) { progress in
             let joining = Joining(
                 transport: transport, address: relay, space: space, name: name, credentialFile: credential.absoluteFile,
-                trust: trusted, configuration: Stores.configuration
+                trust: trusted, spaceKeys: keys, spaceKeyFile: spaceKey.absoluteFile, configuration: Stores.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
             return try await joining.join(store, existing: existing)
         }
@@ -68,10 +74,10 @@ struct JoinCommand: AsyncParsableCommand {
         }
     }
 
-    private func foresee(_ store: Store, _ transport: HTTPRelay, _ name: String, _ console: Console) async throws {
+    private func foresee(_ store: Store, _ transport: HTTPRelay, _ name: String, _ keys: SpaceKeyRing?, _ console: Console) async throws {
         let prospect = try await Progress.during("comparing", on: console) { progress in
             let joining = Joining(
-                transport: transport, address: relay, space: space, name: name, configuration: Stores.configuration
+                transport: transport, address: relay, space: space, name: name, spaceKeys: keys, configuration: Stores.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
             return try await joining.prospect(of: store)
         }

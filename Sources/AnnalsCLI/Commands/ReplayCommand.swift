@@ -31,6 +31,7 @@ struct ReplayCommand: AsyncParsableCommand {
     var space: SpaceName?
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
+    @OptionGroup var spaceKey: SpaceKeyOptions
     @Option(name: .customLong("output"), help: ArgumentHelp("The file to make.", valueName: "file"), completion: .file())
     var file: String
     @Flag(help: "Replace the file if there is one.")
@@ -43,6 +44,7 @@ struct ReplayCommand: AsyncParsableCommand {
         if relay != nil, space == nil { throw ValidationError("--relay needs --space.") }
         if relay != nil, position == nil { throw ValidationError("with --relay --to takes a position, such as 1200.") }
         if relay == nil, trust.given != RelayTrust() { throw ValidationError("--ca-file and --pin go with --relay.") }
+        if relay == nil, spaceKey.file != nil { throw ValidationError("--space-key-file goes with --relay.") }
         if relay == nil, space != nil { throw ValidationError("--space goes with --relay.") }
     }
 
@@ -77,13 +79,15 @@ struct ReplayCommand: AsyncParsableCommand {
 
     private func replay(_ space: SpaceName, of relay: String, to position: Position) async throws {
         let console = output.console
+        let keys = try spaceKey.keys()
         let transport = try HTTPRelay(
             address: relay, space: space, identity: .init(credential: try credential.token()),
             client: try HTTPClient(.init(trust: try trust.trust(at: relay))))
         let (path, force) = (file, force)
         let replay = try await Progress.during("replaying", on: console) { progress in
             let joining = Joining(
-                transport: transport, address: relay, space: space, name: HostName.current, configuration: Stores.configuration
+                transport: transport, address: relay, space: space, name: HostName.current, spaceKeys: keys,
+                configuration: Stores.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
             return try await joining.replay(to: position, output: path, force: force)
         }

@@ -19,6 +19,7 @@ enum StatusPrint {
             "replica": .text(replica?.replica.description), "name": .text(replica?.name),
             "position": replica.map { .integer($0.position.rawValue) } ?? .null,
             "head": replica.map { .integer($0.head.rawValue) } ?? .null, "conflicts": .integer(status.conflicts),
+            "sealedUnder": .text(replica?.sealedUnder.map { SpaceKey.name(of: $0) }),
             "unresolvedConflicts": .integer(status.unresolvedConflicts), "rowsInDoubt": .bool(status.areRowsInDoubt),
             "joinUnfinished": .bool(status.isJoinUnfinished),
             "historyShare": status.historyShare.map { .real(($0 * 10_000).rounded() / 10_000) } ?? .null,
@@ -39,7 +40,7 @@ enum StatusPrint {
         ]
         if let replica = status.replica {
             let behind = replica.head > replica.position ? ", the relay told of \(replica.head)" : ""
-            facts.append(("space", "\(replica.space) on \(replica.relay), as \(PrintableText.of(replica.name))"))
+            facts.append(("space", "\(replica.space) on \(replica.relay), as \(PrintableText.of(replica.name))\(sealed(replica))"))
             facts.append(("position", "\(replica.position)\(behind)"))
             facts.append(("outbox", status.outbox == 0 ? "empty" : "\(Count.of(status.outbox, "transaction")) to be sent"))
             let waiting = status.unresolvedConflicts > 0 ? " (\(status.unresolvedConflicts) unresolved)" : ""
@@ -49,7 +50,7 @@ enum StatusPrint {
         }
         if status.isJoinUnfinished { facts.append(("unfinished", style(.red, "the join that makes the space is not done; run it again"))) }
         if status.areRowsInDoubt {
-            let text = "another program rebuilt a table and may have written to it unseen; sync compares the rows with the space's"
+            let text = "another program rebuilt a table, or an entry was voided: sync compares the rows with the space's"
             facts.append(("in doubt", style(.red, text)))
         }
         for violation in violations {
@@ -58,6 +59,10 @@ enum StatusPrint {
         }
         let width = facts.map(\.0.count).max() ?? 0
         return facts.map { style(.dim, $0.0) + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
+    }
+
+    private static func sealed(_ replica: ReplicaState) -> String {
+        replica.sealedUnder.map { ", sealed under the key \(SpaceKey.name(of: $0))" } ?? ""
     }
 
     /// A rule in words.

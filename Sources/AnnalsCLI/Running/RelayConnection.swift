@@ -18,9 +18,12 @@ struct RelayConnections {
         let token = try credential.token(remembered: state.credentialFile)
         let trusted = try trust.trust(at: state.relay, remembered: state.trust)
         if trusted != state.trust { try await store.remember(trusted) }
+        // Names are not for the relay of a sealed space.
         return try HTTPRelay(
             address: state.relay, space: state.space,
-            identity: .init(name: state.name, credential: token, renewal: credential.renewal(remembered: state.credentialFile)),
+            identity: .init(
+                name: state.sealedUnder == nil ? state.name : "", credential: token,
+                renewal: credential.renewal(remembered: state.credentialFile)),
             client: client(trusted))
     }
 

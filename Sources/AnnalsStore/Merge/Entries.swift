@@ -12,6 +12,8 @@ struct Entries {
         case batch(LogFrame, indices: Range<Int>)
         /// All parts of one transaction.
         case parts(Parts)
+        /// Voided transactions, from that position on.
+        case voided(Position, [Digest])
         /// A part of this replica's own: it is in the rows already.
         case ownPart(Position, Digest)
     }
@@ -55,7 +57,11 @@ struct Entries {
         for frame in page.frames where frame.lastPosition > pulled {
             let header = try BatchHeader.parse(frame.batch)
             if !digests.isEmpty { try Self.expectOwn(digests, in: frame, header) }
-            if header.part.isWhole {
+            if header.isVoided {
+                // Parts of it that are kept are given up and pulled again: their clear parts come then.
+                guard unfinished == nil else { throw WireError.badValue("part") }
+                addVoided(frame, header, after: pulled)
+            } else if header.part.isWhole {
                 guard unfinished == nil else { throw WireError.badValue("part") }
                 add(frame, header, after: pulled)
             } else {
@@ -74,15 +80,26 @@ struct Entries {
     }
 
     private mutating func add(_ frame: LogFrame, _ header: BatchHeader, after position: Position) {
-        let first = frame.firstIndex + max(0, Int(position.rawValue - frame.firstPosition.rawValue) + 1)
-        let end = frame.firstIndex + frame.acceptedCount
-        guard first < end, end <= header.certificates.count else { return }
-        sources.append(.batch(frame, indices: first..<end))
-        for index in first..<end {
+        guard let indices = Self.indices(frame, header, after: position) else { return }
+        sources.append(.batch(frame, indices: indices))
+        for index in indices {
             guard let place = frame.position(of: index) else { continue }
             list.append(Entry(position: place, replica: header.replica, footprint: header.certificates[index].footprint))
             authors.append((header.replica, place))
         }
+    }
+
+    private mutating func addVoided(_ frame: LogFrame, _ header: BatchHeader, after position: Position) {
+        guard let indices = Self.indices(frame, header, after: position), let first = frame.position(of: indices.lowerBound) else { return }
+        sources.append(.voided(first, indices.map { header.certificates[$0].digest }))
+        authors += indices.compactMap { index in frame.position(of: index).map { (header.replica, $0) } }
+    }
+
+    /// Which of a frame's transactions come after a position; nil when none does.
+    private static func indices(_ frame: LogFrame, _ header: BatchHeader, after position: Position) -> Range<Int>? {
+        let first = frame.firstIndex + max(0, Int(position.rawValue - frame.firstPosition.rawValue) + 1)
+        let end = frame.firstIndex + frame.acceptedCount
+        return first < end && end <= header.certificates.count ? first..<end : nil
     }
 
     private mutating func addPart(_ frame: LogFrame, _ header: BatchHeader, ahead: Set<Position>) throws {

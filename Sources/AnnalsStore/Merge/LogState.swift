@@ -9,7 +9,7 @@ extension Store {
         try await merging("verify", commits: false) { db, step in
             try step.seal()
             let tables = try step.tables()
-            try OutboxFiller(db: db, tables: tables, limits: step.outboxLimits).fill()
+            try step.filler().fill()
             let session = MergeSession(db, registry: tables)
             let rows = try Outbox.rows(db)
             let layouts = try LayoutNames(db).all

@@ -54,6 +54,7 @@ extension Pull {
         try HighestKeys.save(db, session.highestKeys)
         try KeptParts.clear(db)
         try Outbox.passAll(db, through: snapshot.position)
+        try PassedVoids.forget(db, through: snapshot.position)
         state.position = snapshot.position
         state.logDigest = snapshot.logDigest
         while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }

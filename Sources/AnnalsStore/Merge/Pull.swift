@@ -21,11 +21,15 @@ struct Pull {
     let identities: NewIdentities
     let layouts: LayoutNames
     let limits: OutboxLimits
+    /// Opens what is pulled and keys footprints; nil where the space is not sealed.
+    let cipher: SpaceCipher?
     /// What the program set; those in force are put over it when there is something to settle.
     var policies: MergePolicies
     /// The store's clock: it passes every time that is taken in.
     var clock: HybridClock
     let now: HybridTime
+    /// The page was taken in up to where the rows came into doubt.
+    private(set) var isCutShort = false
 
     /// What a page brought.
     struct Summary: Sendable {
@@ -61,7 +65,7 @@ struct Pull {
             let relayTime = max(entries.lastReceipt, page.relayTime ?? 0)
             summary.conflicts = try layOn(suffix, outbox, known: known, notes, relayTime: relayTime)
         }
-        try keepUnfinished(entries)
+        if !isCutShort { try keepUnfinished(entries) }
         while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
         state.head = max(page.head, state.position)
         // All of the log was looked through for work that another copy of the file brought there.
@@ -115,14 +119,14 @@ struct Pull {
             case .batch(let frame, let indices):
                 let indices = indices.filter { frame.position(of: $0).map(positions.contains) ?? false }
                 guard !indices.isEmpty else { continue }
-                let batch = try Batch.open(frame.batch)
+                let batch = try SealedEntry.open(frame.batch, at: frame.firstPosition, state, cipher)
                 for index in indices {
                     var reader = try batch.body(index)
                     try PolicyTable.set(db, try reader.rest().policies, isOverride: false)
                 }
             case .parts(let parts) where positions.contains(parts.last):
-                try PolicyTable.set(db, PulledParts(db, parts).content.rest { _, _ in }.policies, isOverride: false)
-            case .parts, .ownPart: break
+                try PolicyTable.set(db, PulledParts(db, parts, state, cipher).content.rest { _, _ in }.policies, isOverride: false)
+            case .parts, .ownPart, .voided: break
             }
         }
         return try PolicyTable.load(db)
@@ -167,7 +171,10 @@ struct Pull {
         _ entries: Entries, _ ahead: Set<Position>, _ notes: LifeNotes?, _ summary: inout Summary
     ) throws -> Set<TransactionID> {
         var applied: Set<TransactionID> = []
+        var isDoubtful = false
         func take(_ content: TransactionParts, _ header: BatchHeader, _ frame: LogFrame, _ position: Position) throws {
+            if header.keyID != 0 { state.sealedUnder = header.keyID }
+            if header.replica == .relay { isDoubtful = try !explainVoids(content) }
             let (changes, lost, id) = try applyEntry(content, header.replica, receivedAt: frame.receivedAt, position, notes)
             summary.transactions += 1
             summary.changes += changes
@@ -179,15 +186,21 @@ struct Pull {
             case .ownPart(let position, let digest):
                 try expect(position)
                 try passOwn(position, digest)
+            case .voided(let first, let digests):
+                for (place, digest) in digests.enumerated() {
+                    let position = first.advanced(by: place)
+                    try expect(position)
+                    try passVoided(VoidedEntry(position: position, digest: digest), isOwn: ahead.contains(position))
+                }
             case .parts(let parts):
                 guard let frame = parts.frames.last else { continue }
                 try expect(parts.first)
-                let pulled = PulledParts(db, parts)
+                let pulled = PulledParts(db, parts, state, cipher)
                 try take(pulled.content, BatchHeader.parse(frame.batch), frame, parts.last)
                 try KeptParts.clear(db)
                 for digest in pulled.digests { state.pass(digest) }
             case .batch(let frame, let indices):
-                let batch = try Batch.open(frame.batch)
+                let batch = try SealedEntry.open(frame.batch, at: frame.firstPosition, state, cipher)
                 for index in indices {
                     guard let position = frame.position(of: index) else { continue }
                     try expect(position)
@@ -200,6 +213,12 @@ struct Pull {
                     }
                 }
             }
+            // What follows may not fit rows that hold what was voided: first these are compared with the log.
+            if isDoubtful {
+                try RowsInDoubt.note(db)
+                isCutShort = true
+                break
+            }
         }
         return applied
     }
@@ -208,6 +227,18 @@ struct Pull {
     private mutating func passOwn(_ position: Position, _ digest: Digest) throws {
         try Outbox.pass(db, position)
         state.pass(digest)
+    }
+
+    /// The author of a voided entry has it in its rows, until the relay's own entry says that it counts no more.
+    private mutating func passVoided(_ entry: VoidedEntry, isOwn: Bool) throws {
+        if isOwn { return try passOwn(entry.position, entry.digest) }
+        try PassedVoids.note(db, entry)
+        state.pass(entry.digest)
+    }
+
+    /// Whether what the relay voided is not in the rows.
+    private func explainVoids(_ content: TransactionParts) throws -> Bool {
+        try PassedVoids.explain(db, content.rest { _, _ in }.voids)
     }
 
     private func expect(_ position: Position) throws {
@@ -253,6 +284,7 @@ struct Pull {
             try ConflictJournal.append(
                 db, entries, from: first, transaction: info, replica: replica, position: position, receivedAt: receivedAt)
         }
+        guard rest.voids.isEmpty || replica == .relay else { throw WireError.badValue("void") }
         if isKnown { try notes?.noteKnownWork(info.id, journal: journal, session) }
         try HumanDecisions(rest).apply(db)
         return (changes, lost, info.id)
@@ -281,7 +313,8 @@ struct Pull {
             try UnsettledReferences.settled(db, row.id)
             conflicts += laid.conflicts
             let parts = try Outbox.PartWriter(db, inPlaceOf: row, limits: limits)
-            let rewritten = try BodyBuilder.rewritten(transaction, laid, order: session.tableOrder, parts: parts)
+            let rewritten = try BodyBuilder.rewritten(
+                transaction, laid, order: session.tableOrder, key: cipher?.footprintKey ?? .none, parts: parts)
             if let rewritten {
                 try Outbox.rewrite(db, sequence: row.sequence, rewritten)
             } else {

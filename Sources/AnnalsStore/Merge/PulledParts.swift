@@ -9,12 +9,16 @@ import GRDB
 final class PulledParts {
     private let db: Database
     private let parts: Entries.Parts
+    private let state: ReplicaState
+    private let cipher: SpaceCipher?
     private var headers: [Int: BatchHeader] = [:]
     private var info: TransactionInfo?
     private var opened: (number: Int, batch: Batch)?
 
-    init(_ db: Database, _ parts: Entries.Parts) {
+    init(_ db: Database, _ parts: Entries.Parts, _ state: ReplicaState, _ cipher: SpaceCipher?) {
         self.db = db
+        self.state = state
+        self.cipher = cipher
         self.parts = parts
     }
 
@@ -35,7 +39,7 @@ final class PulledParts {
         opened = nil
         let position = parts.first.advanced(by: number)
         let bytes = try parts.frames.first { $0.firstPosition == position }?.batch ?? KeptParts.batch(db, at: position)
-        let batch = try Batch.open(bytes)
+        let batch = try SealedEntry.open(bytes, at: position, state, cipher)
         try check(batch, number)
         opened = (number, batch)
         return batch

@@ -14,12 +14,14 @@ struct BodyBuilder {
     private var journalCount = 0
     private var decisions = HumanDecisions()
 
-    /// - Parameter parts: where all parts but the last go as they are filled.
-    init(_ info: TransactionInfo, parts: Outbox.PartWriter) {
+    /// - Parameters:
+    ///   - key: keys the footprint's hashes.
+    ///   - parts: where all parts but the last go as they are filled.
+    init(_ info: TransactionInfo, key: FootprintKey, parts: Outbox.PartWriter) {
         self.info = info
         self.parts = parts
         encoder = BodyEncoder(info: info)
-        footprint = FootprintBuilder(transaction: info.id)
+        footprint = FootprintBuilder(transaction: info.id, key: key)
     }
 
     var isEmpty: Bool { encoder.changeCount == 0 && journalCount == 0 && decisions.isEmpty }
@@ -63,9 +65,9 @@ struct BodyBuilder {
 
     /// What remains of an outbox transaction after it was laid on top; nil when nothing does.
     static func rewritten(
-        _ transaction: OutboxTransaction, _ laid: LayOn.Laid, order: [String: Int], parts: Outbox.PartWriter
+        _ transaction: OutboxTransaction, _ laid: LayOn.Laid, order: [String: Int], key: FootprintKey, parts: Outbox.PartWriter
     ) throws -> Outbox.Draft? {
-        var builder = BodyBuilder(transaction.info, parts: parts)
+        var builder = BodyBuilder(transaction.info, key: key, parts: parts)
         builder.decide(transaction.decisions)
         for row in laid.rows.effective(tableOrder: order) {
             guard let change = row.change else { continue }

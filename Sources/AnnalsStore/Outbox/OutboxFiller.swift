@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsWire
 import Foundation
 import GRDB
 
@@ -11,6 +12,8 @@ struct OutboxFiller {
     let db: Database
     let tables: TrackedTables
     let limits: OutboxLimits
+    /// Keys the hashes of footprints; asked for when there is something to hash.
+    let footprintKey: () throws -> FootprintKey
 
     /// Returns how many transactions were added.
     @discardableResult
@@ -23,12 +26,15 @@ struct OutboxFiller {
         var last = done
         var count = 0
         var changes: NetChanges?
+        var known: FootprintKey?
         while let row = try cursor.next() {
             last = row["number"]
             guard let origin = TransactionOrigin(rawValue: row["origin"]), own.contains(origin) else { continue }
             let reader = try changes ?? NetChanges(db, tables: tables)
             changes = reader
-            if let entry = try encode(row, origin, reader) {
+            let key = try known ?? footprintKey()
+            known = key
+            if let entry = try encode(row, origin, reader, key) {
                 try Outbox.append(db, entry)
                 count += 1
             }
@@ -37,13 +43,23 @@ struct OutboxFiller {
         return count
     }
 
+    /// How many transactions of its own are still to be moved.
+    static func waiting(_ db: Database) throws -> Int {
+        let sql = "SELECT count(*) FROM annals_transactions WHERE number > ? AND origin IN (?, ?, ?)"
+        let own: [TransactionOrigin] = [.local, .external, .migration]
+        return try Int.fetchOne(
+            db, sql: sql, arguments: [Meta(db).integer(.outboxed) ?? 0, own[0].rawValue, own[1].rawValue, own[2].rawValue]) ?? 0
+    }
+
     /// Adds history's transaction `number` with what else is to travel in it. Everything before must be in the outbox already.
     func append(_ number: Int64, _ decisions: HumanDecisions, _ journal: [JournalEntry] = []) throws {
         guard let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
             throw StoreDamage("annals_transactions")
         }
         let origin = TransactionOrigin(rawValue: row["origin"]) ?? .local
-        if let entry = try encode(row, origin, NetChanges(db, tables: tables), decisions, journal) { try Outbox.append(db, entry) }
+        if let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal) {
+            try Outbox.append(db, entry)
+        }
         try Meta(db).set(.outboxed, number)
     }
 
@@ -54,7 +70,7 @@ struct OutboxFiller {
     ) throws {
         guard let number else {
             let info = TransactionInfo(id: id, time: time, author: author, origin: .local)
-            var builder = BodyBuilder(info, parts: Outbox.PartWriter(db, limits: limits))
+            var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))
             builder.decide(decisions)
             return try Outbox.append(db, builder.finish())
         }
@@ -64,15 +80,15 @@ struct OutboxFiller {
     private static let select = "SELECT number, id, time, time_counter, author, context, origin FROM annals_transactions"
 
     private func encode(
-        _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ decisions: HumanDecisions = HumanDecisions(),
-        _ journal: [JournalEntry] = []
+        _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ key: FootprintKey,
+        _ decisions: HumanDecisions = HumanDecisions(), _ journal: [JournalEntry] = []
     ) throws -> Outbox.Draft? {
         let id: Data = row["id"]
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
         let info = TransactionInfo(
             id: id, time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"],
             contextName: row["context"], origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
-        var builder = BodyBuilder(info, parts: Outbox.PartWriter(db, limits: limits))
+        var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
         var highest: [String: Int64] = [:]
         try changes.forEach(in: row["number"]) { table, old, new in

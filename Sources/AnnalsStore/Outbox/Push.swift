@@ -47,14 +47,16 @@ struct Push {
     /// outbox is empty.
     ///
     /// Counters are given here: last accepted + 1, + 2, … A refused transaction gives its counter back.
-    static func freeze(_ db: Database, _ state: ReplicaState, layouts: LayoutNames, limits: OutboxLimits) throws -> Push? {
+    static func freeze(
+        _ db: Database, _ state: ReplicaState, layouts: LayoutNames, limits: OutboxLimits, cipher: SpaceCipher?
+    ) throws -> Push? {
         let unsettled = try UnsettledReferences.first(db) ?? .max
         if let row = try Outbox.firstRow(db), row.parts > 1, row.sequence < unsettled {
-            return try freezeParts(db, row, state, layouts)
+            return try freezeParts(db, row, state, layouts, cipher)
         }
         var encoder = BatchEncoder(
             lineage: state.lineage, replica: state.replica, firstCounter: state.lastCounter.next, previousDigest: state.lastDigest,
-            schemaVersion: 1, codec: .zstd)
+            schemaVersion: 1, codec: .zstd, cipher: cipher)
         let bodies = OutboxBodies(db)
         var named: Set<Int> = []
         var last: Int64 = 0
@@ -76,14 +78,16 @@ struct Push {
     }
 
     /// All parts with one base and one footprint, since they are certified as one.
-    private static func freezeParts(_ db: Database, _ row: Outbox.Row, _ state: ReplicaState, _ layouts: LayoutNames) throws -> Push {
+    private static func freezeParts(
+        _ db: Database, _ row: Outbox.Row, _ state: ReplicaState, _ layouts: LayoutNames, _ cipher: SpaceCipher?
+    ) throws -> Push {
         var push = Push(firstCounter: state.lastCounter.next, parts: row.parts, lastSequence: row.sequence, digests: [])
         for number in 0..<row.parts {
             let body = try Outbox.body(db, of: row.sequence, part: number, parts: row.parts)
             var encoder = BatchEncoder(
                 lineage: state.lineage, replica: state.replica, firstCounter: Counter(push.firstCounter.rawValue + Int64(number)),
                 previousDigest: push.digests.last ?? state.lastDigest, schemaVersion: 1,
-                part: BatchPart(number: number, count: row.parts), codec: .zstd)
+                part: BatchPart(number: number, count: row.parts), codec: .zstd, cipher: cipher)
             let tables = try BodyReader(bytes: body).tables
             for layout in tables { encoder.layout(ref: layout, try layouts.layout(layout)) }
             encoder.append(body: body, base: state.position, footprint: row.footprint)

@@ -23,7 +23,7 @@ extension Store {
             let tables = try step.tables()
             try PolicyCheck(tables: tables.entries.map(\.definition)).check(settings)
             if isOverride { return try PolicyTable.set(db, settings, isOverride: true) }
-            let filler = OutboxFiller(db: db, tables: tables, limits: step.outboxLimits)
+            let filler = try step.filler()
             try step.seal()
             try filler.fill()
             let decisions = HumanDecisions(policies: settings)

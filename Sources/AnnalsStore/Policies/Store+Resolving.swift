@@ -39,7 +39,7 @@ extension Store {
             guard let table = tables.entries.first(where: { $0.definition.name.isSameIdentifier(as: conflict.entry.table) }) else {
                 throw AnnalsError(.notTracked, operation: "resolve", "the table \(conflict.entry.table) is not tracked any more")
             }
-            let filler = OutboxFiller(db: db, tables: tables, limits: step.outboxLimits)
+            let filler = try step.filler()
             try step.seal()
             try filler.fill()
             let side = side ?? (values.isEmpty ? .incoming : nil)

@@ -28,6 +28,9 @@ public struct ExchangeStatus: Sendable {
     /// them there, its next answer tells (MERGE's rule 41).
     public var hasPassedUnseen = false
 
+    /// Entries that were voided, as the relay's answer had it, which no entry of the log explains so far.
+    public var unexplainedVoids: Position?
+
     /// The relay has told of entries that are not applied yet, or has more to tell.
     public var isBehind: Bool { position < head || hasPassedUnseen }
 }
@@ -94,7 +97,8 @@ struct ReplicaExchange {
             replica: state.replica, space: state.space, seen: state.seen, pulled: try KeptParts.last(db) ?? state.position,
             head: state.head, accepted: max(state.position, try Outbox.lastAhead(db) ?? .zero), outbox: try Outbox.count(db),
             isPushUnderWay: try Push.isUnderWay(db),
-            areRowsInDoubt: try RowsInDoubt.isNoted(db), isSpaceUnfinished: try Meta(db).text(.joinStage) != nil)
+            areRowsInDoubt: try RowsInDoubt.isNoted(db), isSpaceUnfinished: try Meta(db).text(.joinStage) != nil,
+            unexplainedVoids: try PassedVoids.load(db).first?.position)
     }
 
     func freeze(_ step: ManagedStep) throws -> FrozenPush? {
@@ -103,7 +107,9 @@ struct ReplicaExchange {
         var limits = step.outboxLimits
         // While a space is made only its first entry is sent, since its first rows may be copied anew.
         if try Meta(db).text(.joinStage) != nil { limits.pushTransactions = 1 }
-        var new = try Push.freeze(db, state, layouts: step.layouts(), limits: limits).map { try frozen($0, part: 0) }
+        let cipher = try step.cipher()
+        var new = try Push.freeze(db, state, layouts: step.layouts(), limits: limits, cipher: cipher).map { try frozen($0, part: 0) }
+        if new != nil, let cipher { try Meta(db).set(.sealedUnder, SpaceKey.name(of: cipher.keyID)) }
         new?.isNew = true
         return new
     }

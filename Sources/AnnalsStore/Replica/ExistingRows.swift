@@ -174,7 +174,8 @@ private struct JoiningRows {
         summary.conflicts = laid.conflicts
         transaction.info.time = try step.tick()
         let parts = Outbox.PartWriter(db, limits: step.outboxLimits)
-        let draft = try BodyBuilder.rewritten(transaction, laid, order: session.tableOrder, parts: parts)
+        let draft = try BodyBuilder.rewritten(
+            transaction, laid, order: session.tableOrder, key: try step.cipher()?.footprintKey ?? .none, parts: parts)
         if let draft { try Outbox.append(db, draft) }
         try HighestKeys.save(db, session.highestKeys)
         try record(since: mark)

@@ -14,9 +14,14 @@ public struct Membership: Sendable {
     public var credentialFile: String?
     /// Whom to trust at the relay's address.
     public var trust: RelayTrust
+    /// The file with the space's keys; the keys themselves are never stored.
+    public var spaceKeyFile: String?
+    /// The id of a key under which the space is sealed; nil where it is not.
+    public var sealedUnder: UInt64?
 
     public init(
-        name: String, relay: String, space: SpaceName, lineage: Lineage, credentialFile: String? = nil, trust: RelayTrust = RelayTrust()
+        name: String, relay: String, space: SpaceName, lineage: Lineage, credentialFile: String? = nil, trust: RelayTrust = RelayTrust(),
+        spaceKeyFile: String? = nil, sealedUnder: UInt64? = nil
     ) {
         self.name = name
         self.relay = relay
@@ -24,13 +29,15 @@ public struct Membership: Sendable {
         self.lineage = lineage
         self.credentialFile = credentialFile
         self.trust = trust
+        self.spaceKeyFile = spaceKeyFile
+        self.sealedUnder = sealedUnder
     }
 
     func state(at position: Position, _ logDigest: Digest?, as replica: ReplicaID) -> ReplicaState {
         ReplicaState(
             replica: replica, name: name, relay: relay, space: space, lineage: lineage, position: position,
             logDigest: logDigest, head: position, lastCounter: .zero, lastDigest: .zero, credentialFile: credentialFile,
-            trust: trust)
+            trust: trust, spaceKeyFile: spaceKeyFile, sealedUnder: sealedUnder)
     }
 }
 
@@ -108,7 +115,7 @@ enum ReplicaTables {
         let names: [Meta.Name] = [
             .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed,
             .joinStage,
-            .credentialFile, .caFile, .pins, .spaceSchema, .rowsInDoubt, .isCopy,
+            .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .rowsInDoubt, .isCopy,
         ]
         for name in names { try meta.set(name, nil) }
     }

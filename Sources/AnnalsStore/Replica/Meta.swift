@@ -29,6 +29,12 @@ struct Meta {
         case caFile = "ca_file"
         /// One a line.
         case pins
+        /// The file that holds the space's keys; the keys themselves are nowhere in the store.
+        case spaceKeyFile = "space_key_file"
+        /// The id of the key under which the space was seen sealed last, in hexadecimal.
+        case sealedUnder = "sealed_under"
+        /// Voided entries that were passed over; see `PassedVoids`.
+        case passedVoids = "passed_voids"
         /// How the space's tables are declared; see `SpaceSchema`.
         case spaceSchema = "space_schema"
         /// Other programs may have written rows that no trigger saw; see `RowsInDoubt`.

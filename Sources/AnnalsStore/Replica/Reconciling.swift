@@ -59,7 +59,7 @@ private struct Reconciling {
         self.step = step
         tables = try step.tables()
         try SchemaAgreement.check(tables, TrackedTables.load(other))
-        filler = OutboxFiller(db: db, tables: tables, limits: step.outboxLimits)
+        filler = try step.filler()
     }
 
     mutating func run() throws -> Int {

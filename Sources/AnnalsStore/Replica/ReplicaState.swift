@@ -23,6 +23,10 @@ public struct ReplicaState: Sendable {
     public var credentialFile: String?
     /// Whom to trust at the relay's address.
     public var trust = RelayTrust()
+    /// The file that holds the space's keys, as given at join.
+    public var spaceKeyFile: String?
+    /// The id of the key under which the space was seen sealed last; nil where the space is not sealed.
+    public var sealedUnder: UInt64?
 
     /// What this replica has seen of the log.
     public var seen: LogMark { LogMark(lineage: lineage, position: position, digest: logDigest, replica: replica) }
@@ -53,7 +57,8 @@ public struct ReplicaState: Sendable {
             position: Position(try meta.integer(.position) ?? 0),
             logDigest: try meta.bytes(.logDigest).flatMap { Digest(bytes: $0) }, head: Position(try meta.integer(.head) ?? 0),
             lastCounter: Counter(try meta.integer(.lastCounter) ?? 0), lastDigest: digest, credentialFile: try meta.text(.credentialFile),
-            trust: try RelayTrust.load(meta))
+            trust: try RelayTrust.load(meta), spaceKeyFile: try meta.text(.spaceKeyFile),
+            sealedUnder: try meta.text(.sealedUnder).flatMap { UInt64($0, radix: 16) })
     }
 
     func save(_ db: Database) throws {
@@ -65,6 +70,7 @@ public struct ReplicaState: Sendable {
         try meta.set(.lineage, lineage.description)
         try meta.set(.credentialFile, credentialFile)
         try trust.save(meta)
+        try meta.set(.spaceKeyFile, spaceKeyFile)
         try saveProgress(db)
     }
 
@@ -76,5 +82,6 @@ public struct ReplicaState: Sendable {
         try meta.set(.head, head.rawValue)
         try meta.set(.lastCounter, lastCounter.rawValue)
         try meta.set(.lastDigest, Data(lastDigest.bytes))
+        try meta.set(.sealedUnder, sealedUnder.map { SpaceKey.name(of: $0) })
     }
 }

@@ -4,7 +4,8 @@ import GRDB
 /// Why and where a joined store's rows must be compared with the log before it may exchange anything.
 ///
 /// Another program rebuilt a tracked table or dropped a trigger, so rows may have been written that no trigger saw. The
-/// triggers are back, but what was missed is in nobody's log: pushed on top of it, later work would not fit anywhere else.
+/// triggers are back, but what was missed is in nobody's log: pushed on top of it, later work would not fit anywhere else. It is the
+/// same where an entry that the rows hold was voided (`PassedVoids`).
 public struct RowsInDoubt: Sendable, Equatable {
     public var space: SpaceName
     public var lineage: Lineage
@@ -34,6 +35,7 @@ public struct RowsInDoubt: Sendable, Equatable {
     static func check(_ db: Database) throws {
         guard try isNoted(db) else { return }
         throw AnnalsError(
-            .busy, operation: "sync", "another program rebuilt a table just now", hint: "Run sync again", isRetryable: true)
+            .busy, operation: "sync", "another program rebuilt a table just now, or an entry was voided", hint: "Run sync again",
+            isRetryable: true)
     }
 }

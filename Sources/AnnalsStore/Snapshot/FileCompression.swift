@@ -8,24 +8,33 @@ extension Compression {
         public var packedBytes: Int64
         /// SHA-256 of the packed file.
         public var digest: Digest
+        /// What the head of a sealed file that was opened says.
+        public var seal: SnapshotSeal?
     }
 
     /// Packs a file into another, which is replaced if it exists. Memory stays flat whatever their size.
     ///
+    /// - Parameter sealer: seals what is packed; nil where the space is not sealed.
+    ///
     /// `progress` is told the bytes read so far; what it throws ends the work. Throws `AnnalsError` where a file cannot
     /// be read or written; what was written then is left for the caller to remove.
     public static func compressFile(
-        at source: String, to destination: String, level: Int = snapshotLevel, progress: (Int64) throws -> Void = { _ in }
+        at source: String, to destination: String, level: Int = snapshotLevel, sealer: SnapshotSealer? = nil,
+        progress: (Int64) throws -> Void = { _ in }
     ) throws -> FileResult {
         let input = try FileStream(reading: source)
         let output = try FileStream(writing: destination)
         var compressor = try StreamCompressor(level: level)
         var hasher = Digest.Hasher()
         var result = FileResult(plainBytes: 0, packedBytes: 0, digest: .zero)
+        var sealer = sealer
+        func put(_ bytes: UnsafeRawBufferPointer) throws {
+            hasher.update(bytes)
+            result.packedBytes += Int64(bytes.count)
+            try output.write(bytes)
+        }
         func write(_ packed: UnsafeRawBufferPointer) throws {
-            hasher.update(packed)
-            result.packedBytes += Int64(packed.count)
-            try output.write(packed)
+            if try sealer?.write(packed, to: put) == nil { try put(packed) }
         }
         try input.readAll { chunk in
             result.plainBytes += Int64(chunk.count)
@@ -33,6 +42,7 @@ extension Compression {
             try progress(result.plainBytes)
         }
         try compressor.finish(to: write)
+        try sealer?.finish(to: put)
         try output.close()
         result.digest = hasher.finish()
         return result
@@ -40,24 +50,31 @@ extension Compression {
 
     /// Unpacks a file into another, which is replaced if it exists; never more than `maximumBytes`.
     ///
-    /// Throws `WireError` where the bytes are damaged, incomplete or too many; otherwise as `compressFile`.
+    /// - Parameter cipher: of the space, where it is sealed.
+    ///
+    /// Throws `WireError` where the bytes are damaged, incomplete or too many, or as `SnapshotOpener`; otherwise as
+    /// `compressFile`.
     public static func decompressFile(
-        at source: String, to destination: String, maximumBytes: Int64, progress: (Int64) throws -> Void = { _ in }
+        at source: String, to destination: String, maximumBytes: Int64, cipher: SpaceCipher? = nil,
+        progress: (Int64) throws -> Void = { _ in }
     ) throws -> FileResult {
         let input = try FileStream(reading: source)
         let output = try FileStream(writing: destination)
+        var opener = SnapshotOpener(cipher)
         var decompressor = try StreamDecompressor(maximumBytes: maximumBytes)
         var hasher = Digest.Hasher()
         var result = FileResult(plainBytes: 0, packedBytes: 0, digest: .zero)
         try input.readAll { chunk in
             hasher.update(chunk)
             result.packedBytes += Int64(chunk.count)
-            try decompressor.write(chunk, to: output.write)
+            try opener.write(chunk) { try decompressor.write($0, to: output.write) }
             try progress(result.packedBytes)
         }
+        try opener.finish { try decompressor.write($0, to: output.write) }
         try decompressor.finish()
         try output.close()
         result.plainBytes = decompressor.count
+        result.seal = opener.seal
         result.digest = hasher.finish()
         return result
     }

@@ -1,4 +1,4 @@
-import AnnalsWire
+public import AnnalsWire
 
 /// Unpacks a file while it is being written.
 ///
@@ -10,13 +10,19 @@ import AnnalsWire
 public final class FileUnpacker {
     private let input: FileStream
     private let output: FileStream
+    private var opener: SnapshotOpener
     private var decompressor: StreamDecompressor
     /// How many packed bytes were taken.
     public private(set) var count: Int64 = 0
 
-    public init(_ packed: String, to plain: String, maximumBytes: Int64) throws {
+    /// What the head of a sealed file says, as soon as it was taken; nil of a plain one.
+    public var seal: SnapshotSeal? { opener.seal }
+
+    /// - Parameter cipher: of the space, where it is sealed.
+    public init(_ packed: String, to plain: String, maximumBytes: Int64, cipher: SpaceCipher? = nil) throws {
         input = try FileStream(reading: packed)
         output = try FileStream(writing: plain)
+        opener = SnapshotOpener(cipher)
         decompressor = try StreamDecompressor(maximumBytes: maximumBytes)
     }
 
@@ -24,13 +30,14 @@ public final class FileUnpacker {
     public func take(upTo length: Int64) throws {
         let output = output
         try input.read(upTo: length - count) { chunk in
-            try decompressor.write(chunk, to: output.write)
+            try opener.write(chunk) { try decompressor.write($0, to: output.write) }
             count += Int64(chunk.count)
         }
     }
 
     /// Makes the plain file durable, if the packed one has come to its end.
     public func finish() throws {
+        try opener.finish { try decompressor.write($0, to: output.write) }
         try decompressor.finish()
         try output.close()
     }

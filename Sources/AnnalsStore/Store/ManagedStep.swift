@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsWire
 import GRDB
 
 /// What a managed step does around its work: seals strangers' writes before, records its own after, keeps the clock.
@@ -8,11 +9,13 @@ struct ManagedStep {
     let outboxLimits: OutboxLimits
     let identities: NewIdentities
     private let schema: SchemaCache
+    private let spaceKeys: SpaceKeyRing?
 
     init(_ db: Database, _ configuration: Store.Configuration, _ schema: SchemaCache = SchemaCache()) {
         self.db = db
         self.schema = schema
         outboxLimits = configuration.outboxLimits
+        spaceKeys = configuration.spaceKeys
         let identities = configuration.identities
         self.identities = identities
         var environment = CaptureEnvironment(
@@ -46,6 +49,18 @@ struct ManagedStep {
     /// Throws `AnnalsError` when the tracked tables are declared otherwise than the space's.
     func checkAgreement() throws {
         try schema.checkAgreement(db)
+    }
+
+    /// What seals and opens what the relay keeps of the store's space; nil where the space is not sealed, or there is none.
+    ///
+    /// Throws `AnnalsError` of code missingKey.
+    func cipher() throws -> SpaceCipher? {
+        try ReplicaState.load(db)?.cipher(spaceKeys, operation: "sync")
+    }
+
+    /// Moves what is new in history into the outbox; the space's key is needed only where something is.
+    func filler() throws -> OutboxFiller {
+        OutboxFiller(db: db, tables: try tables(), limits: outboxLimits) { try cipher()?.footprintKey ?? .none }
     }
 
     /// The store's clock, past everything written and seen so far.

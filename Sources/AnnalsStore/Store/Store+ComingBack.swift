@@ -68,11 +68,12 @@ extension Store {
             try step.seal()
             try step.checkAgreement()
             try RowsInDoubt.check(db)
-            try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
+            try step.filler().fill()
             guard try ExpiredReplica.load(db) == expired, try !Push.isUnderWay(db) else { return nil }
             return try copy.database.reading { other in
                 try SchemaAgreement.check(step.tables(), TrackedTables.load(other), operation: "sync")
                 var pull = try Self.pull(db, step, exchange.state, policies)
+                pull.state.sealedUnder = try ReplicaState.load(other)?.sealedUnder ?? pull.state.sealedUnder
                 let mark = Pull.SnapshotMark(
                     position: stamp.seen.position, logDigest: stamp.seen.digest, time: stamp.time, head: stamp.head)
                 let isCopy = try Meta(db).integer(.isCopy) != nil

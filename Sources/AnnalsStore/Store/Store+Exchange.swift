@@ -28,7 +28,7 @@ extension Store {
             let exchange = try ReplicaExchange(db, step.identities)
             try step.seal()
             try step.checkAgreement()
-            try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
+            try step.filler().fill()
             let status = try exchange.status()
             // Rows in doubt are settled when they are known to be what the log and the outbox come to.
             let isReady = !status.areRowsInDoubt && !status.isSpaceUnfinished
@@ -43,7 +43,14 @@ extension Store {
         try await managed("status") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try step.seal()
-            try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
+            do {
+                try step.filler().fill()
+            } catch let error as AnnalsError where error.code == .missingKey {
+                // What cannot be hashed waits in history, and counts.
+                var status = try exchange.status()
+                status.outbox += try OutboxFiller.waiting(db)
+                return status
+            }
             return try exchange.status()
         }
     }
@@ -62,7 +69,8 @@ extension Store {
     static func pull(_ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies) throws -> Pull {
         Pull(
             db: db, session: MergeSession(db, registry: try step.tables()), state: state, process: step.environment.processName,
-            identities: step.identities, layouts: try step.layouts(), limits: step.outboxLimits, policies: policies,
+            identities: step.identities, layouts: try step.layouts(), limits: step.outboxLimits, cipher: try step.cipher(),
+            policies: policies,
             clock: try step.clock(), now: try step.tick())
     }
 
@@ -126,7 +134,7 @@ extension Store {
         try step.seal()
         try step.checkAgreement()
         try RowsInDoubt.check(db)
-        try OutboxFiller(db: db, tables: step.tables(), limits: step.outboxLimits).fill()
+        try step.filler().fill()
         return exchange
     }
 

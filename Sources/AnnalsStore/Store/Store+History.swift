@@ -107,7 +107,8 @@ extension Store {
         let configuration = configuration
         try await translated("verify") {
             try await database.writeWithoutTransaction { db in
-                try Repair(db: db, environment: ManagedStep(db, configuration).environment).run(plan.steps)
+                let environment = ManagedStep(db, configuration).environment
+                try Repair(db: db, environment: environment, spaceKeys: configuration.spaceKeys).run(plan.steps)
             }
         }
         schema.forget()

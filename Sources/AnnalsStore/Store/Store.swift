@@ -1,4 +1,4 @@
-import AnnalsCore
+public import AnnalsCore
 package import AnnalsMerge
 import Foundation
 public import GRDB
@@ -31,6 +31,8 @@ public final class Store: Sendable {
         package var random: @Sendable () -> UInt64 = { UInt64.random(in: 0 ... .max) }
         /// How conflicts of this store's own work are settled.
         package var mergePolicies = MergePolicies()
+        /// The keys of the space that the store belongs to; without them they are read from the file that was named at join.
+        public var spaceKeys: SpaceKeyRing?
         /// How much is encoded and sent at a time.
         package var outboxLimits = OutboxLimits()
 

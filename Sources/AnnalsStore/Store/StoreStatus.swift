@@ -44,7 +44,8 @@ public struct StoreStatus: Sendable {
         replica = state
         isJoinUnfinished = try Store.CreationStage.load(db) != nil
         areRowsInDoubt = try RowsInDoubt.isNoted(db)
-        outbox = try Outbox.count(db)
+        // What the space's key is missing for waits in history.
+        outbox = try Outbox.count(db) + OutboxFiller.waiting(db)
         conflicts = try ConflictJournal.count(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)
     }

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsWire
 import Foundation
 import GRDB
 
@@ -54,6 +55,8 @@ public struct RepairReport: Sendable {
 struct Repair {
     let db: Database
     let environment: CaptureEnvironment
+    /// The keys that the program gave itself, where the store's space is sealed.
+    var spaceKeys: SpaceKeyRing?
 
     /// What would be done about these findings.
     func plan(_ findings: [Finding]) throws -> [RepairStep] {
@@ -144,12 +147,15 @@ struct Repair {
         do {
             try db.inSavepoint {
                 try Sealing.seal(db, environment)
-                try OutboxFiller(db: db, tables: TrackedTables.load(db), limits: OutboxLimits()).fill()
+                let filler = try OutboxFiller(db: db, tables: TrackedTables.load(db), limits: OutboxLimits()) {
+                    try ReplicaState.load(db)?.cipher(spaceKeys, operation: "verify")?.footprintKey ?? .none
+                }
+                try filler.fill()
                 return .commit
             }
         } catch is StoreDamage {
             return
-        } catch is AnnalsError {
+        } catch let error as AnnalsError where error.code != .missingKey {
             return
         }
     }

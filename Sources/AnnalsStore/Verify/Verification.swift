@@ -60,6 +60,6 @@ public enum Verification {
 
     private static func unseen(_ db: Database) throws -> [Finding] {
         guard try RowsInDoubt.isNoted(db) else { return [] }
-        return [Finding(.unseen, "another program rebuilt a table and may have written to it unseen; sync compares the rows")]
+        return [Finding(.unseen, "another program rebuilt a table, or an entry was voided: sync compares the rows with the space's")]
     }
 }

@@ -67,7 +67,7 @@ final class CommutingWorld {
         }
         guard isLegal else { return nil }
         let written: (row: Outbox.Row, body: [UInt8])? = try queue.write { [tables] db in
-            try OutboxFiller(db: db, tables: tables, limits: OutboxLimits()).fill()
+            try OutboxFiller(db: db, tables: tables, limits: OutboxLimits()) { .none }.fill()
             return try Outbox.row(db, sequence: 1).map { ($0, try Outbox.body(db, of: $0.sequence, part: 0, parts: $0.parts)) }
         }
         guard let (row, body) = written else { return nil }

@@ -4,7 +4,8 @@ import { h, setClock, table, when } from './elements.js';
 import * as relay from './relay.js';
 
 const WORDS = {
-  'token-create': 'made a token', 'token-revoke': 'revoked a token', 'replica-retire': 'retired a replica', 'replica-release': 'released a replica', 'space-purge': 'purged a space',
+  'token-create': 'made a token', 'token-revoke': 'revoked a token', 'replica-retire': 'retired a replica',
+  'replica-release': 'released a replica', 'space-purge': 'purged a space', 'entry-void': 'voided entries',
 };
 
 export async function showAudit({ place, signal, failed }) {

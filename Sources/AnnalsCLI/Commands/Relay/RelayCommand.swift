@@ -6,6 +6,7 @@ struct RelayCommand: AsyncParsableCommand {
         abstract: "Run a relay, and look after its tokens, spaces and replicas.",
         subcommands: [
             RelayServeCommand.self, RelayTokenCommand.self, RelaySpacesCommand.self, RelayReplicasCommand.self, RelayRetireCommand.self,
-            RelayReleaseCommand.self, RelayPurgeCommand.self, RelayAuditCommand.self, RelayBackupCommand.self, RelayCopyCommand.self,
+            RelayReleaseCommand.self, RelayPurgeCommand.self, RelayVoidCommand.self, RelayAuditCommand.self, RelayBackupCommand.self,
+            RelayCopyCommand.self,
         ])
 }

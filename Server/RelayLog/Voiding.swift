@@ -1,0 +1,168 @@
+package import AnnalsCore
+internal import AnnalsWire
+
+/// What voiding did, or would do.
+package struct VoidOutcome: Sendable, Hashable {
+    /// The entries, all that came in the same batch or are parts of the same transaction.
+    package var voided: [Position]
+    package var author: ReplicaID
+    /// Where the log says so.
+    package var entry: Position
+    /// Snapshots that held them and are gone.
+    package var snapshots: [Position]
+}
+
+/// Why an entry is not voided.
+package enum VoidRefusal: Error, Sendable, Hashable {
+    case noSuchPosition(head: Position, horizon: Position)
+    case isVoided
+    /// The relay's own entry, or the one with which the space begins.
+    case cannotBeVoided
+    /// These have taken it in, so it can be opened.
+    case isTakenIn(by: [ReplicaRecord])
+    /// A later entry of the same author that may rest on it: it is to be voided first, or with it.
+    case isBuiltUpon(at: Position)
+}
+
+extension RelayDatabase {
+    /// Voids the entry at a position that no replica can take in, with all that came in the same batch: from now on its clear
+    /// part alone is handed out, and an entry of the relay's own says so.
+    ///
+    /// Whoever lacks it passes over it. Its author has it in its rows, finds that the log has it no more, and brings what it
+    /// wrote as a new transaction. A serving relay goes on meanwhile; who waits there hears of it with the next push, or after the
+    /// longest wait.
+    ///
+    /// - Parameters:
+    ///   - withLater: voids later entries of the author that may rest on it as well.
+    ///   - now: the relay's clock, in milliseconds since 1970.
+    ///   - by: who does it, for the audit log.
+    /// - Throws: `VoidRefusal`; `RelayLogError`.
+    package func void(
+        _ position: Position, of name: SpaceName, withLater: Bool, now: Int64, by: Operator? = nil
+    ) async throws -> VoidOutcome {
+        let entry = AuditEntry(.entryVoid, by: by, space: name, at: now)
+        do {
+            let (outcome, files) = try await storage.write { db in
+                guard let space = try LogStorage.space(name, in: db, locking: true) else { throw RelayLogError.spaceNotFound }
+                var work = try Voided(space, db, now: now)
+                try work.begin(at: position, withLater: withLater)
+                let (outcome, files) = try work.finish(name)
+                let positions = outcome.voided.map { "\($0)" }.joined(separator: ", ")
+                try AuditStorage.add(entry, subject: "\(positions) by \(outcome.author)", outcome: AuditEntry.done, in: db)
+                return (outcome, files)
+            }
+            for file in files { snapshots.remove(file) }
+            return outcome
+        } catch let refusal as VoidRefusal {
+            throw refusal
+        } catch {
+            throw RelayLogError.wrapping(error)
+        }
+    }
+}
+
+extension RelayLog {
+    /// See `RelayDatabase.void`; by this relay's clock, and with every acknowledgement that has come so far.
+    package func void(_ position: Position, of name: SpaceName, withLater: Bool) async throws -> VoidOutcome {
+        _ = try await replicas(of: name)
+        return try await database.void(position, of: name, withLater: withLater, now: clock.wall())
+    }
+}
+
+/// One voiding, within a transaction of the database.
+private struct Voided {
+    private let space: LogStorage.Space
+    private let db: any LogConnection
+    private let now: Int64
+    private var runs: [(run: LogStorage.Run, header: BatchHeader)] = []
+
+    init(_ space: LogStorage.Space, _ db: any LogConnection, now: Int64) throws {
+        self.space = space
+        self.db = db
+        self.now = now
+    }
+
+    /// Finds what goes together, and whether it may go.
+    mutating func begin(at position: Position, withLater: Bool) throws {
+        let one = try run(at: position)
+        guard !one.header.isVoided else { throw VoidRefusal.isVoided }
+        guard one.header.replica != .relay, one.run.firstPosition > Position(1) else { throw VoidRefusal.cannotBeVoided }
+        let part = one.header.part
+        let first = one.run.firstPosition.advanced(by: -part.number)
+        runs = part.isWhole ? [one] : try (0..<part.count).map { try run(at: first.advanced(by: $0)) }
+        let author = one.header.replica
+        // Parts are kept as they come, and are taken in with the last.
+        let taken = part.isWhole ? first : first.advanced(by: part.count - 1)
+        let others = try LogStorage.replicas(of: space.id, in: db).filter {
+            $0.replica != author && !$0.isRetired && $0.position >= taken
+        }
+        guard others.isEmpty else { throw VoidRefusal.isTakenIn(by: others) }
+        try addLater(of: author, withLater)
+    }
+
+    private func run(at position: Position) throws -> (run: LogStorage.Run, header: BatchHeader) {
+        guard position > space.horizon, position <= space.head, let head = try LogStorage.run(of: space.id, at: position, in: db),
+            head.firstPosition > space.horizon
+        else { throw VoidRefusal.noSuchPosition(head: space.head, horizon: space.horizon) }
+        let run = try head.read(db)
+        return (run, try run.header())
+    }
+
+    /// What the author wrote later and what meets any of it goes with it, or nobody could apply it. What others wrote later
+    /// was certified not to meet it.
+    private mutating func addLater(of author: ReplicaID, _ withLater: Bool) throws {
+        guard var last = runs.last?.run.lastPosition else { return }
+        while last < space.head {
+            let next = try run(at: last.next)
+            last = next.run.lastPosition
+            guard next.header.replica == author, !next.header.isVoided, rests(next) else { continue }
+            guard withLater else { throw VoidRefusal.isBuiltUpon(at: next.run.firstPosition) }
+            runs.append(next)
+        }
+    }
+
+    private func rests(_ later: (run: LogStorage.Run, header: BatchHeader)) -> Bool {
+        let before = runs.flatMap(footprints)
+        return footprints(later).contains { footprint in before.contains { $0.meets(footprint) } }
+    }
+
+    private func footprints(_ entry: (run: LogStorage.Run, header: BatchHeader)) -> [Footprint] {
+        entry.header.certificates[entry.run.firstIndex...].prefix(entry.run.count).map(\.footprint)
+    }
+
+    /// Writes it down; returns what was done and the files that no snapshot needs any more.
+    func finish(_ name: SpaceName) throws -> (VoidOutcome, files: [String]) {
+        var entries: [VoidedEntry] = []
+        var saved: Int64 = 0
+        for (run, header) in runs {
+            let batch = try Voiding.voided(run.batch, limits: BatchLimits(batchBytes: .max, plainBytes: .max, transactions: .max))
+            try LogStorage.replace(batch, at: run.firstPosition, of: space.id, in: db)
+            saved += Int64(run.batch.count - batch.count)
+            for (place, certificate) in header.certificates[run.firstIndex...].prefix(run.count).enumerated() {
+                entries.append(VoidedEntry(position: run.firstPosition.advanced(by: place), digest: certificate.digest))
+            }
+        }
+        guard let first = entries.first else { throw VoidRefusal.cannotBeVoided }
+        let snapshots = try LogStorage.snapshots(of: space.id, in: db).filter { $0.position >= first.position }
+        for snapshot in snapshots { try LogStorage.dropSnapshot(at: snapshot.position, of: space.id, in: db) }
+        let entry = try append(entries, saved, name)
+        let outcome = VoidOutcome(
+            voided: entries.map(\.position), author: runs[0].header.replica, entry: entry, snapshots: snapshots.map(\.position))
+        return (outcome, snapshots.map(\.file))
+    }
+
+    private func append(_ entries: [VoidedEntry], _ saved: Int64, _ name: SpaceName) throws -> Position {
+        let last = try LogStorage.replica(.relay, of: space.id, in: db)?.last ?? .none
+        let batch = try Voiding.entry(
+            entries, in: space.lineage, counter: last.counter.next, previous: last.digest, after: space.head, id: .random(), time: now)
+        let position = space.head.next
+        let newest = LastAccepted(counter: last.counter.next, digest: batch.digests[0], position: position)
+        let replica = try LogStorage.setLast(newest, of: .relay, in: space.id, at: now, db: db)
+        let digest = try RunningDigests.newest(of: space.id, in: db).following(batch.digests[0])
+        let run = LogStorage.Run(firstPosition: position, count: 1, firstIndex: 0, received: now, batch: batch.bytes)
+        try LogStorage.append(run, counter: newest.counter, replica: replica, digest: digest, to: space.id, db: db)
+        try LogStorage.save(head: position, logBytes: space.logBytes - saved + Int64(run.batch.count), of: space.id, in: db)
+        try db.announce(position, of: name)
+        return position
+    }
+}

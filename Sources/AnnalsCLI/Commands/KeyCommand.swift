@@ -1,0 +1,116 @@
+import AnnalsCore
+import AnnalsStore
+import ArgumentParser
+import Foundation
+
+struct KeyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "key",
+        abstract: "Keys of spaces that no relay can read.",
+        subcommands: [KeyNewCommand.self])
+}
+
+struct KeyNewCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "new",
+        abstract: "Make a key for a space that is sealed end to end.",
+        discussion: """
+            Whoever makes the space and every replica of it need the same key file (--space-key-file of join, clone and \
+            replay); the relay must never have it. Without the file nothing at the relay can be read again: keep a copy where \
+            the relay's operator cannot come.
+
+            With --add the new key goes behind those of a file: it seals from then on, and what the others sealed still opens. \
+            Give the longer file to every replica first, and let this one sync last.
+
+            Examples:
+              annals key new --output shop.key
+              annals join shop.db --relay https://relay.example.org --space shop --space-key-file shop.key
+              annals key new --add shop.key
+            """)
+
+    @Option(help: ArgumentHelp("The file to make, readable by its owner only; it must not exist.", valueName: "file"), completion: .file())
+    var output: String?
+    @Option(help: ArgumentHelp("A key file to which the new key is added.", valueName: "file"), completion: .file())
+    var add: String?
+    @OptionGroup var options: OutputOptions
+
+    func validate() throws {
+        if output != nil, add != nil { throw ValidationError("--output and --add exclude each other.") }
+    }
+
+    func run() throws {
+        let key = SpaceKey.random()
+        let text =
+            "# annals space key \(SpaceKey.name(of: key.id)), made \(Timestamp.text(Int64(Date().timeIntervalSince1970) * 1_000))\n\(key.line)\n"
+        if let output {
+            try KeyFile.make(text, at: output)
+        } else if let add {
+            _ = try SpaceKeyFile.read(add)
+            try KeyFile.append(text, to: add)
+        }
+        let console = options.console
+        if options.json {
+            let facts: JSON = .object(["id": .text(SpaceKey.name(of: key.id))])
+            console.print(facts.adding([output ?? add == nil ? "text" : "file": .text(output ?? add ?? text)]))
+        } else if let output {
+            console.print("\(output) holds the new space key \(SpaceKey.name(of: key.id)). Keep a copy of it: nobody can make it again")
+        } else if let add {
+            console.print("\(add) seals under the new space key \(SpaceKey.name(of: key.id)) from now on. Give it to every replica")
+        } else {
+            console.print(text.trimmingCharacters(in: .newlines))
+        }
+    }
+}
+
+/// Files that hold keys: only their owner reads them, and none is ever lost.
+private enum KeyFile {
+    static func make(_ text: String, at path: String) throws {
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR)
+        guard file >= 0 else {
+            if errno == EEXIST {
+                throw AnnalsError(
+                    .cannotCreate, "\(path) exists already", hint: "A key file is never overwritten; --add puts a key behind its others")
+            }
+            throw failure(path)
+        }
+        do {
+            try write(text, file, path)
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+
+    /// The file is there as it was, or with the new key, whatever happens meanwhile.
+    static func append(_ text: String, to path: String) throws {
+        // A link stays one, and the file that it leads to is written.
+        let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        guard let old = FileManager.default.contents(atPath: path) else { throw failure(path) }
+        let beside = "\(path).new-\(ReplicaID.random().description.prefix(8))"
+        let separator = old.last == UInt8(ascii: "\n") ? "" : "\n"
+        try make(String(decoding: old, as: UTF8.self) + separator + text, at: beside)
+        var facts = stat()
+        if stat(path, &facts) == 0 { chmod(beside, facts.st_mode & 0o777) }
+        guard rename(beside, path) == 0 else {
+            let error = failure(path)
+            unlink(beside)
+            throw error
+        }
+    }
+
+    private static func write(_ text: String, _ file: Int32, _ path: String) throws {
+        let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
+        do {
+            try handle.write(contentsOf: Data(text.utf8))
+            try handle.synchronize()
+            try handle.close()
+        } catch {
+            throw AnnalsError(.cannotCreate, "\(path) cannot be written", hint: "Check the disk and the folder")
+        }
+    }
+
+    private static func failure(_ path: String) -> AnnalsError {
+        AnnalsError(
+            .cannotCreate, "\(path) cannot be written: \(String(cString: strerror(errno)))", hint: "Check the folder and its permissions")
+    }
+}

@@ -1,0 +1,91 @@
+import AnnalsCore
+import ArgumentParser
+import Logging
+import RelayLog
+
+struct RelayVoidCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "void",
+        abstract: "Void an entry that no replica can take in, so that the space goes on without it.",
+        discussion: """
+            A replica that cannot open or apply an entry stops there, with its position, as all others do behind it. Voided, the \
+            entry counts as if it had never been written: whoever lacks it passes over it, and its author brings what it wrote as a \
+            new transaction with its next sync. What came in the same batch, or is a part of the same transaction, goes with it. \
+            An entry of the relay's own says in the log what was voided, for good.
+
+            Refused where a live replica other than the author is known to have taken the entry in, by having pulled what follows \
+            it (a replica that is gone is retired), and where later work of its author may rest on it, unless --with-later voids that as well.
+
+            Examples:
+              annals relay void 1200 --data relay-data --space shop
+              annals relay void 1200 --data relay-data --space shop --with-later
+            """)
+
+    @Argument(help: "The position at which replicas stop.")
+    var position: Int64
+    @OptionGroup var folder: RelayDataOption
+    @Option(help: "The space.")
+    var space: SpaceName
+    @Flag(name: .customLong("with-later"), help: "Also later work of the same author that may rest on it.")
+    var withLater = false
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        guard position > 0 else { throw ValidationError("a position is at least 1.") }
+    }
+
+    func run() async throws {
+        let database = try folder.openExisting()
+        defer { try? database.close() }
+        let outcome: VoidOutcome
+        do {
+            outcome = try await RelayReplicas.found(space) {
+                try await database.void(Position(position), of: space, withLater: withLater, now: RelayReplicas.now, by: .commandLine)
+            }
+        } catch let refusal as VoidRefusal {
+            throw error(refusal)
+        }
+        if output.json { return output.console.print(json(outcome)) }
+        let count = outcome.voided.count
+        output.console.print(
+            "\(space): position\(count == 1 ? "" : "s") \(list(outcome.voided)) of replica \(outcome.author) \(count == 1 ? "is" : "are") "
+                + "void, as position \(outcome.entry) says")
+        for snapshot in outcome.snapshots { output.console.note("annals: note: the snapshot at position \(snapshot) held it and is gone") }
+    }
+
+    private func list(_ positions: [Position]) -> String {
+        guard let first = positions.first, let last = positions.last, last.rawValue - first.rawValue == Int64(positions.count - 1) else {
+            return positions.map(\.description).joined(separator: ", ")
+        }
+        return first == last ? "\(first)" : "\(first) to \(last)"
+    }
+
+    private func json(_ outcome: VoidOutcome) -> JSON {
+        .object([
+            "space": .text(space.description), "voided": .array(outcome.voided.map { .integer($0.rawValue) }),
+            "author": .text(outcome.author.description), "entry": .integer(outcome.entry.rawValue),
+            "snapshots": .array(outcome.snapshots.map { .integer($0.rawValue) }),
+        ])
+    }
+
+    private func error(_ refusal: VoidRefusal) -> AnnalsError {
+        switch refusal {
+        case .noSuchPosition(let head, let horizon):
+            AnnalsError(
+                .usage, "the space \(space) has no entry at position \(position)",
+                hint: "It holds positions \(horizon.next) to \(head); what a snapshot covers cannot be voided")
+        case .isVoided: AnnalsError(.usage, "position \(position) is void already")
+        case .cannotBeVoided:
+            AnnalsError(.usage, "position \(position) is the space's first entry or the relay's own, and cannot be voided")
+        case .isTakenIn(let replicas):
+            AnnalsError(
+                .constraint,
+                "position \(position) was taken in by \(replicas.map { $0.name.isEmpty ? $0.replica.description : $0.name }.joined(separator: ", "))",
+                hint: "So it can be opened. A replica that is gone for good is retired: annals relay retire")
+        case .isBuiltUpon(let later):
+            AnnalsError(
+                .constraint, "position \(later), of the same author, may rest on position \(position)",
+                hint: "--with-later voids both; nothing was changed")
+        }
+    }
+}

@@ -1,0 +1,117 @@
+internal import Crypto
+internal import Foundation
+
+/// A secret of 32 bytes that all replicas of a space share and no relay has.
+///
+/// It is never used itself: everything is done with keys derived from it for one purpose in one space.
+public struct SpaceKey: Hashable, Sendable {
+    public static let byteCount = 32
+    private static let prefix = "annals-key-1:"
+
+    /// What batches, footprints and snapshots name it by; never zero, and nothing about the key can be told from it.
+    public let id: UInt64
+    private let secret: SymmetricKey
+
+    /// nil unless there are exactly 32 bytes.
+    public init?(bytes: [UInt8]) {
+        guard bytes.count == Self.byteCount else { return nil }
+        secret = SymmetricKey(data: bytes)
+        let hash = Self.derive(from: secret, info: "annals 1 id", byteCount: 8)
+        id = max(1, hash.reduce(into: UInt64(0)) { $0 = $0 >> 8 | UInt64($1) << 56 })
+    }
+
+    /// A key that nobody has.
+    public static func random() -> SpaceKey {
+        var bytes: [UInt8] = []
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<byteCount { bytes.append(UInt8.random(in: 0 ... .max, using: &generator)) }
+        guard let key = SpaceKey(bytes: bytes) else { preconditionFailure("a key has 32 bytes") }
+        return key
+    }
+
+    /// The line of a key file.
+    public var line: String { Self.prefix + secret.withUnsafeBytes { Data($0).base64EncodedString() } }
+
+    /// nil when the line is not a key in the form that `line` has.
+    init?(line: some StringProtocol) {
+        guard line.hasPrefix(Self.prefix), let bytes = Data(base64Encoded: String(line.dropFirst(Self.prefix.count))) else { return nil }
+        self.init(bytes: [UInt8](bytes))
+    }
+
+    /// The id as people are told it.
+    public static func name(of id: UInt64) -> String {
+        Hexadecimal.encode(withUnsafeBytes(of: id.bigEndian, Array.init))
+    }
+
+    /// Bytes for one purpose, by HKDF-SHA256 without a salt.
+    package func derive(info: String, byteCount: Int) -> [UInt8] {
+        Self.derive(from: secret, info: info, byteCount: byteCount)
+    }
+
+    private static func derive(from secret: SymmetricKey, info: String, byteCount: Int) -> [UInt8] {
+        HKDF<SHA256>.deriveKey(inputKeyMaterial: secret, info: Array(info.utf8), outputByteCount: byteCount).withUnsafeBytes { Array($0) }
+    }
+
+    public static func == (left: SpaceKey, right: SpaceKey) -> Bool {
+        left.id == right.id && left.secret == right.secret
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(id)
+    }
+}
+
+extension SpaceKey: CustomStringConvertible, CustomDebugStringConvertible {
+    /// Never the key itself.
+    public var description: String { "space key \(Self.name(of: id))" }
+    public var debugDescription: String { description }
+}
+
+/// The keys of a key file: the last one seals, every one opens.
+public struct SpaceKeyRing: Hashable, Sendable {
+    /// What is read of a key file at most, in bytes.
+    public static let maximumBytes = 64 << 10
+
+    /// At least one, in the order of the file.
+    public let keys: [SpaceKey]
+
+    public init(_ key: SpaceKey) {
+        keys = [key]
+    }
+
+    /// Reads a key file's text: a key a line; empty lines and those that begin with `#` say nothing.
+    ///
+    /// - Throws: `SpaceKeyError`.
+    public init(text: String) throws(SpaceKeyError) {
+        var keys: [SpaceKey] = []
+        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            let line = line.trimmingCharacters(in: .whitespacesAndNewlines)
+            if line.isEmpty || line.hasPrefix("#") { continue }
+            guard let key = SpaceKey(line: line) else { throw .badLine(index + 1) }
+            keys.append(key)
+        }
+        guard !keys.isEmpty else { throw .empty }
+        self.keys = keys
+    }
+
+    /// The key that seals.
+    public var sealing: SpaceKey { keys[keys.count - 1] }
+
+    public func key(_ id: UInt64) -> SpaceKey? { keys.last { $0.id == id } }
+}
+
+/// Why a text is no key file. It never repeats any of it.
+public enum SpaceKeyError: Error, Hashable, Sendable {
+    case empty
+    /// The number of the line, from 1.
+    case badLine(Int)
+}
+
+extension SpaceKeyError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .empty: "holds no key"
+        case .badLine(let line): "is not a key file: line \(line) is no key"
+        }
+    }
+}

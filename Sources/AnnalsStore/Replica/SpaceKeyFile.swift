@@ -1,0 +1,77 @@
+public import AnnalsCore
+import AnnalsWire
+import Foundation
+import GRDB
+
+/// The file that holds a space's keys. It is read whenever they are needed and is nowhere copied to, so that a key that was
+/// added to it is known at once.
+public enum SpaceKeyFile {
+    /// - Throws: `AnnalsError` with code `missingKey`, which repeats nothing of what is in the file.
+    public static func read(_ path: String) throws(AnnalsError) -> SpaceKeyRing {
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw AnnalsError(
+                .missingKey, "there is no space key file \(path)", hint: "Put it back; another replica of the space has the same")
+        }
+        guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: SpaceKeyRing.maximumBytes) else {
+            throw AnnalsError(.missingKey, "the space key file \(path) cannot be read", hint: "Check its permissions")
+        }
+        do {
+            return try SpaceKeyRing(text: String(decoding: data, as: UTF8.self))
+        } catch {
+            throw AnnalsError(.missingKey, "\(path) \(error)", hint: "annals key new makes such a file")
+        }
+    }
+}
+
+extension ReplicaState {
+    /// The space's keys; nil where the space is not sealed.
+    ///
+    /// - Parameter given: the keys that the program gave itself, which go before the file.
+    /// - Throws: `AnnalsError` with code `missingKey` when they are not there, or are not the space's.
+    func ring(_ given: SpaceKeyRing?, operation: String) throws(AnnalsError) -> SpaceKeyRing? {
+        guard let sealedUnder else { return nil }
+        var ring = given
+        if ring == nil, let spaceKeyFile { ring = try SpaceKeyFile.read(spaceKeyFile) }
+        guard let ring else { throw .keyNeeded(for: space, sealedUnder, operation: operation) }
+        guard ring.key(sealedUnder) != nil else { throw .otherKey(for: space, sealedUnder, spaceKeyFile, operation: operation) }
+        return ring
+    }
+
+    /// What seals and opens in the space, as `ring`.
+    func cipher(_ given: SpaceKeyRing?, operation: String) throws(AnnalsError) -> SpaceCipher? {
+        try ring(given, operation: operation)?.cipher(for: space)
+    }
+}
+
+extension Store {
+    /// The keys of the store's space; nil where it is not sealed, or the store is not joined.
+    ///
+    /// - Throws: `AnnalsError` with code `missingKey`.
+    public func spaceKeys() async throws -> SpaceKeyRing? {
+        try await replicaState()?.ring(configuration.spaceKeys, operation: "sync")
+    }
+}
+
+extension AnnalsError {
+    /// A space is sealed and no key is given.
+    package static func keyNeeded(for space: SpaceName, _ id: UInt64, operation: String) -> AnnalsError {
+        AnnalsError(
+            .missingKey, operation: operation, "the space \(space) is sealed under the key \(SpaceKey.name(of: id)), and no key is given",
+            hint: "Give the space's key file with --space-key-file; nothing was changed")
+    }
+
+    /// A space is sealed under none of the keys that are given.
+    package static func otherKey(for space: SpaceName, _ id: UInt64, _ file: String?, operation: String) -> AnnalsError {
+        AnnalsError(
+            .missingKey, operation: operation,
+            "the space \(space) is sealed under the key \(SpaceKey.name(of: id)), which \(file ?? "the key that is given") does not hold",
+            hint: "Get the space's key file from another replica, then try again; nothing was changed")
+    }
+
+    /// A key is given for a space that everybody at the relay can read.
+    package static func notSealed(_ space: SpaceName, operation: String) -> AnnalsError {
+        AnnalsError(
+            .configuration, operation: operation, "the space \(space) is not sealed: its relay can read it, whatever key is given",
+            hint: "Leave out --space-key-file, or begin a new space with it; nothing was changed")
+    }
+}

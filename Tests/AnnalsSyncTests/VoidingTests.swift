@@ -1,0 +1,226 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import GRDB
+import RelayLog
+import Testing
+
+/// An entry that no replica can take in is voided: all pass over it alike, and its author loses nothing.
+@Suite struct VoidingTests {
+    private static let schema = """
+        CREATE TABLE book(id INTEGER PRIMARY KEY, title TEXT UNIQUE, pieces INTEGER);
+        INSERT INTO book VALUES(1, 'one', 100), (2, 'two', 200), (3, 'three', 300);
+        """
+    private static let ours = SpaceKey.random()
+    private static let lost = SpaceKey.random()
+
+    private static func ring(_ keys: SpaceKey...) throws -> SpaceKeyRing {
+        try SpaceKeyRing(text: keys.map(\.line).joined(separator: "\n"))
+    }
+
+    /// Replica 0 has a key that nobody else has, and seals under it.
+    private func world(replicas: Int = 3, outboxLimits: OutboxLimits = OutboxLimits()) async throws -> World {
+        let world = try await World(
+            replicas: replicas, schema: Self.schema, outboxLimits: outboxLimits, spaceKeys: Self.ring(Self.ours))
+        try world.give(Self.ring(Self.ours, Self.lost), to: 0)
+        return world
+    }
+
+    private func write(_ world: World, _ index: Int, _ sql: String) async throws {
+        world.clock.advance(.seconds(60))
+        try await world.stores[index].write { db in try db.execute(sql: sql) }
+    }
+
+    private func refusal(_ body: () async throws -> Void) async -> VoidRefusal? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? VoidRefusal
+        }
+    }
+
+    private func expectStuck(_ world: World, _ index: Int, at position: Int64, sourceLocation: SourceLocation = #_sourceLocation) async {
+        do {
+            _ = try await world.sync(index)
+            Issue.record("it goes on", sourceLocation: sourceLocation)
+        } catch {
+            let error = error as? AnnalsError
+            #expect(error?.code == .missingKey, sourceLocation: sourceLocation)
+            #expect(error?.message.contains("position \(position) ") == true, "\(error?.message ?? "")", sourceLocation: sourceLocation)
+        }
+    }
+
+    /// Law 2, with a fresh clone, and the space as it was before and after.
+    private func expectEqual(_ world: World, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        try await world.settle()
+        try await world.addClone("fresh-\(world.stores.count)")
+        let digests = try await world.stores.asyncMap { try await $0.digest() }
+        #expect(Set(digests).count == 1, sourceLocation: sourceLocation)
+        for (number, store) in world.stores.enumerated() {
+            #expect(try await store.verify().isEmpty, "replica \(number)", sourceLocation: sourceLocation)
+            #expect(try await store.rowsInDoubt() == nil, "replica \(number)", sourceLocation: sourceLocation)
+        }
+        let head = try await world.relay.describe().head
+        let path = world.folder.file("then-\(ReplicaID.random()).db")
+        _ = try await world.joining("then").replay(to: head, output: path)
+        let replayed = try Store(path: path)
+        _ = try await replayed.track(.all)
+        #expect(try await replayed.digest() == digests[0], sourceLocation: sourceLocation)
+    }
+
+    private func titles(_ world: World, _ index: Int) async throws -> [String] {
+        try await world.stores[index].read { try String.fetchAll($0, sql: "SELECT title || ' ' || pieces FROM book ORDER BY id") }
+    }
+
+    @Test func `laws 2 and 5: all pass over it, and its author brings what it wrote as a new transaction`() async throws {
+        let world = try await world()
+        try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1; INSERT INTO book VALUES(4, 'four', 4)")
+        try await world.sync(0)
+        try await write(world, 1, "INSERT INTO book VALUES(4, 'mine', 40)")
+        await expectStuck(world, 1, at: 2)
+        await expectStuck(world, 2, at: 2)
+        let outcome = try await world.relay.void(Position(2))
+        #expect(outcome.voided == [Position(2)] && outcome.entry == Position(3))
+        try await world.sync(1)
+        try await world.sync(2)
+        #expect(try await titles(world, 2) == ["one 100", "two 200", "three 300", "mine 40"])
+        // The author comes back with the right key, and with more work.
+        try world.give(Self.ring(Self.lost, Self.ours), to: 0)
+        try await write(world, 0, "UPDATE book SET pieces = 3 WHERE id = 3")
+        let summary = try await world.sync(0)
+        #expect(summary.reconciled > 0 && summary.outbox == 0)
+        try await expectEqual(world)
+        let all = try await titles(world, 1)
+        #expect(Set(all) == ["one 1", "two 200", "three 3", "mine 40", "four 4"])
+        let external = try await world.rows(0, "SELECT count(*) FROM annals_transactions WHERE context = 'unseen'")
+        #expect(external[0][0] == 1.databaseValue)
+    }
+
+    @Test func `a space that is not sealed goes on without an entry as well`() async throws {
+        let world = try await World(replicas: 3, schema: Self.schema)
+        try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
+        try await world.sync(0)
+        _ = try await world.relay.void(Position(2))
+        try await write(world, 1, "UPDATE book SET pieces = 2 WHERE id = 1")
+        try await expectEqual(world)
+        #expect(try await titles(world, 2).count == 3)
+    }
+
+    @Test func `an author that was away, with work of its own that rests on what was voided`() async throws {
+        let world = try await world()
+        try await write(world, 0, "INSERT INTO book VALUES(4, 'four', 4)")
+        try await world.sync(0)
+        try await write(world, 0, "UPDATE book SET pieces = 5 WHERE id = 4; DELETE FROM book WHERE id = 2")
+        _ = try await world.relay.void(Position(2))
+        try await write(world, 1, "INSERT INTO book VALUES(4, 'other', 9)")
+        try await world.sync(1)
+        try world.give(Self.ring(Self.lost, Self.ours), to: 0)
+        try await expectEqual(world)
+        #expect(Set(try await titles(world, 1)) == ["one 100", "three 300", "four 5", "other 9"])
+    }
+
+    @Test func `parts of one transaction go together, also where a replica keeps some of them`() async throws {
+        var limits = OutboxLimits()
+        limits.partBytes = 4_000
+        let world = try await world(outboxLimits: limits)
+        try await write(
+            world, 0,
+            """
+            WITH RECURSIVE c(x) AS (SELECT 10 UNION ALL SELECT x + 1 FROM c WHERE x < 300)
+                INSERT INTO book SELECT x, hex(randomblob(20)), x FROM c
+            """)
+        let head = try await world.sync(0).position
+        #expect(head.rawValue > 4)
+        _ = try? await world.sync(1, over: FaultyRelay(world.relay, pageBytes: 1, failingPull: 3))
+        #expect(try await world.stores[1].updateOutbox().pulled > world.stores[1].updateOutbox().position)
+        let outcome = try await world.relay.void(Position(4))
+        #expect(outcome.voided == (2...head.rawValue).map { Position($0) })
+        try await world.sync(1)
+        #expect(try await world.rows(1, "SELECT count(*) FROM book")[0][0] == 3.databaseValue)
+        try world.give(Self.ring(Self.lost, Self.ours), to: 0)
+        try await expectEqual(world)
+        #expect(try await world.rows(1, "SELECT count(*) FROM book")[0][0] == 294.databaseValue)
+    }
+
+    @Test func `later work that may rest on it is voided with it, or it is refused`() async throws {
+        let world = try await world()
+        for value in 1...3 {
+            try await write(world, 0, "UPDATE book SET pieces = \(value) WHERE id = 1")
+            try await write(world, 0, "UPDATE book SET pieces = \(value) WHERE id = 2")
+            try await world.sync(0)
+        }
+        #expect(await refusal { _ = try await world.relay.void(Position(2)) } == .isBuiltUpon(at: Position(4)))
+        let outcome = try await world.relay.void(Position(2), withLater: true)
+        #expect(outcome.voided == (2...7).map { Position($0) })
+        try world.give(Self.ring(Self.lost, Self.ours), to: 0)
+        try await expectEqual(world)
+        #expect(try await titles(world, 2) == ["one 3", "two 3", "three 300"])
+    }
+
+    @Test func `a snapshot that holds it goes, and none comes after it`() async throws {
+        let world = try await world()
+        try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
+        try await world.sync(0)
+        let agent = SyncAgent(store: world.stores[0], transport: world.relay, environment: world.environment)
+        #expect(try await agent.makeSnapshot() == Position(2))
+        #expect(try await world.relay.void(Position(2)).snapshots == [Position(2)])
+        #expect(try await world.relay.describe().snapshot?.position == Position(1))
+        #expect(try await agent.makeSnapshot() == nil)
+        try world.give(Self.ring(Self.lost, Self.ours), to: 0)
+        try await expectEqual(world)
+        let later = SyncAgent(store: world.stores[1], transport: world.relay, environment: world.environment)
+        #expect(try await later.makeSnapshot() != nil)
+        try await expectEqual(world)
+    }
+
+    @Test func `what a replica has taken in is not voided, nor is the space's first entry`() async throws {
+        let world = try await World(replicas: 3, schema: Self.schema)
+        try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
+        try await world.sync(0)
+        try await world.sync(1)
+        try await world.sync(1)
+        let taken = await refusal { _ = try await world.relay.void(Position(2)) }
+        guard case .isTakenIn(let replicas) = taken else {
+            Issue.record("\(String(describing: taken))")
+            return
+        }
+        #expect(try await replicas.map(\.replica) == [world.identities()[1]])
+        #expect(await refusal { _ = try await world.relay.void(Position(1)) } == .cannotBeVoided)
+        let beyond = await refusal { _ = try await world.relay.void(Position(9)) }
+        #expect(beyond == .noSuchPosition(head: Position(2), horizon: .zero))
+    }
+
+    @Test func `one that had taken it in all the same brings it again, and all are equal`() async throws {
+        let world = try await World(replicas: 3, schema: Self.schema)
+        try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
+        try await world.sync(0)
+        // Its acknowledgement is not there yet.
+        try await world.sync(1)
+        try await world.relay.retire(world.identities()[1])
+        _ = try await world.relay.void(Position(2))
+        try await expectEqual(world)
+        #expect(try await titles(world, 2) == ["one 1", "two 200", "three 300"])
+    }
+
+    @Test func `only the relay voids, and a log that leaves out an entry without saying so is not believed`() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        let description = try await world.relay.describe()
+        let seen = LogMark(lineage: description.lineage)
+        let entry = try Voiding.entry(
+            [VoidedEntry(position: Position(1), digest: .zero)], in: description.lineage, counter: Counter(1), previous: .zero,
+            after: description.head, id: .random(), time: 0)
+        await #expect(throws: TransportError.self) { _ = try await world.relay.push(entry.bytes, seen: seen) }
+        try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
+        try await world.sync(0)
+        do {
+            _ = try await world.sync(1, over: MeddlingRelay(world.relay, .voided))
+            Issue.record("it is believed")
+        } catch {
+            let error = error as? AnnalsError
+            #expect(error?.code == .corruptBatch && error?.message.contains("position 2") == true, "\(String(describing: error))")
+        }
+    }
+}
