@@ -67,7 +67,7 @@ public struct SpaceCipher: Sendable {
     ///
     /// - Parameter clear: what is not sealed and must not be altered either.
     func seal(_ payload: [[UInt8]], clear: [UInt8]) throws(WireError) -> [[UInt8]] {
-        let payload = payload.count == 1 ? payload[0] : Array(payload.joined())
+        let payload = Self.joined(payload)
         let authenticator = Self.authenticator(of: payload[...], clear: clear[...], sealing)
         do {
             let box = try ChaChaPoly.seal(
@@ -76,6 +76,15 @@ public struct SpaceCipher: Sendable {
         } catch {
             throw .tooLarge("payload")
         }
+    }
+
+    /// The cipher wants it in one piece.
+    private static func joined(_ pieces: [[UInt8]]) -> [UInt8] {
+        if pieces.count == 1 { return pieces[0] }
+        var whole: [UInt8] = []
+        whole.reserveCapacity(pieces.reduce(0) { $0 + $1.count })
+        for piece in pieces { whole += piece }
+        return whole
     }
 
     /// Opens what `seal` made.
