@@ -18,7 +18,7 @@ enum APIOperations {
                 .init(
                     status: 201, description: "It is there", mediaType: json, schema: Components.ref("SpaceDescription"),
                     headers: ["Location", "Cache-Control"])
-            ], problems: [.spaceExists, .storageFull]),
+            ], problems: [.spaceExists, .storageFull, .tooManySpaces]),
         APIOperation(
             method: .get, path: space, id: "describeSpace", tag: .spaces, summary: "Describe a space", scope: "read",
             answers: [
@@ -37,7 +37,7 @@ enum APIOperations {
                 .init(
                     status: 200, description: "What became of the batch: accepted, stale, or anything else that is definite",
                     mediaType: Endpoints.MediaType.answer, schema: Components.binary, headers: ["Cache-Control", "Annals-Snapshot?"])
-            ], problems: mark + [.corruptBatch, .newerFormat, .storageFull]),
+            ], problems: mark + [.replicaOwnedElsewhere, .corruptBatch, .newerFormat, .storageFull, .spaceFull]),
         APIOperation(
             method: .get, path: "\(space)/\(Endpoints.Action.entries)", id: "pull", tag: .log, summary: "Pull the log after a position",
             description: "A page holds at least one frame where there is any.", scope: "read",
@@ -118,6 +118,14 @@ enum APIOperations {
             answers: [
                 .init(status: 200, description: "It can", mediaType: json, schema: Components.ref("Status"), headers: ["Cache-Control"])
             ]),
+        APIOperation(
+            method: .get, path: Endpoints.metrics, id: "metrics", tag: .health, summary: "What the relay counts, for Prometheus",
+            description: "But for the token that is for this alone, or one with admin for all spaces; a relay that is open to all asks for none.",
+            answers: [
+                .init(
+                    status: 200, description: "The metrics, in Prometheus' text format", mediaType: MetricsRoutes.mediaType,
+                    schema: Components.text, headers: ["Cache-Control"])
+            ], problems: [.notAuthenticated, .notPermitted]),
     ]
 
     private static let page =
