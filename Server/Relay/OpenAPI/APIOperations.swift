@@ -120,7 +120,7 @@ enum APIOperations {
             ]),
         APIOperation(
             method: .get, path: Endpoints.metrics, id: "metrics", tag: .health, summary: "What the relay counts, for Prometheus",
-            description: "But for the token that is for this alone, or one with admin for all spaces; a relay that is open to all asks for none.",
+            description: "It is the token for this alone, or one with admin for all spaces; a relay that is open to all asks for none.",
             answers: [
                 .init(
                     status: 200, description: "The metrics, in Prometheus' text format", mediaType: MetricsRoutes.mediaType,

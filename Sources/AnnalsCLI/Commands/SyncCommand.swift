@@ -16,10 +16,13 @@ struct SyncCommand: AsyncParsableCommand {
             Examples:
               annals sync shop.db laptop.db
               annals sync shop.db --watch
+              annals sync --watch --config agent.yaml
             """)
 
     @Argument(help: "SQLite files that are joined to a space.", completion: .file())
-    var stores: [String]
+    var stores: [String] = []
+    @Option(help: "A YAML file that names stores, as Config/agent.yaml shows.", completion: .file())
+    var config: String?
     @Flag(help: "Stay in touch until stopped.")
     var watch = false
     @Flag(name: .customLong("push-only"), help: "Send, and take nothing in.")
@@ -31,7 +34,7 @@ struct SyncCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        if stores.isEmpty { throw ValidationError("no store is named.") }
+        if stores.isEmpty, config == nil { throw ValidationError("no store is named.") }
         if pushOnly, pullOnly { throw ValidationError("--push-only and --pull-only exclude each other.") }
         if watch, pushOnly || pullOnly { throw ValidationError("--watch goes both ways: leave out --push-only and --pull-only.") }
     }
@@ -40,53 +43,79 @@ struct SyncCommand: AsyncParsableCommand {
         let console = output.console
         let report = SyncReport(console: console, json: output.json)
         if watch {
-            try await stayInTouch(members { _, _ in }, report)
+            try await stayInTouch(opened { _, _ in }, report)
         } else {
             let direction: SyncDirection = pushOnly ? .pushOnly : pullOnly ? .pullOnly : .both
             try await exchange(direction, report)
         }
     }
 
-    private func members(_ progress: @escaping @Sendable (Joining.Stage, Int64) -> Void) async throws -> [SyncRound.Member] {
-        var relays = RelayConnections()
+    /// What can be synced, and what could not even be opened: of several stores one does not keep the others from it.
+    private struct Opened: Sendable {
         var members: [SyncRound.Member] = []
-        for path in stores {
-            let store = try Stores.open(path)
-            var logger = StandardErrorLog.logger("annals.sync")
-            logger[metadataKey: "store"] = "\(path)"
-            let transport = try await relays.open(for: store, credential: credential, trust: trust)
-            let agent = SyncAgent(store: store, transport: transport, logger: logger, progress: progress)
-            members.append(.init(path: path, store: store, agent: agent))
+        var failures: [SyncRound.Outcome] = []
+    }
+
+    private func opened(_ progress: @escaping @Sendable (Joining.Stage, Int64) -> Void) async throws -> Opened {
+        let named = stores.map { AgentFile.Entry(path: $0) }
+        let entries = named + (try config.map { try AgentFile(readingFrom: $0).stores } ?? [])
+        var relays = RelayConnections()
+        var opened = Opened()
+        for entry in entries {
+            do {
+                let store = try Stores.open(entry.path)
+                var logger = StandardErrorLog.logger("annals.sync")
+                logger[metadataKey: "store"] = "\(entry.path)"
+                let transport = try await relays.open(
+                    for: store, credential: credential, credentialFile: entry.credentialFile, trust: trust)
+                let agent = SyncAgent(store: store, transport: transport, logger: logger, progress: progress)
+                opened.members.append(.init(path: entry.path, store: store, agent: agent))
+            } catch let error as AnnalsError where entries.count > 1 {
+                opened.failures.append(.init(path: entry.path, result: .failure(SyncRound.naming(entry.path, error))))
+            }
         }
-        return members
+        return opened
     }
 
     private func exchange(_ direction: SyncDirection, _ report: SyncReport) async throws {
         let outcomes = try await Progress.during("syncing", on: report.console) { [self] progress in
-            let members = try await members { stage, bytes in progress.report("snapshot: \(stage.rawValue)", done: bytes, .bytes) }
-            return try await SyncRound.run(members, direction) { progress.report("syncing", done: 0) }
+            let opened = try await opened { stage, bytes in progress.report("snapshot: \(stage.rawValue)", done: bytes, .bytes) }
+            return opened.failures + (try await SyncRound.run(opened.members, direction) { progress.report("syncing", done: 0) })
         }
         for outcome in outcomes {
             if case .success(let summary) = outcome.result { report.print(outcome.path, summary) }
         }
         guard let status = SyncRound.status(outcomes) else { return }
-        for case .failure(let error) in outcomes.map(\.result) {
-            report.console.note(ErrorReport(error, root: RootCommand.self).line ?? "")
-        }
+        for case .failure(let error) in outcomes.map(\.result) { tell(error, report.console) }
         throw ExitCode(status.rawValue)
     }
 
-    private func stayInTouch(_ members: [SyncRound.Member], _ report: SyncReport) async throws {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for member in members {
+    private func tell(_ error: AnnalsError, _ console: Console) {
+        console.note(ErrorReport(error, root: RootCommand.self).line ?? "")
+    }
+
+    private func stayInTouch(_ opened: Opened, _ report: SyncReport) async throws {
+        for case .failure(let error) in opened.failures.map(\.result) { tell(error, report.console) }
+        let isAlone = opened.members.count + opened.failures.count == 1
+        let failures = try await withThrowingTaskGroup(of: AnnalsError?.self) { group in
+            for member in opened.members {
                 group.addTask {
-                    try await member.agent.run { summary in
-                        report.print(member.path, summary)
-                        report.console.sink.flush()
+                    do {
+                        try await member.agent.run { summary in
+                            report.print(member.path, summary)
+                            report.console.sink.flush()
+                        }
+                        return nil
+                    } catch let error as AnnalsError where error.code != .cancelled && !isAlone {
+                        let named = SyncRound.naming(member.path, error)
+                        tell(named, report.console)
+                        return named
                     }
                 }
             }
-            try await group.waitForAll()
+            return try await group.reduce(into: []) { failures, failure in failure.map { failures.append($0) } }
         }
+        let all = opened.failures + failures.map { .init(path: "", result: .failure($0)) }
+        if let status = SyncRound.status(all) { throw ExitCode(status.rawValue) }
     }
 }

@@ -8,14 +8,17 @@ import Foundation
 struct RelayConnections {
     private var clients: [RelayTrust: HTTPClient] = [:]
 
-    /// For a store that is joined already. What is given anew of whom to trust, the store remembers from now on.
+    /// For a store that is joined already; `credentialFile` goes before the one that it remembers. What is given anew of whom to trust, the store remembers from now on.
     ///
     /// Throws `AnnalsError` with `.notJoined`, or what reading the credential and the certificates throws.
-    mutating func open(for store: Store, credential: CredentialOptions, trust: TrustOptions) async throws -> HTTPRelay {
+    mutating func open(
+        for store: Store, credential: CredentialOptions, credentialFile: String? = nil, trust: TrustOptions
+    ) async throws -> HTTPRelay {
         guard let state = try await store.replicaState() else {
             throw AnnalsError(.notJoined, operation: "sync", "\(store.path) is not joined to a space", hint: "Run annals join first")
         }
-        let token = try credential.token(remembered: state.credentialFile)
+        let remembered = credentialFile ?? state.credentialFile
+        let token = try credential.token(remembered: remembered)
         let trusted = try trust.trust(at: state.relay, remembered: state.trust)
         if trusted != state.trust { try await store.remember(trusted) }
         // Names are not for the relay of a sealed space.
@@ -23,7 +26,7 @@ struct RelayConnections {
             address: state.relay, space: state.space,
             identity: .init(
                 name: state.sealedUnder == nil ? state.name : "", credential: token,
-                renewal: credential.renewal(remembered: state.credentialFile)),
+                renewal: credential.renewal(remembered: remembered)),
             client: client(trusted))
     }
 

@@ -58,10 +58,15 @@ enum SyncRound {
         do {
             return .success(try await member.agent.sync(direction))
         } catch let error as AnnalsError where error.code != .cancelled {
-            var named = error
-            if !named.message.contains(member.path) { named.message = "\(member.path): \(named.message)" }
-            return .failure(named)
+            return .failure(naming(member.path, error))
         }
+    }
+
+    /// Says of which store an error is.
+    static func naming(_ path: String, _ error: AnnalsError) -> AnnalsError {
+        var named = error
+        if !named.message.contains(path) { named.message = "\(path): \(named.message)" }
+        return named
     }
 }
 

@@ -1,0 +1,51 @@
+import AnnalsCore
+import Foundation
+import Yams
+
+/// A file that names the stores of `annals sync`; Config/agent.yaml documents its form.
+struct AgentFile: Hashable, Sendable {
+    struct Entry: Hashable, Sendable {
+        var path: String
+        /// Goes before the one that the store remembers.
+        var credentialFile: String?
+    }
+
+    var stores: [Entry] = []
+
+    /// Throws `AnnalsError`: `fileNotFound`, or `configuration` with the line.
+    init(readingFrom path: String) throws {
+        let file = SettingsFile(path: path, operation: "sync", example: "Config/agent.yaml")
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+        /// Relative to the file's folder; `~/` is the home of whoever runs the command.
+        func resolved(_ text: String) -> String {
+            URL(fileURLWithPath: (text as NSString).expandingTildeInPath, relativeTo: folder).standardizedFileURL.path
+        }
+        var credentialFile: String?
+        for (name, node) in try file.read().map(file.pairs) ?? [] {
+            switch name {
+            case "credential-file": credentialFile = resolved(try file.text(node, "the path of a file"))
+            case "stores":
+                for node in try file.list(node, "stores") {
+                    var entry = Entry(path: "")
+                    if case .scalar = node {
+                        entry.path = resolved(try file.text(node, "a path"))
+                    } else {
+                        for (name, node) in try file.pairs(node) {
+                            switch name {
+                            case "path": entry.path = resolved(try file.text(node, "a path"))
+                            case "credential-file": entry.credentialFile = resolved(try file.text(node, "the path of a file"))
+                            default: throw file.refused(node, "\(name) is neither path nor credential-file")
+                            }
+                        }
+                    }
+                    guard !entry.path.isEmpty else { throw file.refused(node, "a store without a path") }
+                    guard !stores.contains(where: { $0.path == entry.path }) else { throw file.refused(node, "\(entry.path) stands twice") }
+                    stores.append(entry)
+                }
+            default: throw file.refused(node, "\(name) is neither stores nor credential-file")
+            }
+        }
+        guard !stores.isEmpty else { throw file.refused(nil, "it names no store") }
+        for index in stores.indices where stores[index].credentialFile == nil { stores[index].credentialFile = credentialFile }
+    }
+}
