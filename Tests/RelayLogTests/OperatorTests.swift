@@ -11,6 +11,9 @@ enum BeforeOperators {
     static let statements = [
         "DROP TABLE annals_days", "DROP TABLE annals_audit", "ALTER TABLE annals_replicas DROP COLUMN program",
         "ALTER TABLE annals_spaces DROP COLUMN dropped_bytes",
+        // And what came after it: whose the replicas are.
+        "ALTER TABLE annals_spaces DROP COLUMN owner_changes", "ALTER TABLE annals_replicas DROP COLUMN owner",
+        "ALTER TABLE annals_tokens DROP COLUMN holder",
     ]
     static let sql = statements.joined(separator: ";\n") + ";\n"
 }

@@ -14,9 +14,6 @@ enum FormatThree {
         ALTER TABLE annals_spaces DROP COLUMN horizon_digest;
         ALTER TABLE annals_spaces DROP COLUMN log_bytes;
         ALTER TABLE annals_spaces DROP COLUMN part_changes;
-        ALTER TABLE annals_spaces DROP COLUMN owner_changes;
-        ALTER TABLE annals_replicas DROP COLUMN owner;
-        ALTER TABLE annals_tokens DROP COLUMN holder;
         ALTER TABLE annals_replicas DROP COLUMN last_position;
         ALTER TABLE annals_replicas DROP COLUMN retired;
         DROP TABLE annals_snapshots;

@@ -59,7 +59,7 @@ struct OwnersTests {
             try db.execute("ALTER TABLE annals_spaces DROP COLUMN owner_changes", [])
             try db.execute("ALTER TABLE annals_replicas DROP COLUMN owner", [])
             try db.execute("ALTER TABLE annals_tokens DROP COLUMN holder", [])
-            try db.execute("UPDATE annals_relay SET version = 1", [])
+            try db.execute("UPDATE annals_relay SET version = 2", [])
         }
         await log.close()
         log = try TestStorage.log(directory.path)

@@ -71,7 +71,10 @@ import Testing
                 add("name \(name) \(path)", request(method, wrong), .problem(400, "bad-request"))
             }
         }
-        for path in ["/", "/v1/spaces", "/v1/spaces/", "//", "/v1/spaces/shop/../../etc/passwd", "/metrics/x", "/v1/%2e%2e/x"] {
+        for path in ["/v1/spaces", "/v1/spaces/"] {
+            add("an operator's \(path)", request("GET", path), .problem(403, "not-permitted"))
+        }
+        for path in ["/", "//", "/v1/spaces/shop/../../etc/passwd", "/metrics/x", "/v1/%2e%2e/x"] {
             add("nowhere \(path)", request("GET", path), .problem(404, "not-found"))
         }
         // Types and encodings.

@@ -80,7 +80,8 @@ import Yams
         // A property that is added is missing here, and then perhaps in the file.
         let settings = [
             "address": ["listen"], "storage": ["data", "postgres"], "noAuthorization": ["no-auth"], "allowPlaintext": ["allow-plaintext"],
-            "limits": [], "webTokens": ["jwt.keys", "jwt.issuer", "jwt.audience", "jwt.claim", "jwt.leeway-seconds"],
+            "tls": ["tls.certificate", "tls.key"], "metricsTokenFile": ["metrics-token-file"], "limits": [],
+            "webTokens": ["jwt.keys", "jwt.issuer", "jwt.audience", "jwt.claim", "jwt.leeway-seconds"],
             "purge": ["purge.enabled", "purge.keep", "purge.retention", "purge.silence"],
         ]
         func labels(_ value: Any) -> Set<String> { Set(Mirror(reflecting: value).children.compactMap(\.label)) }
@@ -94,7 +95,7 @@ import Yams
         let defaults = RelaySettings()
         let values = [
             "listen": "127.0.0.2:1", "data": "here", "postgres": "there", "no-auth": "true", "allow-plaintext": "true",
-            "log-level": "error",
+            "log-level": "error", "log-format": "json", "metrics-token-file": "m", "tls.certificate": "c", "tls.key": "k",
             "purge.enabled": "false", "purge.keep": "3h", "purge.retention": "4d", "purge.silence": "5w", "jwt.keys": "k",
             "jwt.issuer": "i",
             "jwt.audience": "a", "jwt.claim": "c", "jwt.leeway-seconds": "7",
