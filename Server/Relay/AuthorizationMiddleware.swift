@@ -31,9 +31,12 @@ struct Authorizer: Sendable {
     /// nil where there is no identity provider.
     var webTokens: WebTokenVerifier?
 
-    /// Throws 401.
+    /// Throws 401; from a relay that is open 403 where it is called by a name that is not this machine's own.
     func access(for request: Request) async throws -> RelayRequestContext.Access {
-        if isOpen { return .everything }
+        if isOpen {
+            try Self.requireOwnName(request.head.authority)
+            return .everything
+        }
         guard let secret = Self.bearer(request.headers[.authorization]) else {
             throw Self.refusal("No token was sent", hint: "Send Authorization: Bearer TOKEN")
         }
@@ -43,6 +46,17 @@ struct Authorizer: Sendable {
         case .expired: throw Self.refusal("The token has expired", hint: "Ask the relay's operator for a new one")
         case .unknown: throw Self.refusal("The token is not known here", hint: "Check it, or ask the relay's operator for one")
         }
+    }
+
+    /// A page in a browser here can have a name of its own point at this machine, and then ask what no other origin may. Its name gives
+    /// it away.
+    private static func requireOwnName(_ authority: String?) throws {
+        guard let authority else { return }
+        let name = authority.hasPrefix("[") ? authority.dropFirst().prefix { $0 != "]" } : authority.prefix { $0 != ":" }
+        guard !ListenAddress(host: String(name), port: 0).isLoopback else { return }
+        throw ProblemResponse(
+            .notPermitted, detail: "This relay serves whoever is on its machine, by the names 127.0.0.1, ::1 and localhost only",
+            hint: "Call it by one of them, or make tokens and leave out --no-auth")
     }
 
     private static func grant(_ secret: String, by webTokens: WebTokenVerifier) async throws -> WebTokenGrant {

@@ -36,6 +36,26 @@ import Testing
         }
     }
 
+    @Test func `a relay that is open is not reached by a name that somebody pointed at this machine`() async throws {
+        let fixture = try RelayFixture()
+        _ = try await fixture.log.createSpace(.shop)
+        try await fixture.run { client in
+            var client = client
+            for own in ["localhost", "LOCALHOST:8640", "127.0.0.1:8640", "127.1.2.3", "[::1]:8640"] {
+                client.authority = own
+                #expect(try await client.send(.get, "/v1/spaces/shop").status == .ok, "\(own)")
+            }
+            for other in [
+                "evil.example", "evil.example:8640", "127.0.0.1.evil.example", "localhost.evil.example:80", "[::2]:8640", "10.0.0.1",
+            ] {
+                client.authority = other
+                for path in ["/v1/spaces/shop", "/v1/spaces", "/v1/admin/tokens", "/metrics"] {
+                    try await client.send(.get, path).expectProblem(403, "not-permitted")
+                }
+            }
+        }
+    }
+
     @Test func `read reads, write writes, and neither does so elsewhere`() async throws {
         let fixture = try RelayFixture(noAuthorization: false)
         let lineage = try await fixture.log.createSpace(.shop).lineage

@@ -54,6 +54,7 @@ final class BodyCollector: ResponseBodyWriter, Sendable {
 struct RelayClient: Sendable {
     let responder: RelayResponder
     var token: String?
+    var authority = "localhost"
     var logger = Logger.silent
 
     init(responder: RelayResponder) {
@@ -73,7 +74,7 @@ struct RelayClient: Sendable {
         if let token { headers[.authorization] = "Bearer \(token)" }
         if let body { headers[.contentLength] = String(body.count) }
         let request = Request(
-            head: HTTPRequest(method: method, scheme: "http", authority: "localhost", path: path, headerFields: headers),
+            head: HTTPRequest(method: method, scheme: "http", authority: authority, path: path, headerFields: headers),
             body: RequestBody(buffer: ByteBuffer(bytes: body ?? [])))
         let context = RelayRequestContext(
             source: ApplicationRequestContextSource(channel: NIOAsyncTestingChannel(), logger: logger))

@@ -14,8 +14,11 @@ extension Store {
         at path: String, membership: Membership, configuration: Configuration = Configuration(),
         logDigest: @escaping @Sendable (Position) -> Digest? = { _ in nil }
     ) async throws -> Store {
+        var configuration = configuration
+        configuration.isUntrusted = true
         let store = try Store(path: path, configuration: configuration)
-        try await store.managed("clone") { db, step in
+        try await store.managed("clone") { [configuration] db, step in
+            try SnapshotFile.check(db)
             let contents = try SnapshotFile.read(db)
             guard contents.lineage == membership.lineage else { throw ReplicaExchange.wentBack }
             try FullTextIndexes.rebuild(db)

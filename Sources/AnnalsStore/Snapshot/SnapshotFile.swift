@@ -89,6 +89,18 @@ enum SnapshotFile {
         for table in [table, conflicts, policies] { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
     }
 
+    /// Holds a file that came from elsewhere against SQLite's own rules, before any of it is believed: its digest says that it is what
+    /// somebody brought, and not that it is whole.
+    ///
+    /// - Throws: `AnnalsError` of code corruptBatch.
+    static func check(_ db: Database) throws {
+        let found = try String.fetchOne(db, sql: "PRAGMA quick_check(1)")
+        guard found != "ok" else { return }
+        throw AnnalsError(
+            .corruptBatch, operation: "clone", "the relay's snapshot is damaged: \(found ?? "nothing can be read")",
+            hint: "Ask its operator to drop it; another replica brings a new one")
+    }
+
     /// Reads what a snapshot file says of itself.
     ///
     /// - Throws: `AnnalsError` when it is no snapshot, or one of a newer format.

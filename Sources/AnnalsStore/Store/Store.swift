@@ -38,6 +38,8 @@ public final class Store: Sendable {
 
         /// The file is made anew should the machine stop: nothing waits for the disk. Whoever keeps it makes it durable.
         package var isScratch = false
+        /// The file came from elsewhere: what its schema calls is held to what can do no harm (`PRAGMA trusted_schema`).
+        package var isUntrusted = false
 
         public init() {}
     }
@@ -63,6 +65,7 @@ public final class Store: Sendable {
             options.busyMode = patience.busyMode
             options.label = "annals"
             if configuration.isScratch { options.prepareDatabase { db in try db.execute(sql: "PRAGMA synchronous = OFF") } }
+            if configuration.isUntrusted { options.prepareDatabase { db in try db.execute(sql: "PRAGMA trusted_schema = OFF") } }
             database = try DatabaseFile.open(path, options)
             try database.writeWithoutTransaction { [foreign] db in try foreign.look(db) }
         } catch {

@@ -1,0 +1,61 @@
+import AnnalsCore
+import Foundation
+import GRDB
+import Testing
+
+@testable import AnnalsStore
+
+/// A snapshot comes from somebody else: nothing of it is believed before SQLite has gone through it.
+struct UntrustedSnapshotTests {
+    private let path = FileManager.default.temporaryDirectory.path + "/annals-untrusted-\(UUID()).db"
+    private let membership: Membership
+
+    init() throws {
+        let space = try #require(SpaceName("shop"))
+        membership = Membership(name: "laptop", relay: "http://127.0.0.1:1", space: space, lineage: Lineage(high: 1, low: 2))
+        let file = try DatabaseQueue(path: path)
+        try file.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE t (k TEXT PRIMARY KEY, v);
+                    WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 2000)
+                    INSERT INTO t SELECT hex(randomblob(16)), x FROM c;
+                    """)
+        }
+        try file.close()
+    }
+
+    private func refusal() async throws -> AnnalsError? {
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        return await #expect(throws: AnnalsError.self) { _ = try await Store.fromSnapshot(at: path, membership: membership) }
+    }
+
+    @Test func `an index that lacks rows is damage, though every page can be read`() async throws {
+        let file = try DatabaseQueue(path: path)
+        try await file.writeWithoutTransaction { db in
+            // The rows go, and stay in the index.
+            try db.execute(sql: "PRAGMA writable_schema = ON")
+            let root = try Int.fetchOne(db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_t_1'") ?? 0
+            try db.execute(sql: "UPDATE sqlite_master SET rootpage = \(root) WHERE name = 't'")
+        }
+        try file.close()
+        let error = try await refusal()
+        #expect(error?.code == .corruptBatch)
+        #expect(error?.message.contains("damaged") ?? false, "\(error?.message ?? "")")
+    }
+
+    @Test func `a file that is whole and no snapshot is told as such`() async throws {
+        #expect(try await refusal()?.message.contains("not a snapshot") ?? false)
+    }
+
+    @Test func `its schema calls only what can do no harm`() async throws {
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        var configuration = Store.Configuration()
+        for isUntrusted in [false, true] {
+            configuration.isUntrusted = isUntrusted
+            let store = try Store(path: path, configuration: configuration)
+            let isTrusted = try await store.read { db in try Bool.fetchOne(db, sql: "PRAGMA trusted_schema") }
+            #expect(isTrusted == !isUntrusted)
+        }
+    }
+}
