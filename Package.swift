@@ -135,7 +135,8 @@ let package = Package(
         .executableTarget(
             name: "AnnalsBench",
             dependencies: [
-                "Annals", "AnnalsCore", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "SeededRandom", argumentParser, sqlite,
+                "Annals", "AnnalsCore", "AnnalsHTTP", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "SeededRandom",
+                argumentParser, sqlite,
             ],
             path: "Tests/Benchmarks", swiftSettings: settings),
 

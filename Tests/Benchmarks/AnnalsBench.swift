@@ -17,7 +17,7 @@ struct AnnalsBench: AsyncParsableCommand {
     var only: String?
 
     enum Group: String, CaseIterable {
-        case capture, commits, apply, rebase, encode, history, clone
+        case capture, commits, apply, rebase, encode, history, clone, relay
     }
 
     func validate() throws {
@@ -65,6 +65,8 @@ struct AnnalsBench: AsyncParsableCommand {
             return [try await HistoryBenchmarks.page(scale), try await HistoryBenchmarks.purge(scale)]
         case .clone:
             return try await CloneBenchmarks.run(scale)
+        case .relay:
+            return try await RelayBenchmarks.run(scale)
         }
     }
 }

@@ -36,6 +36,16 @@ final class ChildProgram {
         guard program.wait() == 0 else { throw BareConnection.Failure(description: "\(path) \(arguments.first ?? "") failed") }
     }
 
+    /// The program of the same build, which lies beside this one.
+    static func annals() throws -> String {
+        let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+        let path = URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent("annals").path
+        guard FileManager.default.isExecutableFile(atPath: path) else {
+            throw BareConnection.Failure(description: "\(path) is missing: build the product annals too")
+        }
+        return path
+    }
+
     func firstLine() throws -> String {
         var line = Data()
         while let byte = try output.read(upToCount: 1), let first = byte.first, first != UInt8(ascii: "\n") { line.append(first) }

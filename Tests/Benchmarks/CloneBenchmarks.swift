@@ -7,11 +7,12 @@ enum CloneBenchmarks {
         let folder = try BenchmarkFolder()
         let count = scale.rounds > 2 ? 1_000_000 : 100_000
         try makeRows(folder.file("author.db"), count)
-        let relay = try ChildProgram(annals(), ["relay", "serve", "--data", folder.file("relay"), "--listen", "127.0.0.1:0", "--no-auth"])
+        let relay = try ChildProgram(
+            ChildProgram.annals(), ["relay", "serve", "--data", folder.file("relay"), "--listen", "127.0.0.1:0", "--no-auth"])
         defer { relay.stop() }
         guard let url = try relay.firstLine().split(separator: " ").last else { throw BareConnection.Failure(description: "no relay") }
-        try ChildProgram.run(annals(), ["track", folder.file("author.db"), "--all"])
-        try ChildProgram.run(annals(), ["join", folder.file("author.db"), "--relay", "\(url)", "--space", "bench"])
+        try ChildProgram.run(ChildProgram.annals(), ["track", folder.file("author.db"), "--all"])
+        try ChildProgram.run(ChildProgram.annals(), ["join", folder.file("author.db"), "--relay", "\(url)", "--space", "bench"])
         var rounds: [Comparison.Round] = []
         for number in 0..<scale.rounds {
             var turns = Turns()
@@ -19,7 +20,7 @@ enum CloneBenchmarks {
             for turn in 0..<2 {
                 let (clone, plain) = (folder.file("clone\(number)-\(turn).db"), folder.file("plain\(number)-\(turn).db"))
                 try turns.take(
-                    subject: { try ChildProgram.run(annals(), ["clone", "\(url)", "bench", clone]) },
+                    subject: { try ChildProgram.run(ChildProgram.annals(), ["clone", "\(url)", "bench", clone]) },
                     baseline: { try fetch("\(url)", plain) })
                 for path in [clone, plain] { try FileManager.default.removeItem(atPath: path) }
             }
@@ -47,15 +48,5 @@ enum CloneBenchmarks {
         try author.execute("BEGIN")
         for index in rows.keys.indices { try author.run(Rows.insert, rows.row(index)) }
         try author.execute("COMMIT")
-    }
-
-    /// The program of the same build, which lies beside this one.
-    private static func annals() throws -> String {
-        let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
-        let path = URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent("annals").path
-        guard FileManager.default.isExecutableFile(atPath: path) else {
-            throw BareConnection.Failure(description: "\(path) is missing: build the product annals too")
-        }
-        return path
     }
 }
