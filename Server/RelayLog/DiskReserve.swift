@@ -43,7 +43,7 @@ package final class DiskReserve: Sendable {
     }
 
     /// Of the file system that a folder is in; nil where it cannot be asked.
-    static func freeBytes(at path: String) -> Int64? {
+    package static func freeBytes(at path: String) -> Int64? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }
         let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))

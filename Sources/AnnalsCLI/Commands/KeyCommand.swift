@@ -89,8 +89,9 @@ private enum KeyFile {
         let beside = "\(path).new-\(ReplicaID.random().description.prefix(8))"
         let separator = old.last == UInt8(ascii: "\n") ? "" : "\n"
         try make(String(decoding: old, as: UTF8.self) + separator + text, at: beside)
-        var facts = stat()
-        if stat(path, &facts) == 0 { chmod(beside, facts.st_mode & 0o777) }
+        if let mode = try? FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] {
+            try? FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: beside)
+        }
         guard rename(beside, path) == 0 else {
             let error = failure(path)
             unlink(beside)
