@@ -34,7 +34,7 @@ import Testing
     static func request(
         _ method: String, _ path: String, _ headers: [String] = [], body: String? = nil, token: String = "TOKEN"
     ) -> String {
-        var lines = ["\(method) \(path) HTTP/1.1", "Host: relay", "Connection: close"] + headers
+        var lines = ["\(method) \(path) HTTP/1.1", "Host: localhost", "Connection: close"] + headers
         if !token.isEmpty { lines.append("Authorization: Bearer \(token)") }
         if let body { lines.append("Content-Length: \(body.utf8.count)") }
         return (lines + ["", body ?? ""]).joined(separator: "\r\n")
@@ -146,7 +146,9 @@ import Testing
         }
         add("a header without a name", "GET \(shop) HTTP/1.1\r\n: x\r\n\r\n", .closed, halfClosed: true)
         add("a header with a space", "GET \(shop) HTTP/1.1\r\nA b: x\r\n\r\n", .closed, halfClosed: true)
-        add("a folded header", "GET \(shop) HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\nConnection: close\r\n\r\n", .closed, halfClosed: true)
+        add(
+            "a folded header", "GET \(shop) HTTP/1.1\r\nHost: localhost\r\nA: b\r\n c\r\nConnection: close\r\n\r\n", .closed,
+            halfClosed: true)
         return cases
     }
 
@@ -212,7 +214,7 @@ import Testing
         (limits.idleSeconds, limits.slowSeconds, limits.slowBytesPerSecond) = (1, 1, 1000)
         try await RunningRelay.run(directory, limits: limits) { relay in
             let lineage = try await ServerTests.create(relay.port)
-            let head = "POST /v1/spaces/shop/push HTTP/1.1\r\nHost: x\r\nContent-Type: application/vnd.annals.batch\r\n"
+            let head = "POST /v1/spaces/shop/push HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/vnd.annals.batch\r\n"
             async let first = Self.drip(head, "X-A: b\r\n", relay.port)
             async let second = Self.drip(head + "Content-Length: 100000\r\n\r\n", "12345", relay.port)
             // Meanwhile another is served.
@@ -248,7 +250,7 @@ import Testing
             let payload = (0..<(8 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
             try await ServerTests.push(replica.batch(lineage, base: .zero, .writing(1), payload: payload), port: relay.port)
             let connection = try RawConnection(port: relay.port)
-            try connection.send("GET /v1/spaces/shop/entries?after=0 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            try connection.send("GET /v1/spaces/shop/entries?after=0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             try await ContinuousClock().sleep(for: .seconds(4))
             // What the system had taken is all that comes.
             let text = (try? await connection.readCount()) ?? 0
@@ -264,12 +266,12 @@ import Testing
             var held: [RawConnection] = []
             for _ in 0..<2 {
                 let connection = try RawConnection(port: relay.port)
-                try connection.send("GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+                try connection.send("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 #expect(try await connection.read(until: "live\"}").contains("200"))
                 held.append(connection)
             }
             let third = try RawConnection(port: relay.port, timeoutSeconds: 1)
-            try third.send("GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            try third.send("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await #expect(throws: RawConnection.Failure.self) { try await third.read(until: "live") }
             held = []
             var answer: String?

@@ -24,7 +24,7 @@ import Testing
 
     static func create(_ port: Int) async throws -> Lineage {
         let connection = try RawConnection(port: port)
-        try connection.send("PUT /v1/spaces/shop HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        try connection.send("PUT /v1/spaces/shop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         let text = try await connection.read(until: nil)
         let start = try #require(text.range(of: "\"lineage\":\""))
         return try #require(Lineage(String(text[start.upperBound...].prefix(36))))
@@ -34,7 +34,7 @@ import Testing
         let bytes = batch.bytes
         let connection = try RawConnection(port: port)
         try connection.send(
-            "POST /v1/spaces/shop/push HTTP/1.1\r\nHost: x\r\nContent-Type: application/vnd.annals.batch\r\n"
+            "POST /v1/spaces/shop/push HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/vnd.annals.batch\r\n"
                 + "Content-Length: \(bytes.count)\r\nConnection: close\r\n\r\n")
         try connection.send(bytes)
         #expect(try await connection.read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 200"))
@@ -44,7 +44,7 @@ import Testing
         try await run { relay in
             let lineage = try await Self.create(relay.port)
             let stream = try RawConnection(port: relay.port)
-            try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: x\r\n\r\n")
+            try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
             let first = try await stream.read(until: "\"}\n\n")
             #expect(first.contains("Content-Type: text/event-stream"))
             #expect(first.contains("event: head\nid: 0/\(lineage)\ndata: {\"head\":0,\"lineage\":\"\(lineage)\"}\n\n"))
@@ -74,14 +74,14 @@ import Testing
             ]
             for (seen, expected) in seen {
                 let stream = try RawConnection(port: relay.port)
-                try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: x\r\nLast-Event-ID: \(seen)\r\n\r\n")
+                try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: \(seen)\r\n\r\n")
                 let text = try await stream.read(until: "\n\n")
                 let start = text.contains("event") || text.contains(": \n") ? text : try await stream.read(until: "\n\n")
                 #expect(start.contains(expected), "Last-Event-ID \(seen)")
             }
             // A quiet stream speaks at the heartbeat.
             let stream = try RawConnection(port: relay.port)
-            try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: x\r\n\r\n")
+            try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
             _ = try await stream.read(until: "\"}\n\n")
             #expect(try await stream.read(until: ": \n\n").contains(": \n\n"))
         }
@@ -90,7 +90,7 @@ import Testing
     /// The value of a metric without labels.
     static func metric(_ name: String, _ port: Int) async throws -> Int? {
         let connection = try RawConnection(port: port)
-        try connection.send("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        try connection.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         let line = try await connection.read(until: nil).split(separator: "\n").first { $0.hasPrefix(name + " ") }
         return line.flatMap { Int($0.dropFirst(name.count + 1)) }
     }
@@ -107,7 +107,7 @@ import Testing
             let sent = try #require(await Self.metric("annals_relay_sent_bytes_total", relay.port))
             do {
                 let stream = try RawConnection(port: relay.port)
-                try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: x\r\n\r\n")
+                try stream.send("GET /v1/spaces/shop/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 _ = try await stream.read(until: "\"}\n\n")
                 #expect(try await Self.metric("annals_relay_event_streams", relay.port) == 1)
                 #expect(try #require(await Self.metric("annals_relay_connections", relay.port)) >= 2)
@@ -123,7 +123,7 @@ import Testing
     @Test func `a waiting pull is answered by the commit, and by the stop`() async throws {
         try await run { relay in
             let lineage = try await Self.create(relay.port)
-            let pull = "GET /v1/spaces/shop/entries?after=0&wait=30 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            let pull = "GET /v1/spaces/shop/entries?after=0&wait=30 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             let (woken, stopped) = (try RawConnection(port: relay.port), try RawConnection(port: relay.port))
             try woken.send(pull)
             var replica = TestReplica(1)
@@ -140,7 +140,7 @@ import Testing
 
     static func health(_ port: Int) async throws -> String {
         let connection = try RawConnection(port: port)
-        try connection.send("GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        try connection.send("GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         return try await connection.read(until: nil)
     }
 
@@ -151,7 +151,7 @@ import Testing
             let bytes = replica.batch(lineage, base: .zero, .writing(1)).bytes
             let connection = try RawConnection(port: relay.port)
             let head =
-                "POST /v1/spaces/shop/push HTTP/1.1\r\nHost: x\r\nContent-Type: application/vnd.annals.batch\r\n"
+                "POST /v1/spaces/shop/push HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/vnd.annals.batch\r\n"
                 + "Content-Length: \(bytes.count)\r\nExpect: 100-continue\r\n\r\n"
             for _ in 0..<2 {
                 try connection.send(head)
@@ -170,13 +170,13 @@ import Testing
             for count in [0, 1, bytes.count - 1] {
                 let connection = try RawConnection(port: relay.port)
                 try connection.send(
-                    "POST /v1/spaces/shop/push HTTP/1.1\r\nHost: x\r\nContent-Type: application/vnd.annals.batch\r\n"
+                    "POST /v1/spaces/shop/push HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/vnd.annals.batch\r\n"
                         + "Content-Length: \(bytes.count)\r\n\r\n")
                 try connection.send(Array(bytes.prefix(count)))
             }
             try await Self.push(TestBatch(like: replica, lineage), port: relay.port)
             let connection = try RawConnection(port: relay.port)
-            try connection.send("GET /v1/spaces/shop HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            try connection.send("GET /v1/spaces/shop HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             #expect(try await connection.read(until: nil).contains("\"head\":1,"))
         }
     }
