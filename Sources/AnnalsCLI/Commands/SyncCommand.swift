@@ -115,6 +115,8 @@ struct SyncCommand: AsyncParsableCommand {
             }
             return try await group.reduce(into: []) { failures, failure in failure.map { failures.append($0) } }
         }
+        // Who stops it has seen what was told.
+        if Task.isCancelled { return }
         let all = opened.failures + failures.map { .init(path: "", result: .failure($0)) }
         if let status = SyncRound.status(all) { throw ExitCode(status.rawValue) }
     }
