@@ -17,7 +17,7 @@ enum Routes {
     ) -> RelayResponder {
         let limits = configuration.limits
         let authorizer = Authorizer(tokens: log.tokens, isOpen: configuration.noAuthorization, webTokens: webTokens)
-        let readiness = Readiness(log: log, configuration: configuration)
+        let readiness = Readiness(log: log)
         let spaces = SpaceRoutes(log: log, readiness: readiness)
         let silence = (configuration.purge ?? PurgeRules()).silence
         let readings = Readings(log: log, readiness: readiness, identities: identities, silence: silence)

@@ -39,7 +39,7 @@ struct SpaceRoutes: Sendable {
         } catch RelayLogError.storage(let reason) {
             context.logger.error("not ready", metadata: ["reason": "\(reason)"])
             throw ProblemResponse.unavailable("The storage does not answer", retryAfterSeconds: 5)
-        } catch RelayLogError.diskFull {
+        } catch RelayLogError.diskReserved {
             context.logger.error("not ready", metadata: ["reason": "the disk's reserve is reached"])
             throw ProblemResponse.unavailable("The disk's reserve is reached", retryAfterSeconds: 60)
         }

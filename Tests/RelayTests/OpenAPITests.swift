@@ -13,7 +13,7 @@ import Testing
         let fixture = try RelayFixture()
         let limits = RelayLimits()
         let authorizer = Authorizer(tokens: fixture.log.tokens, isOpen: false)
-        let readiness = Readiness(log: fixture.log, configuration: fixture.configuration)
+        let readiness = Readiness(log: fixture.log)
         let spaces = SpaceRoutes(log: fixture.log, readiness: readiness)
         let metrics = RelayMetrics()
         let readings = Readings(log: fixture.log, readiness: readiness, identities: nil, silence: 1)

@@ -24,7 +24,7 @@ final class Readings: Sendable {
     /// All readings; those of a storage that does not answer are not among them.
     func samples() async -> [Sample] {
         var samples = process() + [Sample(Name.watchers, Double(log.waiterCount))]
-        if let free = readiness.freeBytes { samples.append(Sample(Name.diskFree, Double(free))) }
+        if let free = log.reserve.freeBytes { samples.append(Sample(Name.diskFree, Double(free))) }
         if let identities {
             samples.append(Sample(Name.certificateExpiry, Double(identities.expires)))
             samples.append(Sample(Name.certificateFailures, Double(identities.failureCount)))

@@ -55,19 +55,14 @@ struct RelayRetireCommand: AsyncParsableCommand {
               annals relay retire laptop --data relay-data --space shop
             """)
 
-    @Argument(help: "The replica's name, its id or how that begins, as annals relay replicas shows them.")
-    var replica: String
-    @OptionGroup var folder: RelayDataOption
-    @Option(help: "The space.")
-    var space: SpaceName
+    @OptionGroup var which: ReplicaOptions
     @OptionGroup var output: PlainOutputOptions
 
     func run() async throws {
-        let database = try folder.openExisting()
-        defer { try? database.close() }
-        let found = try await RelayReplicas.record(replica, of: space, in: database)
-        _ = try await database.retire(found.replica, of: space, now: RelayReplicas.now, by: .commandLine)
-        output.console.print("\(found.replica) holds back nothing any more")
+        let replica = try await which.with { database, replica in
+            _ = try await database.retire(replica, of: which.space, now: RelayReplicas.now, by: .commandLine)
+        }
+        output.console.print("\(replica) holds back nothing any more")
     }
 }
 
@@ -83,21 +78,32 @@ struct RelayReleaseCommand: AsyncParsableCommand {
               annals relay release laptop --data relay-data --space shop
             """)
 
+    @OptionGroup var which: ReplicaOptions
+    @OptionGroup var output: PlainOutputOptions
+
+    func run() async throws {
+        let replica = try await which.with { database, replica in
+            _ = try await database.release(replica, of: which.space, now: RelayReplicas.now, by: .commandLine)
+        }
+        output.console.print("\(replica) belongs to whoever pushes as it next")
+    }
+}
+
+/// One replica of a relay's space.
+struct ReplicaOptions: ParsableArguments {
     @Argument(help: "The replica's name, its id or how that begins, as annals relay replicas shows them.")
     var replica: String
     @OptionGroup var folder: RelayDataOption
     @Option(help: "The space.")
     var space: SpaceName
-    @OptionGroup var output: PlainOutputOptions
 
-    func run() async throws {
+    /// Does something to it; returns its id.
+    func with(_ body: (RelayDatabase, ReplicaID) async throws -> Void) async throws -> ReplicaID {
         let database = try folder.openExisting()
         defer { try? database.close() }
-        let found = try await RelayReplicas.record(replica, of: space, in: database)
-        _ = try await RelayReplicas.found(space) {
-            try await database.release(found.replica, of: space, now: RelayReplicas.now, by: .commandLine)
-        }
-        output.console.print("\(found.replica) belongs to whoever pushes as it next")
+        let found = try await RelayReplicas.record(replica, of: space, in: database).replica
+        try await RelayReplicas.found(space) { try await body(database, found) }
+        return found
     }
 }
 
