@@ -89,7 +89,8 @@ let package = Package(
         .target(name: "AnnalsHTTP", dependencies: ["CCurl"], swiftSettings: settings),
         .target(
             name: "AnnalsSync", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", logging], swiftSettings: settings),
-        .target(name: "Annals", dependencies: ["AnnalsCore", "AnnalsStore", "AnnalsHTTP", "AnnalsSync"], swiftSettings: settings),
+        .target(
+            name: "Annals", dependencies: ["AnnalsCore", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", grdb, logging], swiftSettings: settings),
 
         // The relay.
         .target(
@@ -186,6 +187,7 @@ let package = Package(
             swiftSettings: settings),
         // Only for Scripts/measure-memory.
         .executableTarget(name: "memory-probe", dependencies: ["Annals", grdb], path: "Tests/MemoryProbe", swiftSettings: settings),
+        .testTarget(name: "AnnalsTests", dependencies: ["Annals", "AnnalsTesting", "SeededRandom"], swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

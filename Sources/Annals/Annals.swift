@@ -1,4 +1,5 @@
-/// What an app imports: `import Annals` brings the store, its history and the agent that keeps it in step.
+/// What an app imports: `import Annals` brings the store, its history, the agent that keeps it in step, and GRDB, whose records
+/// and requests are the language in which an app speaks of its rows.
 ///
 ///     let store = try Store(path: "shop.db")
 ///     try await store.track(.all)
@@ -6,3 +7,4 @@
 @_exported public import AnnalsHTTP
 @_exported public import AnnalsStore
 @_exported public import AnnalsSync
+@_exported public import GRDB

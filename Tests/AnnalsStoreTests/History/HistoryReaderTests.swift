@@ -68,8 +68,8 @@ struct HistoryReaderTests {
     func touched() throws {
         let store = try shop()
         try store.external("UPDATE customer SET id = 5, name = 'Eve'")
-        let customer = { (id: Int64) in TouchedRow(table: "customer", keyColumns: ["id"], key: [.integer(id)]) }
-        let invoice = TouchedRow(table: "invoice", keyColumns: ["id"], key: [.integer(10)])
+        let customer = { (id: Int64) in PersistentIdentifier(table: "customer", key: [.integer(id)]) }
+        let invoice = PersistentIdentifier(table: "invoice", key: [.integer(10)])
         try store.queue.read { db in
             let reader = try HistoryReader(db)
             #expect(try reader.touchedRows(HistoryRequest()) == [invoice, customer(1), customer(5)])
