@@ -5,7 +5,7 @@ import Testing
 
 @testable import AnnalsStore
 
-@Suite("Commits of every process are told", .timeLimit(.minutes(2)))
+@Suite("Commits of every process are told", .timeLimit(.minutes(20)))
 struct RemoteChangesTests {
     private func open(_ file: TemporaryFile) async throws -> Store {
         let store = try Store(path: file.path)
