@@ -130,8 +130,13 @@ let package = Package(
             ],
             swiftSettings: settings),
         .target(
-            name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
+            name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", "SeededRandom", logging],
             swiftSettings: settings),
+
+        // What a person can run, with nothing but the library.
+        .executableTarget(
+            name: "annals-notes", dependencies: ["Annals", logging], path: "Examples/Notes", exclude: ["README.md"], swiftSettings: settings
+        ),
 
         // The tests' one source of chance.
         .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
@@ -159,7 +164,7 @@ let package = Package(
             dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", "RelayLog", argumentParser, grdb],
             swiftSettings: settings),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", grdb], swiftSettings: settings),
+            name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", "AnnalsTesting", "annals-notes", grdb], swiftSettings: settings),
         .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", "SeededRandom", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsBlobsTests", dependencies: ["AnnalsBlobs", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
@@ -201,7 +206,7 @@ let package = Package(
             swiftSettings: settings),
         // Only for Scripts/measure-memory.
         .executableTarget(name: "memory-probe", dependencies: ["Annals", grdb], path: "Tests/MemoryProbe", swiftSettings: settings),
-        .testTarget(name: "AnnalsTests", dependencies: ["Annals", "AnnalsTesting", "SeededRandom"], swiftSettings: settings),
+        .testTarget(name: "AnnalsTests", dependencies: ["Annals", "AnnalsTesting", "AnnalsWire", "SeededRandom"], swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ] + systemTargets,
     swiftLanguageModes: [.v6]
