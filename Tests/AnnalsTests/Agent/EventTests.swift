@@ -43,7 +43,8 @@ struct EventTests {
 
         let imports = events.filter { $0.stage == .import }
         let remaining = imports.compactMap(\.remaining)
-        #expect(remaining.count > 2 && remaining == remaining.sorted(by: >), "\(remaining)")
+        #expect(remaining == remaining.sorted(by: >), "\(remaining)")
+        #expect((remaining.first ?? 0) > 0 && remaining.last == 0, "\(remaining)")
         let taken = try #require(imports.last { $0.hasEnded })
         #expect(taken.succeeded && taken.isCaughtUp && taken.transactions == 3 && taken.bytes > 2_000_000)
         #expect(taken.startDate <= taken.date && taken.endDate == taken.date)
