@@ -61,9 +61,7 @@ extension TransportError {
     private static func translate(_ problem: Problem, _ retryAfter: Duration?) -> AnnalsError {
         let text = lowercasingFirst(problem.detail ?? problem.title)
         func make(_ code: AnnalsError.Code, retry: Bool = false) -> AnnalsError {
-            var error = AnnalsError(code, operation: "sync", text, hint: problem.hint, isRetryable: retry)
-            error.retryAfter = retryAfter
-            return error
+            AnnalsError(code, operation: "sync", text, hint: problem.hint, isRetryable: retry, retryAfter: retry ? retryAfter : nil)
         }
         switch problem.status {
         // Not an operation of sync's: the relay's hint is the right one, and not where to find a token.
