@@ -1,5 +1,6 @@
 public import AnnalsStore
 public import GRDB
+import Synchronization
 
 /// A list that keeps itself up to date: a snapshot of what a request brings, and another one each time that becomes something
 /// else.
@@ -47,7 +48,8 @@ where Item.ID: Hashable & Sendable {
 
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let results: FetchedResults
-        private var state = ListState<SectionID, Item>()
+        /// Changed where it lies: a copy of a long list is what a refresh would mostly take.
+        private let state = ListBox<SectionID, Item>()
         private var commits: RemoteChanges.AsyncIterator?
 
         fileprivate init(results: FetchedResults) {
@@ -63,10 +65,10 @@ where Item.ID: Hashable & Sendable {
                 if commits == nil {
                     _ = try await refresh()
                     commits = try listen()
-                    return state.snapshot
+                    return snapshot
                 }
                 while try await waitForCommit() {
-                    if try await refresh() { return state.snapshot }
+                    if try await refresh() { return snapshot }
                 }
                 return nil
             } catch is CancellationError {
@@ -76,8 +78,10 @@ where Item.ID: Hashable & Sendable {
             }
         }
 
+        private var snapshot: Element? { state.list.withLock { $0.snapshot } }
+
         private func listen() throws -> RemoteChanges.AsyncIterator? {
-            guard let token = state.snapshot?.token else { return nil }
+            guard let token = snapshot?.token else { return nil }
             return results.store.remoteChanges(after: token).makeAsyncIterator()
         }
 
@@ -87,7 +91,7 @@ where Item.ID: Hashable & Sendable {
                 do {
                     guard let change = try await commits?.next() else { return false }
                     // The list may have been read after this commit.
-                    if let token = state.snapshot?.token, change.token.number <= token.number { continue }
+                    if let token = snapshot?.token, change.token.number <= token.number { continue }
                     return true
                 } catch let error as AnnalsError where error.code == .tokenExpired || error.code == .tokenUnknown {
                     // History was purged up to what happened meanwhile: the list is read anew.
@@ -97,23 +101,25 @@ where Item.ID: Hashable & Sendable {
             }
         }
 
-        private mutating func refresh() async throws -> Bool {
+        private func refresh() async throws -> Bool {
             while true {
                 do {
-                    let (results, before) = (results, state)
-                    let (after, hasChanged) = try await results.store.read { db in
-                        var state = before
-                        let hasChanged = try state.refresh(results.request, results.store, db, section: results.section)
-                        return (state, hasChanged)
+                    return try await results.store.read { [results, state] db in
+                        try state.list.withLock { try $0.refresh(results.request, results.store, db, section: results.section) }
                     }
-                    state = after
-                    return hasChanged
                 } catch let error as AnnalsError where error.isRetryable {
                     try await ContinuousClock().sleep(for: ListLimits.pauseWhenBusy)
                 }
             }
         }
     }
+}
+
+/// A list's state for the access that refreshes it. Another program's lock is met before anything of it is changed; any other
+/// error ends the list.
+private final class ListBox<SectionID: Hashable & Sendable, Item: FetchableRecord & Identifiable & Sendable>: Sendable
+where Item.ID: Hashable & Sendable {
+    let list = Mutex(ListState<SectionID, Item>())
 }
 
 /// The one section of a list that has no others.

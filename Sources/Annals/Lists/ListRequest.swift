@@ -41,9 +41,10 @@ struct ListRequest<Item: FetchableRecord & Sendable> {
     /// The keys alone, in order.
     func fetchKeys(_ db: Database) throws -> [RowKey] {
         let columns = keyColumns.map { Column($0) }
+        if columns.count == 1 { return try DatabaseValue.fetchAll(db, request.select(columns)).map { RowKey($0) } }
         let cursor = try Row.fetchCursor(db, request.select(columns))
         var keys: [RowKey] = []
-        while let row = try cursor.next() { keys.append(keyColumns.count == 1 ? RowKey(row[0]) : RowKey(Array(row.databaseValues))) }
+        while let row = try cursor.next() { keys.append(RowKey(Array(row.databaseValues))) }
         return keys
     }
 

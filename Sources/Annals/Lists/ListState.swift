@@ -46,7 +46,9 @@ where Item.ID: Hashable & Sendable {
             snapshot?.token = committed.token
             return false
         }
-        let (oldKeys, oldEntries) = (keys, entries)
+        let oldKeys = keys
+        let renumbered = committed.renumbered.filter { $0.key.table.lowercased() == list.table.lowercased() }
+        let calledBefore = renumbered.keys.map { entries[RowKey($0.key.map(\.databaseValue))]?.id }
         let changed: Set<RowKey>
         if let rows = committed.rows, isPrefetching == false, list.canReadRowByRow {
             changed = try read(rows.filter { $0.table.lowercased() == list.table.lowercased() }, list, db, section)
@@ -58,10 +60,8 @@ where Item.ID: Hashable & Sendable {
             return false
         }
         var renamed: [Item.ID: Item.ID] = [:]
-        for (from, to) in committed.renumbered where from.table.lowercased() == list.table.lowercased() {
-            if let before = oldEntries[RowKey(from.key.map(\.databaseValue))], let now = entries[RowKey(to.key.map(\.databaseValue))] {
-                renamed[before.id] = now.id
-            }
+        for (before, to) in zip(calledBefore, renumbered.values) {
+            if let before, let now = entries[RowKey(to.key.map(\.databaseValue))] { renamed[before] = now.id }
         }
         snapshot = try compose(committed.token, after: old, changed: changed, renamed)
         return true
@@ -74,14 +74,17 @@ where Item.ID: Hashable & Sendable {
         _ touched: Set<PersistentIdentifier>, _ list: ListRequest<Item>, _ db: Database, _ section: (Item) -> SectionID
     ) throws -> Set<RowKey> {
         let now = try list.fetchKeys(db)
-        var wanted = Set(touched.map { RowKey($0.key.map(\.databaseValue)) })
-        var gone = Set<RowKey>()
-        if now.count != keys.count || now != keys {
-            gone = Set(keys)
-            for key in now where gone.remove(key) == nil { wanted.insert(key) }
-        }
+        var wanted = Set<RowKey>()
+        // Only between the first and the last place where the two differ.
+        let prefix = zip(keys, now).prefix { $0 == $1 }.count
+        let suffix = zip(keys.dropFirst(prefix).reversed(), now.dropFirst(prefix).reversed()).prefix { $0 == $1 }.count
+        var gone = Set(keys[prefix..<keys.count - suffix])
+        for key in now[prefix..<now.count - suffix] where gone.remove(key) == nil { wanted.insert(key) }
         for key in gone { entries[key] = nil }
-        wanted.formIntersection(now)
+        for row in touched {
+            let key = RowKey(row.key.map(\.databaseValue))
+            if entries[key] != nil { wanted.insert(key) }
+        }
         var changed: Set<RowKey> = []
         for key in wanted {
             guard let row = try list.fetchRow(key, db) else { continue }
@@ -136,17 +139,7 @@ where Item.ID: Hashable & Sendable {
     ) throws -> Snapshot {
         var new = Snapshot(token: token)
         new.number = (old?.number ?? 0) + 1
-        var sections: [SectionID: [Item.ID]] = [:]
-        for key in keys {
-            guard let entry = entries[key] else { continue }
-            if sections[entry.section] == nil { new.sectionIdentifiers.append(entry.section) }
-            sections[entry.section, default: []].append(entry.id)
-        }
-        for section in new.sectionIdentifiers {
-            let start = new.itemIdentifiers.count
-            new.itemIdentifiers += sections[section] ?? []
-            new.ranges[section] = start..<new.itemIdentifiers.count
-        }
+        arrange(&new)
         new.items = old?.items ?? [:]
         for item in decoded { new.items[item.id] = item }
         decoded = []
@@ -167,6 +160,30 @@ where Item.ID: Hashable & Sendable {
             }
         }
         return new
+    }
+
+    /// Puts the items under their sections. Mostly those of a section follow each other, and nothing has to be looked up.
+    private func arrange(_ new: inout Snapshot) {
+        var places: [SectionID: Int] = [:]
+        var sections: [(id: SectionID, items: [Item.ID])] = []
+        var place = 0
+        for key in keys {
+            guard let entry = entries[key] else { continue }
+            if sections.isEmpty || sections[place].id != entry.section {
+                place = places[entry.section] ?? sections.count
+                if place == sections.count {
+                    places[entry.section] = place
+                    sections.append((entry.section, []))
+                }
+            }
+            sections[place].items.append(entry.id)
+        }
+        for section in sections {
+            let start = new.itemIdentifiers.count
+            new.sectionIdentifiers.append(section.id)
+            new.itemIdentifiers += section.items
+            new.ranges[section.id] = start..<new.itemIdentifiers.count
+        }
     }
 }
 
