@@ -24,6 +24,8 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         /// A table that cannot be tracked, or a schema that cannot be applied here.
         case schemaRefused
         case constraint
+        /// A row that was to be read or changed is not there.
+        case rowNotFound
         case tokenExpired
         case tokenUnknown
         /// History has no reader of that name.

@@ -27,7 +27,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
             case .usage: .usage
             case .notADatabase, .newerFormat, .notTracked, .schemaRefused, .constraint, .tokenExpired, .tokenUnknown, .corruptBatch,
                 .tooLarge, .diverged, .badFootprint, .notJoined, .alreadyJoined, .rowsDiffer, .relayWentBack, .expired,
-                .waitingForMigration:
+                .waitingForMigration, .rowNotFound:
                 .data
             case .fileNotFound, .spaceNotFound, .consumerUnknown: .noInput
             case .relayUnreachable, .notARelay: .relayUnreachable

@@ -139,6 +139,8 @@ extension Store {
 enum WatchLimits {
     /// Before another look where the lock could not be had.
     static let pauseWhenBusy = Duration.milliseconds(50)
+    /// So many of the journal's newest lines are looked through for keys that became others.
+    static let journalEntries = 10_000
 }
 
 /// Who tells that something was committed.
