@@ -62,7 +62,7 @@ public struct RelayServer: Service {
     /// Throws `AnnalsError`: what opening the data directory throws, and `.configuration` where the address cannot be
     /// listened at.
     public func run() async throws {
-        Self.raiseFileLimit()
+        FileLimit.raise()
         let database = try configuration.storage.open(readers: configuration.limits.log.readers)
         let log = try RelayLog(database: database, limits: configuration.limits.log, logger: logger)
         let isListening = Atomic(false)
@@ -145,21 +145,6 @@ public struct RelayServer: Service {
             TLSServerChannel(base: HTTP1Channel(responder: responder, configuration: configuration), identities: identities)
         }
     }
-
-    /// Lets this process open as many files and connections as the system allows it.
-    private static func raiseFileLimit() {
-        var limit = rlimit()
-        guard getrlimit(fileLimit, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
-        limit.rlim_cur = limit.rlim_max
-        // Where it is not allowed the old limit goes on, with fewer connections at once.
-        _ = setrlimit(fileLimit, &limit)
-    }
-
-    #if canImport(Glibc)
-        private static let fileLimit = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-    #else
-        private static let fileLimit = RLIMIT_NOFILE
-    #endif
 }
 
 extension RelayServer: CustomStringConvertible, CustomReflectable {
