@@ -32,6 +32,8 @@ import Testing
         _ = try await push(&one, .writing(4))
         let digests = try await log.reading { try RunningDigests.at(Position(4), of: 1, in: $0) }
         clock.advance(milliseconds: 500)
+        // It says that it has taken in what is voided, and is written down for that when a second has passed.
+        #expect(try await log.retire(one.id, of: .shop))
         // Beside the relay, as the operator's command does.
         let beside = try TestStorage.database(directory.path)
         let outcome = try await beside.void(Position(3), of: .shop, withLater: false, now: clock.now)
