@@ -84,8 +84,8 @@ check: ## what every change must pass: lint, a build without warnings, the tests
 	bash .ci/run
 
 .PHONY: check-full
-check-full: dependencies ## sanitizers, release tests, memory, quick benchmarks: before closing an issue, not for each change
-	Scripts/check-full
+check-full: dependencies ## STAGES="threads memory" for some of: sanitizers, release tests, memory, quick benchmarks: before closing an issue, not for each change
+	Scripts/check-full $(STAGES)
 
 .PHONY: dependencies
 dependencies:

@@ -75,8 +75,6 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var tokenMilliseconds: Int64 = 1000
     /// Verified tokens that are believed at once.
     package var tokensRemembered = 4096
-    /// Characters of a token; anything longer is none of ours and is not even hashed.
-    package var tokenCharacters = 256
 
     package init() {}
 }

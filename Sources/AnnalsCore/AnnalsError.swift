@@ -64,6 +64,8 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
     public var message: String
     public var hint: String?
     public var isRetryable: Bool
+    /// How long to wait before the next try, where a relay said so.
+    public var retryAfter: Duration?
     public var underlying: (any Error)?
 
     public init(

@@ -80,6 +80,8 @@ extension SyncAgent {
                 case .unanswered(let error):
                     isAsking = false
                     pause = pauses.next(random: environment.random)
+                    // Nothing at all is asked of a relay before the time that it names.
+                    if let named = error.retryAfter { try await environment.pause(named) }
                     try await recover(from: error, &contact, report)
                 }
             }
@@ -138,7 +140,8 @@ extension SyncAgent {
                 // A push has no answer yet, or another program holds the lock: the whole exchange settles that.
                 return try await self.sync()
             }
-            guard status.isBehind || status.outbox > 0 || summary.isSnapshotDue else { return summary.at(status) }
+            let isMore = status.isBehind || status.outbox > 0 || status.areRowsInDoubt || summary.isSnapshotDue
+            guard isMore || status.unexplainedVoids != nil else { return summary.at(status) }
             return try await self.sync().adding(summary)
         }
         if summary.movedSomething { report(summary) }
@@ -164,7 +167,7 @@ extension SyncAgent {
                 return result
             } catch let error as AnnalsError where contact.passes(error) {
                 noteContact(contact.failed(), error)
-                try await environment.pause(backoff.next(random: environment.random))
+                try await environment.pause(max(error.retryAfter ?? .zero, backoff.next(random: environment.random)))
             }
         }
     }

@@ -44,6 +44,8 @@ public actor SyncAgent {
         var refusal: AnnalsError?
         /// The relay asks this replica for a snapshot.
         var isSnapshotDue = false
+        /// Parts that were kept did not go together with what came, and were pulled anew.
+        var droppedParts = false
     }
 
     /// What the outside world gives: pauses and randomness, so that tests need neither.
@@ -239,7 +241,15 @@ public actor SyncAgent {
     }
 
     func take(_ page: Page, _ summary: inout Summary) async throws -> ExchangeStatus {
-        let taken = try await store.apply(page)
+        let taken: TakenPage
+        do {
+            taken = try await store.apply(page)
+        } catch let error as AnnalsError where error.code == .corruptBatch && !summary.droppedParts {
+            // Parts that are kept may be of a log that the relay lost. Once; what is damaged then is the log itself.
+            guard let status = try await store.dropKeptParts() else { throw error }
+            summary.droppedParts = true
+            return status
+        }
         summary.pulled.transactions += taken.transactions
         summary.pulled.changes += taken.changes
         summary.pulled.bytes += taken.bytes
@@ -281,11 +291,15 @@ public actor SyncAgent {
     }
 
     /// What was passed over at the relay's word must be explained by its log, which all replicas see.
-    private func checkVoids(_ status: ExchangeStatus) throws {
+    func checkVoids(_ status: ExchangeStatus) throws {
         guard let position = status.unexplainedVoids, status.position == status.head, (transport as? LogThrough)?.last == nil else {
             return
         }
-        throw AnnalsError(
+        throw Self.leftOut(position)
+    }
+
+    static func leftOut(_ position: Position) -> AnnalsError {
+        AnnalsError(
             .corruptBatch, operation: "sync",
             "the relay left out the entry at position \(position) as if it had been voided, and its log does not say so",
             hint: "Do not trust what it hands out; ask its operator")

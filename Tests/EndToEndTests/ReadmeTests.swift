@@ -38,7 +38,7 @@ struct Readme {
     }
 }
 
-@Suite("The README", .timeLimit(.minutes(5)))
+@Suite("The README", .timeLimit(.minutes(20)))
 struct ReadmeTests {
     @Test("shows what the demonstration prints")
     func transcript() async throws {

@@ -193,6 +193,17 @@ import Yams
         }
     }
 
+    @Test func `what an alert waits for is there before it happens, since Prometheus must see it rise`() async throws {
+        let fixture = try RelayFixture()
+        try await fixture.run { client in
+            let values = try await scrape(client)
+            for code in Problem.Code.allCases { #expect(values["annals_relay_problems_total{code=\"\(code.rawValue)\"}"] == 0, "\(code)") }
+            for outcome in PushAnswer.Outcome.words {
+                #expect(values["annals_relay_pushes_total{outcome=\"\(outcome)\"}"] == 0, "\(outcome)")
+            }
+        }
+    }
+
     // MARK: The documents
 
     @Test func `the documentation has every metric with its kind and labels, and no other`() throws {

@@ -30,6 +30,7 @@ struct AdminRoutes: Sendable {
             throw ProblemResponse(
                 .notPermitted, detail: "This token administers one space only", hint: "Name that space, or ask the relay's operator")
         }
+        try log.reserve.check()
         let (secret, record) = try await log.tokens.create(
             label: asked.label, space: asked.space, scope: asked.scope, lifetimeMilliseconds: asked.lifetimeMilliseconds,
             by: context.operatorName)
