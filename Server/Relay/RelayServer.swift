@@ -145,17 +145,6 @@ public struct RelayServer: Service {
         }
     }
 
-    /// Lets this process open as many files and connections as the system allows it, and says how many those are.
-    private static func raiseFileLimit() -> Int {
-        var limit = rlimit()
-        guard getrlimit(fileLimit, &limit) == 0 else { return .max }
-        let before = limit.rlim_cur
-        limit.rlim_cur = limit.rlim_max
-        // Where it is not allowed the old limit goes on, with fewer connections at once.
-        if before < limit.rlim_max, setrlimit(fileLimit, &limit) != 0 { limit.rlim_cur = before }
-        return Int(clamping: limit.rlim_cur)
-    }
-
     /// Connections open at once: without files left nothing else could be opened, and accepting would be tried without end.
     ///
     /// - Parameter files: those that this process may open.
@@ -165,19 +154,13 @@ public struct RelayServer: Service {
 
     /// Raises the system's limit and says where it is lower than the relay's.
     private func connections() -> Int {
-        let files = Self.raiseFileLimit()
+        let files = FileLimit.raise()
         let count = Self.connections(configuration.limits, files: files)
         if count < configuration.limits.connections {
             logger.warning("fewer connections than the limit allows", metadata: ["connections": "\(count)", "files": "\(files)"])
         }
         return count
     }
-
-    #if canImport(Glibc)
-        private static let fileLimit = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-    #else
-        private static let fileLimit = RLIMIT_NOFILE
-    #endif
 }
 
 extension RelayServer: CustomStringConvertible, CustomReflectable {

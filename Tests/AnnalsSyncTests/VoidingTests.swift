@@ -206,6 +206,23 @@ import Testing
         #expect(try await titles(world, 2) == ["one 1", "two 200", "three 300"])
     }
 
+    @Test func `law 2: what a replica that is gone wrote on top of it goes with it`() async throws {
+        let world = try await World(replicas: 3, schema: Self.schema)
+        try await write(world, 0, "INSERT INTO book VALUES(5, 'five', 1)")
+        try await world.sync(0)
+        try await world.sync(1)
+        try await write(world, 1, "UPDATE book SET pieces = 2 WHERE id = 5")
+        try await world.sync(1)
+        try await world.relay.retire(world.identities()[1])
+        #expect(await refusal { _ = try await world.relay.void(Position(2)) } == .isBuiltUpon(at: Position(3)))
+        let outcome = try await world.relay.void(Position(2), withLater: true)
+        #expect(outcome.voided == [Position(2), Position(3)])
+        try await world.sync(2)
+        #expect(try await titles(world, 2).count == 3)
+        try await expectEqual(world)
+        #expect(try await titles(world, 2).contains { $0.hasPrefix("five") })
+    }
+
     @Test func `only the relay voids, and a log that leaves out an entry without saying so is not believed`() async throws {
         let world = try await World(replicas: 2, schema: Self.schema)
         let description = try await world.relay.describe()
