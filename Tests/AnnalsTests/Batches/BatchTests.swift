@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-private struct Person: Codable, PersistableRecord, FetchableRecord, Sendable, Equatable {
+private struct Guest: Codable, PersistableRecord, FetchableRecord, Sendable, Equatable {
     static let databaseTableName = "person"
     var id: Int64?
     var email: String
@@ -27,8 +27,8 @@ struct BatchTests {
         return store
     }
 
-    private func people(_ names: String...) -> [Person] {
-        names.map { Person(email: "\($0)@example.org", name: $0) }
+    private func people(_ names: String...) -> [Guest] {
+        names.map { Guest(email: "\($0)@example.org", name: $0) }
     }
 
     private func all(_ store: Store) async throws -> [String] {
@@ -53,21 +53,21 @@ struct BatchTests {
         struct Broken: Error {}
         let store = try await store()
         let count = Mutex(0)
-        let request = BatchInsertRequest(Person.self) {
+        let request = BatchInsertRequest(Guest.self) {
             let number = count.withLock { count in
                 count += 1
                 return count
             }
-            return number <= 5_000 ? Person(email: "\(number)", name: "n") : nil
+            return number <= 5_000 ? Guest(email: "\(number)", name: "n") : nil
         }
         #expect(try await store.execute(request).count == 5_000)
-        let failing = BatchInsertRequest(Person.self) {
+        let failing = BatchInsertRequest(Guest.self) {
             let number = count.withLock { count in
                 count += 1
                 return count
             }
             if number > 5_010 { throw Broken() }
-            return Person(email: "more \(number)", name: "n")
+            return Guest(email: "more \(number)", name: "n")
         }
         await #expect(throws: Broken.self) { try await store.execute(failing) }
         await #expect { try await store.execute(BatchInsertRequest(people("x", "y", "x"))) } throws: {
@@ -82,7 +82,7 @@ struct BatchTests {
         try await store.execute(BatchInsertRequest(people("ada", "bob")))
         try await store.write { db in try db.execute(sql: "UPDATE person SET age = 40; INSERT INTO pet VALUES (1, 1)") }
         let news = [
-            Person(email: "ada@example.org", name: "Ada"), Person(email: "bob@example.org", name: "bob"), Person(email: "new", name: "new"),
+            Guest(email: "ada@example.org", name: "Ada"), Guest(email: "bob@example.org", name: "bob"), Guest(email: "new", name: "new"),
         ]
         let result = try await store.execute(
             BatchInsertRequest(news, onConflict: .update(["name"], of: ["email"]), resultType: .identifiers))
@@ -91,7 +91,7 @@ struct BatchTests {
         #expect(try await all(store) == ["Ada 40", "bob 40", "new 0"])
         #expect(try await store.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pet") } == 1)
         // All columns but the key, whichever constraint it is.
-        try await store.execute(BatchInsertRequest([Person(id: 2, email: "bob@example.org", name: "Bob", age: 1)], onConflict: .update()))
+        try await store.execute(BatchInsertRequest([Guest(id: 2, email: "bob@example.org", name: "Bob", age: 1)], onConflict: .update()))
         #expect(try await all(store) == ["Ada 40", "Bob 1", "new 0"])
         let none = try await store.execute(BatchInsertRequest(news, onConflict: .ignore))
         #expect(none.count == 0 && none.token == nil)
@@ -101,7 +101,7 @@ struct BatchTests {
     func update() async throws {
         let store = try await store()
         try await store.execute(BatchInsertRequest(people("ada", "bob", "cleo")))
-        let request = BatchUpdateRequest(Person.self, resultType: .identifiers) {
+        let request = BatchUpdateRequest(Guest.self, resultType: .identifiers) {
             [Column("age").set(to: Column("age") + Column("id") * 10)]
         } where: {
             $0.filter(Column("id") > 1)
@@ -109,7 +109,7 @@ struct BatchTests {
         let result = try await store.execute(request, author: "prices")
         #expect(result.count == 2 && result.identifiers.map(\.key) == [[.integer(2)], [.integer(3)]])
         #expect(try await all(store) == ["ada 0", "bob 20", "cleo 30"])
-        let every = try await store.execute(BatchUpdateRequest(Person.self, set: { [Column("age").set(to: 1)] }))
+        let every = try await store.execute(BatchUpdateRequest(Guest.self, set: { [Column("age").set(to: 1)] }))
         #expect(every.count == 3 && every.identifiers.isEmpty && every.token != nil)
     }
 
@@ -119,9 +119,9 @@ struct BatchTests {
         try await store.execute(BatchInsertRequest(people("ada", "bob", "cleo", "dan")))
         try await store.write { db in try db.execute(sql: "INSERT INTO pet VALUES (1, 1); INSERT INTO loan VALUES (1, 2)") }
         // Checked at commit.
-        await #expect { try await store.execute(BatchDeleteRequest(Person.self)) } throws: { ($0 as? AnnalsError)?.code == .constraint }
+        await #expect { try await store.execute(BatchDeleteRequest(Guest.self)) } throws: { ($0 as? AnnalsError)?.code == .constraint }
         #expect(try await all(store).count == 4)
-        let some = try await store.execute(BatchDeleteRequest(Person.self, resultType: .identifiers) { $0.filter(Column("id") != 2) })
+        let some = try await store.execute(BatchDeleteRequest(Guest.self, resultType: .identifiers) { $0.filter(Column("id") != 2) })
         #expect(some.count == 3 && some.identifiers.map(\.key) == [[.integer(1)], [.integer(3)], [.integer(4)]])
         #expect(try await store.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pet") } == 0)
         let named = try await store.execute(
