@@ -187,7 +187,7 @@ let package = Package(
             swiftSettings: settings),
         // Only for Scripts/measure-memory.
         .executableTarget(name: "memory-probe", dependencies: ["Annals", grdb], path: "Tests/MemoryProbe", swiftSettings: settings),
-        .testTarget(name: "AnnalsTests", dependencies: ["Annals", "AnnalsTesting", "SeededRandom"], swiftSettings: settings),
+        .testTarget(name: "AnnalsTests", dependencies: ["Annals", "AnnalsTesting", "SeededRandom", logging], swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

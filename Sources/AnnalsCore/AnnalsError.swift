@@ -24,6 +24,10 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         /// A table that cannot be tracked, or a schema that cannot be applied here.
         case schemaRefused
         case constraint
+        /// Others changed or deleted rows since they were read; nothing was saved.
+        case conflict
+        /// A record's own code refused to be saved.
+        case validation
         case tokenExpired
         case tokenUnknown
         /// History has no reader of that name.
