@@ -208,7 +208,8 @@ let package = Package(
             swiftSettings: settings),
         // Only for Scripts/measure-memory.
         .executableTarget(name: "memory-probe", dependencies: ["Annals", grdb], path: "Tests/MemoryProbe", swiftSettings: settings),
-        .testTarget(name: "AnnalsTests", dependencies: ["Annals", "AnnalsTesting", "AnnalsWire", "SeededRandom"], swiftSettings: settings),
+        .testTarget(
+            name: "AnnalsTests", dependencies: ["Annals", "AnnalsTesting", "AnnalsWire", "SeededRandom", logging], swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ] + systemTargets,
     swiftLanguageModes: [.v6]

@@ -26,6 +26,10 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         case constraint
         /// A row that was to be read or changed is not there.
         case rowNotFound
+        /// Others changed or deleted rows since they were read; nothing was saved.
+        case conflict
+        /// A record's own code refused to be saved.
+        case validation
         case tokenExpired
         case tokenUnknown
         /// History has no reader of that name.

@@ -25,7 +25,8 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         self =
             switch code {
             case .usage: .usage
-            case .notADatabase, .newerFormat, .notTracked, .schemaRefused, .constraint, .tokenExpired, .tokenUnknown, .corruptBatch,
+            case .notADatabase, .newerFormat, .notTracked, .schemaRefused, .constraint, .conflict, .validation, .tokenExpired,
+                .tokenUnknown, .corruptBatch,
                 .tooLarge, .diverged, .badFootprint, .notJoined, .alreadyJoined, .rowsDiffer, .relayWentBack, .expired,
                 .waitingForMigration, .rowNotFound:
                 .data

@@ -16,6 +16,7 @@ final class SchemaCache: Sendable {
     /// The version at which the tables were found to be declared as the space's.
     private let agreed = Mutex<Int64?>(nil)
     private let beginning = Mutex<Int64?>(nil)
+    private let all = Mutex<TableCatalog?>(nil)
 
     func tables(_ db: Database) throws -> TrackedTables {
         try current(db).tables
@@ -30,6 +31,15 @@ final class SchemaCache: Sendable {
         if let known = known.withLock({ $0 }), known.version == version { return known }
         let new = Known(version: version, tables: try TrackedTables.load(db), layouts: try LayoutNames(db))
         known.withLock { $0 = new }
+        return new
+    }
+
+    /// Every table of the app's, tracked or not.
+    func catalog(_ db: Database) throws -> TableCatalog {
+        let version = try Self.version(db)
+        if let known = all.withLock({ $0 }), known.version == version { return known }
+        let new = TableCatalog(version: version, try SchemaReader(db).tables())
+        all.withLock { $0 = new }
         return new
     }
 
@@ -57,11 +67,13 @@ final class SchemaCache: Sendable {
         let version = beginning.withLock { $0 }
         known.withLock { if $0?.version != version { $0 = nil } }
         agreed.withLock { if $0 != version { $0 = nil } }
+        all.withLock { if $0?.version != version { $0 = nil } }
     }
 
     /// After Annals' own tables were brought in line with the schema.
     func forget() {
         known.withLock { $0 = nil }
         agreed.withLock { $0 = nil }
+        all.withLock { $0 = nil }
     }
 }
