@@ -14,10 +14,13 @@ struct OutboxFiller {
     let limits: OutboxLimits
     /// Keys the hashes of footprints; asked for when there is something to hash.
     let footprintKey: () throws -> FootprintKey
+    /// Tells the space what the schema has more than it knows, before the work that uses it.
+    var offer: (OutboxFiller) throws -> Void = { _ in }
 
     /// Returns how many transactions were added.
     @discardableResult
     func fill() throws -> Int {
+        try offer(self)
         let meta = Meta(db)
         let done = try meta.integer(.outboxed) ?? 0
         let own: [TransactionOrigin] = [.local, .external, .migration]
@@ -52,15 +55,20 @@ struct OutboxFiller {
     }
 
     /// Adds history's transaction `number` with what else is to travel in it. Everything before must be in the outbox already.
-    func append(_ number: Int64, _ decisions: HumanDecisions, _ journal: [JournalEntry] = []) throws {
+    ///
+    /// - Parameter schema: what it adds to the space's schema.
+    @discardableResult
+    func append(
+        _ number: Int64, _ decisions: HumanDecisions, _ journal: [JournalEntry] = [], schema: SchemaEntry? = nil
+    ) throws -> TransactionID? {
         guard let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
             throw StoreDamage("annals_transactions")
         }
         let origin = TransactionOrigin(rawValue: row["origin"]) ?? .local
-        if let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal) {
-            try Outbox.append(db, entry)
-        }
+        let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal, schema)
+        if let entry { try Outbox.append(db, entry) }
         try Meta(db).set(.outboxed, number)
+        return entry?.id
     }
 
     /// Adds what a person decided, with the changes of history's transaction `number` where it made any. Everything before
@@ -81,7 +89,7 @@ struct OutboxFiller {
 
     private func encode(
         _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ key: FootprintKey,
-        _ decisions: HumanDecisions = HumanDecisions(), _ journal: [JournalEntry] = []
+        _ decisions: HumanDecisions = HumanDecisions(), _ journal: [JournalEntry] = [], _ schema: SchemaEntry? = nil
     ) throws -> Outbox.Draft? {
         let id: Data = row["id"]
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
@@ -90,6 +98,7 @@ struct OutboxFiller {
             contextName: row["context"], origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
+        if let schema { builder.bring(schema) }
         var highest: [String: Int64] = [:]
         try changes.forEach(in: row["number"]) { table, old, new in
             var change: RowChange?

@@ -1,0 +1,92 @@
+import AnnalsCore
+import AnnalsMerge
+import AnnalsWire
+import Foundation
+import GRDB
+
+/// Transactions of the outbox that are about the schema.
+enum SchemaOffers {
+    enum Kind: Int {
+        /// The rows of a migration that only brought this store where the space is. Nobody gets them: they are undone when what
+        /// was kept goes into the rows.
+        case own = 0
+        /// It tells the space of additions, with the rows of the migration that made them, if one did.
+        case schema = 1
+    }
+
+    static let schema = """
+        CREATE TABLE IF NOT EXISTS annals_schema_offers (id BLOB PRIMARY KEY, kind INTEGER NOT NULL) WITHOUT ROWID;
+        """
+    static let tables = ["annals_schema_offers"]
+
+    static func note(_ db: Database, _ id: TransactionID, _ kind: Kind) throws {
+        try Lacking.createTables(db)
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO annals_schema_offers (id, kind) VALUES (?, ?)", arguments: [Data(id.bytes), kind.rawValue])
+    }
+
+    static func forget(_ db: Database, _ id: TransactionID) throws {
+        guard try db.tableExists("annals_schema_offers") else { return }
+        try db.execute(sql: "DELETE FROM annals_schema_offers WHERE id = ?", arguments: [Data(id.bytes)])
+    }
+
+    static func isNoted(_ db: Database, _ id: TransactionID) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT EXISTS(SELECT 1 FROM annals_schema_offers WHERE id = ?)")
+        return try Bool.fetchOne(statement, arguments: [Data(id.bytes)]) ?? false
+    }
+
+    static func own(_ db: Database) throws -> Set<TransactionID> {
+        guard try db.tableExists("annals_schema_offers") else { return [] }
+        let ids = try Data.fetchAll(db, sql: "SELECT id FROM annals_schema_offers WHERE kind = ?", arguments: [Kind.own.rawValue])
+        return Set(ids.compactMap { TransactionID(bytes: $0) })
+    }
+
+    /// Whether one of that kind waits in the outbox, and its place there.
+    static func first(_ db: Database, _ kind: Kind) throws -> Int64? {
+        try sequences(db, kind).first
+    }
+
+    private static func sequences(_ db: Database, _ kind: Kind) throws -> [Int64] {
+        guard try db.tableExists("annals_schema_offers") else { return [] }
+        let sql = "SELECT sequence FROM annals_outbox WHERE id IN (SELECT id FROM annals_schema_offers WHERE kind = ?) ORDER BY sequence"
+        return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [kind.rawValue])
+    }
+
+    /// What the outbox tells the space already.
+    static func entries(_ db: Database) throws -> [SchemaEntry] {
+        try sequences(db, .schema).compactMap { sequence in
+            guard let row = try Outbox.row(db, sequence: sequence) else { return nil }
+            return try Outbox.content(db, of: row, layouts: [:]).rest { _, _ in }.schema
+        }
+    }
+}
+
+extension OutboxFiller {
+    /// Puts what the store's schema has more than the space's, and nobody was told yet, before what is still to be moved.
+    func offer(_ additions: SchemaAdditions, _ makeInfo: () throws -> TransactionInfo) throws {
+        guard !additions.isEmpty, let entry = try entry(of: additions) else { return }
+        let info = try makeInfo()
+        var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))
+        builder.bring(entry)
+        try Outbox.append(db, builder.finish())
+        try SchemaOffers.note(db, info.id, .schema)
+    }
+
+    /// The entry that tells of additions; nil where those that wait tell of all.
+    func entry(of additions: SchemaAdditions) throws -> SchemaEntry? {
+        let told = try SchemaOffers.entries(db)
+        let missing = additions.missing(in: told)
+        guard !missing.isEmpty else { return nil }
+        let version = max(try SpaceSchema.version(db), told.map(\.version).max() ?? 1) + 1
+        return try missing.entry(version: version, db, in: tables)
+    }
+}
+
+extension SchemaAdditions {
+    func entry(version: Int64, _ db: Database, in tables: TrackedTables) throws -> SchemaEntry {
+        try entry(version: version, db) { name in
+            guard let table = tables.table(named: name)?.definition else { return [] }
+            return table.primaryKey.map { table.columns[$0] }
+        }
+    }
+}
