@@ -42,7 +42,7 @@ extension Pull {
     /// is in the space with their rows, so that nothing of it is told again.
     ///
     /// - Parameter own: transactions that are nobody else's business.
-    func isStillNews(_ transaction: inout OutboxTransaction, _ layOn: LayOn, own: Set<TransactionID>) throws -> Bool {
+    func isStillNews(_ transaction: inout OutboxTransaction, _ layOn: LayOn, own: inout Set<TransactionID>) throws -> Bool {
         guard !own.contains(transaction.info.id) else {
             try call(transaction, in: layOn)
             return false
@@ -52,7 +52,7 @@ extension Pull {
         let ahead = try SchemaStanding(session.registry, space, lacking: Lacking.load(db)).ahead
         let rest = ahead.named(in: entry)
         guard !rest.isEmpty else {
-            try call(transaction, in: layOn)
+            try own.formUnion(SchemaOffers.rows(db, of: transaction.info.id))
             return false
         }
         transaction.schema = try rest.entry(version: max(space.version + 1, entry.version), db, in: session.registry)
@@ -79,6 +79,7 @@ extension Pull {
         guard let space = try SpaceSchema.load(db) else { return summary }
         var pull = self
         pull.policies = try MergePolicies(PolicyTable.load(db), over: policies)
+        try SchemaOffers.moveFirst(db)
         let rows = try Outbox.rows(db)
         let notes = LifeNotes()
         let outbox = try pull.undo(rows)

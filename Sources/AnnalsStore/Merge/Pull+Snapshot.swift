@@ -31,6 +31,7 @@ extension Pull {
     ///   - isCopy: the space may hold work of this outbox already, through another copy of the file: the same key is the same row.
     mutating func takeSnapshot(_ other: Database, _ snapshot: SnapshotMark, isCopy: Bool, relayTime: Int64) throws -> Returned {
         var returned = Returned()
+        try SchemaOffers.moveFirst(db)
         let rows = try Outbox.rows(db)
         let notes = rows.isEmpty ? nil : LifeNotes()
         try ReplicaTables.copyShared(from: other, to: db)

@@ -51,6 +51,7 @@ struct Pull {
         if entries.authors.contains(where: { $0.replica == state.replica && !ahead.contains($0.position) }) {
             try takeNewIdentity()
         }
+        try SchemaOffers.moveFirst(db)
         let suffix = try outboxToRebase(entries, ahead)
         let isRebasing = !suffix.isEmpty
         let notes = isRebasing ? LifeNotes() : nil
@@ -309,7 +310,7 @@ struct Pull {
         for transaction in transactions { try raise(&highest, by: transaction) }
         let layOn = LayOn(
             session: session, lives: notes.lives, policies: policies, replica: state.replica, relayTime: relayTime, highestKeys: highest)
-        let own = try SchemaOffers.own(db)
+        var own = try SchemaOffers.own(db)
         var conflicts = 0
         for (row, transaction) in zip(rows, transactions) {
             guard !known.contains(row.id) else {
@@ -318,7 +319,7 @@ struct Pull {
                 continue
             }
             var transaction = transaction
-            guard try isStillNews(&transaction, layOn, own: own) else {
+            guard try isStillNews(&transaction, layOn, own: &own) else {
                 try Outbox.delete(db, sequence: row.sequence)
                 try SchemaOffers.forget(db, row.id)
                 continue

@@ -10,19 +10,38 @@ enum SchemaOffers {
         /// The rows of a migration that only brought this store where the space is. Nobody gets them: they are undone when what
         /// was kept goes into the rows.
         case own = 0
-        /// It tells the space of additions, with the rows of the migration that made them, if one did.
+        /// It tells the space of additions.
         case schema = 1
+        /// The rows of the migration that made those additions. Who comes second with a schema leaves its own.
+        case rows = 2
     }
 
     static let schema = """
-        CREATE TABLE IF NOT EXISTS annals_schema_offers (id BLOB PRIMARY KEY, kind INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS annals_schema_offers (id BLOB PRIMARY KEY, kind INTEGER NOT NULL, entry BLOB) WITHOUT ROWID;
         """
     static let tables = ["annals_schema_offers"]
 
-    static func note(_ db: Database, _ id: TransactionID, _ kind: Kind) throws {
+    /// - Parameter entry: of rows, the transaction that tells of the additions.
+    static func note(_ db: Database, _ id: TransactionID, _ kind: Kind, of entry: TransactionID? = nil) throws {
         try Lacking.createTables(db)
         try db.execute(
-            sql: "INSERT OR REPLACE INTO annals_schema_offers (id, kind) VALUES (?, ?)", arguments: [Data(id.bytes), kind.rawValue])
+            sql: "INSERT OR REPLACE INTO annals_schema_offers (id, kind, entry) VALUES (?, ?, ?)",
+            arguments: [Data(id.bytes), kind.rawValue, entry.map { Data($0.bytes) }])
+    }
+
+    /// The rows that were made together with additions that are no news.
+    static func rows(_ db: Database, of entry: TransactionID) throws -> [TransactionID] {
+        let sql = "SELECT id FROM annals_schema_offers WHERE kind = ? AND entry = ?"
+        return try Data.fetchAll(db, sql: sql, arguments: [Kind.rows.rawValue, Data(entry.bytes)]).compactMap { TransactionID(bytes: $0) }
+    }
+
+    /// Puts what tells of additions before all other work. That may have been written before them, but laid on anew it is in the
+    /// columns that the tables have now. No push may be under way.
+    static func moveFirst(_ db: Database) throws {
+        for sequence in try sequences(db, .schema).reversed() {
+            let sql = "UPDATE annals_outbox SET sequence = (SELECT min(sequence) - 1 FROM annals_outbox) WHERE sequence = ?"
+            try db.execute(sql: sql, arguments: [sequence])
+        }
     }
 
     static func forget(_ db: Database, _ id: TransactionID) throws {
@@ -63,13 +82,17 @@ enum SchemaOffers {
 
 extension OutboxFiller {
     /// Puts what the store's schema has more than the space's, and nobody was told yet, before what is still to be moved.
-    func offer(_ additions: SchemaAdditions, _ makeInfo: () throws -> TransactionInfo) throws {
-        guard !additions.isEmpty, let entry = try entry(of: additions) else { return }
+    ///
+    /// Returns the transaction that tells of it; nil where there is nothing to tell.
+    @discardableResult
+    func offer(_ additions: SchemaAdditions, _ makeInfo: () throws -> TransactionInfo) throws -> TransactionID? {
+        guard !additions.isEmpty, let entry = try entry(of: additions) else { return nil }
         let info = try makeInfo()
         var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))
         builder.bring(entry)
         try Outbox.append(db, builder.finish())
         try SchemaOffers.note(db, info.id, .schema)
+        return info.id
     }
 
     /// The entry that tells of additions; nil where those that wait tell of all.

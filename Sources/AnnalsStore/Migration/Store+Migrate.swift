@@ -116,12 +116,13 @@ private struct Migrating {
     private func tell(_ number: Int64?) throws -> Bool {
         let standing = try step.schemaStanding()
         let filler = try step.filler()
-        let entry = try filler.entry(of: standing.ahead)
-        if let number, entry != nil || standing.isCaughtUp {
-            let id = try filler.append(number, HumanDecisions(), schema: entry)
-            if let id { try SchemaOffers.note(db, id, entry == nil ? .own : .schema) }
+        let entry = try filler.offer(standing.ahead) {
+            TransactionInfo(id: step.identities.next(), time: try step.tick(), contextName: label, origin: .migration)
         }
-        // Without rows the entry goes alone; rows without a difference are work like any other.
+        if let number, entry != nil || standing.isCaughtUp, let id = try filler.append(number, HumanDecisions()) {
+            try SchemaOffers.note(db, id, entry == nil ? .own : .rows, of: entry)
+        }
+        // Rows without a difference are work like any other.
         try filler.fill()
         return standing.isCaughtUp
     }

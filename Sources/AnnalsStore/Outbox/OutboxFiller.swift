@@ -55,17 +55,13 @@ struct OutboxFiller {
     }
 
     /// Adds history's transaction `number` with what else is to travel in it. Everything before must be in the outbox already.
-    ///
-    /// - Parameter schema: what it adds to the space's schema.
     @discardableResult
-    func append(
-        _ number: Int64, _ decisions: HumanDecisions, _ journal: [JournalEntry] = [], schema: SchemaEntry? = nil
-    ) throws -> TransactionID? {
+    func append(_ number: Int64, _ decisions: HumanDecisions, _ journal: [JournalEntry] = []) throws -> TransactionID? {
         guard let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
             throw StoreDamage("annals_transactions")
         }
         let origin = TransactionOrigin(rawValue: row["origin"]) ?? .local
-        let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal, schema)
+        let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal)
         if let entry { try Outbox.append(db, entry) }
         try Meta(db).set(.outboxed, number)
         return entry?.id
@@ -89,7 +85,7 @@ struct OutboxFiller {
 
     private func encode(
         _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ key: FootprintKey,
-        _ decisions: HumanDecisions = HumanDecisions(), _ journal: [JournalEntry] = [], _ schema: SchemaEntry? = nil
+        _ decisions: HumanDecisions = HumanDecisions(), _ journal: [JournalEntry] = []
     ) throws -> Outbox.Draft? {
         let id: Data = row["id"]
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
@@ -98,7 +94,6 @@ struct OutboxFiller {
             contextName: row["context"], origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
-        if let schema { builder.bring(schema) }
         var highest: [String: Int64] = [:]
         try changes.forEach(in: row["number"]) { table, old, new in
             var change: RowChange?
