@@ -82,6 +82,7 @@ struct Pull {
         guard let first = try UnsettledReferences.first(db) else { return summary }
         var pull = self
         pull.policies = try MergePolicies(PolicyTable.load(db), over: policies)
+        try SchemaOffers.moveFirst(db)
         let rows = try Outbox.rows(db, from: first)
         let transactions = try pull.undo(rows)
         summary.conflicts = try pull.layOn(rows, transactions, known: [], LifeNotes(), relayTime: now.milliseconds)

@@ -1,7 +1,9 @@
 import AnnalsCore
 import AnnalsStore
 import AnnalsSync
+import AnnalsTesting
 import GRDB
+import RelayLog
 import Testing
 
 /// New tables and new columns with a default reach the space by themselves, and replicas that lack them go on (DESIGN 8).
@@ -214,6 +216,89 @@ struct AdditionTests {
         try await world.expectAlike()
         #expect(try await world.rows(1, "SELECT DISTINCT age FROM person") == [[1.databaseValue]])
         #expect(try await world.rows(0, "SELECT id FROM kind ORDER BY id").map { $0[0] } == ["k", "k0", "k1"].map(\.databaseValue))
+    }
+
+    @Test("a replica that was away for longer than the log is kept comes back older as it is, or with additions nobody has")
+    func comingBack() async throws {
+        let world = try await World(replicas: 3, schema: Self.schema)
+        try world.outside(0, Self.column + "; CREATE TABLE note(id TEXT PRIMARY KEY NOT NULL, person TEXT REFERENCES person(id))")
+        try await world.stores[0].track(.all)
+        try world.outside(0, "UPDATE person SET age = 30 WHERE id = 'p1'; INSERT INTO note VALUES('n', 'p1')")
+        try await world.sync(0)
+        #expect(try await SyncAgent(store: world.stores[0], transport: world.relay, environment: world.environment).makeSnapshot() != nil)
+        var rules = PurgeRules()
+        rules.keep = -60_000
+        rules.isForced = true
+        _ = try await world.relay.purge(rules)
+        try world.outside(1, "UPDATE person SET name = 'Ada' WHERE id = 'p1'")
+        try world.outside(2, "ALTER TABLE team ADD COLUMN color TEXT; UPDATE team SET color = 'red'")
+        #expect(try await world.sync(1).cameBack != nil)
+        #expect(try await world.sync(2).cameBack != nil)
+        try world.outside(0, "UPDATE person SET age = 31 WHERE id = 'p2'; UPDATE note SET id = 'm'")
+        try await world.settle()
+        for index in 1...2 {
+            try await world.migrate(
+                index, Self.column, "CREATE TABLE note(id TEXT PRIMARY KEY NOT NULL, person TEXT REFERENCES person(id))")
+        }
+        for index in 0...1 { try world.outside(index, "ALTER TABLE team ADD COLUMN color TEXT") }
+        try await world.expectAlike()
+        #expect(
+            try await world.rows(1, "SELECT name || age FROM person WHERE id <= 'p2' ORDER BY id").map { $0[0] }
+                == ["Ada30", "Bob31"].map(\.databaseValue))
+        #expect(try await world.rows(0, "SELECT DISTINCT color FROM team") == [["red".databaseValue]])
+    }
+
+    @Test("rows that a program wrote unseen are found beside what is kept, and beside additions nobody was told of")
+    func unseen() async throws {
+        let world = try await World(replicas: 3, schema: Self.schema)
+        try world.outside(0, Self.column + "; UPDATE person SET age = 30 WHERE id = 'p1'")
+        try await world.settle()
+        try world.outside(2, "ALTER TABLE person ADD COLUMN size INTEGER; UPDATE person SET size = 5 WHERE id = 'p3'")
+        for index in 1...2 {
+            let triggers = try await world.rows(index, "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'team'")
+            let names = triggers.compactMap { String.fromDatabaseValue($0[0]) }
+            try world.outside(
+                index, names.map { "DROP TRIGGER \($0);" }.joined() + "UPDATE team SET name = 'unseen \(index)' WHERE id = 't\(index)'")
+            #expect(try await world.sync(index).reconciled == 1)
+        }
+        try await world.settle()
+        for index in 0...2 {
+            for sql in [Self.column, "ALTER TABLE person ADD COLUMN size INTEGER"] { try? world.outside(index, sql) }
+        }
+        try await world.expectAlike()
+        #expect(
+            try await world.rows(0, "SELECT name FROM team ORDER BY id").map { $0[0] } == ["unseen 1", "unseen 2"].map(\.databaseValue))
+        #expect(
+            try await world.rows(1, "SELECT age, size FROM person ORDER BY id").map { $0.map { Int.fromDatabaseValue($0) } } == [
+                [30, nil], [7, nil], [7, 5],
+            ])
+    }
+
+    @Test("where the space says so, a store that no program migrates makes what the log tells of")
+    func taken() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try world.outside(
+            0,
+            Self.column
+                + "; CREATE TABLE note(id TEXT PRIMARY KEY NOT NULL, person TEXT UNIQUE REFERENCES person(id)); CREATE INDEX i ON note(person)"
+        )
+        try await world.stores[0].track(.all)
+        try world.outside(0, "UPDATE person SET age = 30 WHERE id = 'p1'; INSERT INTO note VALUES('n', 'p1')")
+        try await world.settle()
+        var configuration = world.configuration("r1")
+        configuration.newSchemas = .asSpaceSays
+        let store = try Store(path: world.stores[1].path, configuration: configuration)
+        let agent = SyncAgent(store: store, transport: world.relay, environment: world.environment)
+        try await agent.sync()
+        #expect(try await store.prepareOutbox().isBehindSchema)
+        try await world.stores[0].setPolicies([PolicySetting(table: nil, aspect: .schema, policy: "take")])
+        try await world.sync(0)
+        try await agent.sync()
+        #expect(try await !store.prepareOutbox().isBehindSchema)
+        #expect(try await store.digest() == world.stores[0].digest())
+        #expect(try await store.read { db in try String.fetchOne(db, sql: "SELECT name FROM sqlite_master WHERE name = 'i'") } == "i")
+        try store.close()
+        try await world.expectAlike()
     }
 
     @Test("a migration that would part a replica from its space is refused, and changes nothing")
