@@ -17,8 +17,8 @@ SWIFT_TEST = swift test --disable-xctest $(if $(JOBS),--jobs $(JOBS))
 TESTED_APART = AnnalsStoreTests AnnalsSyncTests EndToEndTests CrashTests
 # And these run once more with the relay's logs in PostgreSQL, a server of their own each.
 TESTED_ON_POSTGRES = RelayLogTests RelayPostgresTests RelayTests EndToEndTests\.PostgresRelayTests
-# And these ask the program that was built: the operator's page in a browser, and the relay by its OpenAPI document.
-TESTED_BESIDE = page-tests api-tests
+# And these ask the program that was built: the operator's page in a browser, and the relay by its OpenAPI document; and the manifests.
+TESTED_BESIDE = page-tests api-tests dependency-tests
 space := $(subst ,, )
 
 .PHONY: help
@@ -50,6 +50,10 @@ page-tests: test-dependencies ## the operator's page in a headless Chromium; par
 api-tests: test-dependencies ## the relay held to its OpenAPI document; part of `make test`
 	$(SWIFT_BUILD) --product annals
 	python3 -B -m unittest discover --start-directory Tests/APITests
+
+.PHONY: dependency-tests
+dependency-tests: dependencies ## what an app links, held to Documentation/dependencies.md; part of `make test`
+	python3 -B -m unittest discover --start-directory Tests/DependencyTests
 
 .PHONY: build
 build: dependencies ## the release binary, at .build/release/annals
@@ -84,8 +88,8 @@ check: ## what every change must pass: lint, a build without warnings, the tests
 	bash .ci/run
 
 .PHONY: check-full
-check-full: dependencies ## sanitizers, release tests, memory, quick benchmarks: before closing an issue, not for each change
-	Scripts/check-full
+check-full: dependencies ## STAGES="threads memory" for some of: sanitizers, release tests, memory, quick benchmarks: before closing an issue, not for each change
+	Scripts/check-full $(STAGES)
 
 .PHONY: dependencies
 dependencies:

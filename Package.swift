@@ -31,6 +31,25 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
+// Linux has libcurl and zstd. Of Apple's systems some have one and some neither: there URLSession does the requests, and zstd is
+// compiled from its own package. Documentation/dependencies.md has more.
+#if canImport(Darwin)
+    let systemPackages: [Package.Dependency] = [.package(url: "https://github.com/facebook/zstd", from: "1.5.7")]
+    let systemTargets: [Target] = [
+        .target(name: "CZstd", dependencies: [.product(name: "libzstd", package: "zstd")], path: "Sources/CZstdApple"),
+        .target(name: "AnnalsHTTP", exclude: ["Curl"], swiftSettings: settings),
+    ]
+#else
+    let systemPackages: [Package.Dependency] = []
+    let systemTargets: [Target] = [
+        .systemLibrary(name: "CZstd", path: "Sources/CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        .systemLibrary(
+            name: "CCurlSystem", path: "Sources/CCurlSystem", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .target(name: "CCurl", dependencies: ["CCurlSystem"], path: "Sources/CCurl"),
+        .target(name: "AnnalsHTTP", dependencies: ["CCurl"], exclude: ["URLSession"], swiftSettings: settings),
+    ]
+#endif
+
 let package = Package(
     name: "annals",
     platforms: [.macOS(.v15), .iOS(.v18)],
@@ -59,16 +78,13 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
-    ],
+        // Only for `make docs`.
+        .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
+    ] + systemPackages,
     targets: [
-        // System libraries and the few C calls that Swift cannot make by itself (variadic functions).
-        .systemLibrary(name: "CZstd", path: "Sources/CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
-        .systemLibrary(
-            name: "CCurlSystem", path: "Sources/CCurlSystem", pkgConfig: "libcurl",
-            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        // System libraries and the few C calls that Swift cannot make by itself (variadic functions): see `systemTargets`, too.
         .systemLibrary(
             name: "CPostgres", path: "Sources/CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
-        .target(name: "CCurl", dependencies: ["CCurlSystem"], path: "Sources/CCurl"),
         .target(name: "CAnnalsSQLite", dependencies: [sqlite], path: "Sources/CAnnalsSQLite"),
 
         // Values, bytes and rules: no input or output, no clock, no randomness.
@@ -86,7 +102,6 @@ let package = Package(
                 "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsBlobs", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging,
             ],
             swiftSettings: settings),
-        .target(name: "AnnalsHTTP", dependencies: ["CCurl"], swiftSettings: settings),
         .target(
             name: "AnnalsSync", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", logging], swiftSettings: settings),
         .target(
@@ -117,8 +132,13 @@ let package = Package(
             ],
             swiftSettings: settings),
         .target(
-            name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", logging],
+            name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", "SeededRandom", logging],
             swiftSettings: settings),
+
+        // What a person can run, with nothing but the library.
+        .executableTarget(
+            name: "annals-notes", dependencies: ["Annals", logging], path: "Examples/Notes", exclude: ["README.md"], swiftSettings: settings
+        ),
 
         // The tests' one source of chance.
         .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
@@ -145,7 +165,8 @@ let package = Package(
             name: "AnnalsCLITests",
             dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", "RelayLog", argumentParser, grdb],
             swiftSettings: settings),
-        .testTarget(name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", grdb], swiftSettings: settings),
+        .testTarget(
+            name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", "AnnalsTesting", "annals-notes", grdb], swiftSettings: settings),
         .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", "SeededRandom", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsBlobsTests", dependencies: ["AnnalsBlobs", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
@@ -187,8 +208,9 @@ let package = Package(
             swiftSettings: settings),
         // Only for Scripts/measure-memory.
         .executableTarget(name: "memory-probe", dependencies: ["Annals", grdb], path: "Tests/MemoryProbe", swiftSettings: settings),
-        .testTarget(name: "AnnalsTests", dependencies: ["Annals", "AnnalsTesting", "SeededRandom"], swiftSettings: settings),
+        .testTarget(
+            name: "AnnalsTests", dependencies: ["Annals", "AnnalsTesting", "AnnalsWire", "SeededRandom", logging], swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
-    ],
+    ] + systemTargets,
     swiftLanguageModes: [.v6]
 )

@@ -22,13 +22,17 @@ public struct RelayLimits: Sendable, Hashable {
     public var eventStreams = 10_000
     /// Connections open at once; further ones are not accepted until one closes.
     public var connections = 16_384
+    /// Files that are left to all else than connections, where the system allows fewer than there may be connections.
+    static let filesForOthers = 128
+    static let leastConnections = 16
     /// A connection on which no request has begun or gone on for this long, in seconds, is closed.
     public var idleSeconds = 75
     /// Over how long it is measured whether a request's body comes in fast enough, in seconds.
     public var slowSeconds = 20
     /// Bytes a second of a request's body that must come meanwhile; the connection of a slower one is closed.
     public var slowBytesPerSecond = 1024
-    /// A connection whose reader takes nothing of its answer for this long, in seconds, is closed.
+    /// A connection whose reader takes next to nothing of its answer for this long, in seconds, is closed. The system tells only
+    /// in steps that bytes were taken, so one that takes less than about a mebibyte meanwhile may be closed as well.
     public var stalledSeconds = 60
     /// Bytes of a request's headers together, and so of its address.
     public var headerBytes = 16 << 10
@@ -37,7 +41,7 @@ public struct RelayLimits: Sendable, Hashable {
     /// Bytes of a snapshot read from the file at once.
     public var snapshotChunkBytes = 256 << 10
     /// Bytes of a page handed to the connection at once.
-    static let pagePieceBytes = 256 << 10
+    static let pagePieceBytes = 64 << 10
     /// Connections that may wait to be accepted.
     public var backlog = 1024
 
@@ -72,6 +76,26 @@ public struct RelayLimits: Sendable, Hashable {
     public var diskReserveBytes: Int {
         get { Int(log.diskReserveBytes) }
         set { log.diskReserveBytes = Int64(newValue) }
+    }
+    /// Bytes of one transaction, packed.
+    public var transactionBytes: Int {
+        get { Int(log.pendingPartBytes) }
+        set { log.pendingPartBytes = Int64(newValue) }
+    }
+    /// Snapshots that are being received at once.
+    public var snapshotUploads: Int {
+        get { log.snapshotUploads }
+        set { log.snapshotUploads = newValue }
+    }
+    /// Pushes that wait for the log's writer.
+    public var pendingPushes: Int {
+        get { log.pendingPushes }
+        set { log.pendingPushes = newValue }
+    }
+    /// Bytes of pushes that wait for it.
+    public var pendingBytes: Int {
+        get { log.pendingBytes }
+        set { log.pendingBytes = newValue }
     }
     /// Pulls and event streams that wait at once.
     public var waiters: Int {
@@ -110,7 +134,10 @@ extension RelayLimits {
         RelayLimit("batch-bytes", \.batch.batchBytes, "413: the bytes of one push"),
         RelayLimit("batch-plain-bytes", \.batch.plainBytes, "413: the same before compression"),
         RelayLimit("batch-transactions", \.batch.transactions, "413: transactions in one push"),
+        RelayLimit("transaction-bytes", \.transactionBytes, "413: the bytes of one transaction, in however many parts"),
         RelayLimit("body-bytes-in-flight", \.bodyBytesInFlight, "503: bytes of all pushes being received or stored"),
+        RelayLimit("pending-pushes", \.pendingPushes, "503: pushes that wait to be stored"),
+        RelayLimit("pending-bytes", \.pendingBytes, "503: bytes of pushes that wait to be stored"),
         RelayLimit("header-bytes", \.headerBytes, "the connection is closed: bytes of a request's headers"),
         RelayLimit("page-bytes", \.pageBytes, "the page is smaller than asked for"),
         RelayLimit("wait-seconds", \.waitSeconds, "a waiting pull is answered earlier than asked for"),
@@ -124,12 +151,15 @@ extension RelayLimits {
         RelayLimit("idle-seconds", \.idleSeconds, "the connection is closed: without a request"),
         RelayLimit("slow-seconds", \.slowSeconds, "the connection is closed: a body that for so long comes slower than the next says"),
         RelayLimit("slow-bytes-per-second", \.slowBytesPerSecond, "the least of a body that must come"),
-        RelayLimit("stalled-seconds", \.stalledSeconds, "the connection is closed: a reader that takes nothing of its answer"),
+        RelayLimit(
+            "stalled-seconds", \.stalledSeconds,
+            "the connection is closed: a reader that takes nothing of its answer, or less than about a mebibyte"),
         RelayLimit("shutdown-seconds", \.shutdownSeconds, "answers under way are broken off when the relay stops"),
         RelayLimit("spaces", \.spaces, "507: a new space"),
         RelayLimit("space-bytes", \.spaceBytes, "507: pushes to a space; reads go on, and a purge makes room"),
         RelayLimit("disk-reserve-bytes", \.diskReserveBytes, "507: pushes, spaces and snapshots that would leave less free; reads go on"),
         RelayLimit("snapshot-bytes", \.snapshotBytes, "413: bytes of one snapshot"),
+        RelayLimit("snapshot-uploads", \.snapshotUploads, "503: snapshots being received"),
         RelayLimit("snapshot-chunk-bytes", \.snapshotChunkBytes, "snapshots are read in pieces of it"),
         RelayLimit("snapshot-log-mebibytes", \.snapshotLogMebibytes, "a new snapshot is asked for: MiB of log since the newest"),
         RelayLimit("snapshot-log-positions", \.snapshotLogPositions, "a new snapshot is asked for: positions since the newest"),

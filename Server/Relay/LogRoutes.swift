@@ -73,7 +73,8 @@ struct LogRoutes: Sendable {
 
 extension PushAnswer.Outcome {
     /// How metrics call it.
-    fileprivate var word: String {
+    /// How the metrics call it.
+    var word: String {
         switch self {
         case .accepted: "accepted"
         case .stale: "stale"
@@ -84,4 +85,8 @@ extension PushAnswer.Outcome {
         case .partsMissing: "parts-missing"
         }
     }
+
+    /// Those that there are.
+    static let words = [Self.accepted, .stale(at: nil), .identityConflict, .gap, .wentBack, .wait(milliseconds: 0), .partsMissing].map(
+        \.word)
 }

@@ -25,7 +25,15 @@ struct Purging: Sendable {
 
     /// What fails is tried again with the next round.
     private func round() async {
-        for space in (try? await log.spaces()) ?? [] where !Task.isCancelled {
+        let spaces: [SpaceName]
+        do {
+            spaces = try await log.spaces()
+        } catch {
+            metrics.noteFailedPurge()
+            logger.warning("no log was purged", metadata: ["reason": "\(error)"])
+            return
+        }
+        for space in spaces where !Task.isCancelled {
             do {
                 let outcome = try await log.purge(space, rules)
                 guard outcome.positions > 0 else { continue }

@@ -62,7 +62,6 @@ public struct RelayServer: Service {
     /// Throws `AnnalsError`: what opening the data directory throws, and `.configuration` where the address cannot be
     /// listened at.
     public func run() async throws {
-        Self.raiseFileLimit()
         let database = try configuration.storage.open(readers: configuration.limits.log.readers)
         let log = try RelayLog(database: database, limits: configuration.limits.log, logger: logger)
         let isListening = Atomic(false)
@@ -129,7 +128,7 @@ public struct RelayServer: Service {
                         maxHeaderFieldSize: limits.headerBytes, maxHeaderListSize: limits.headerBytes, maxHeaderFieldCount: 100))),
             configuration: ApplicationConfiguration(
                 address: .hostname(address.host, port: address.port), backlog: limits.backlog,
-                availableConnectionsDelegate: .maximum(limits.connections, logger: logger)),
+                availableConnectionsDelegate: .maximum(connections(), logger: logger)),
             onServerRunning: { channel in
                 noteListening()
                 var bound = ListenAddress(host: address.host, port: channel.localAddress?.port ?? address.port)
@@ -146,20 +145,22 @@ public struct RelayServer: Service {
         }
     }
 
-    /// Lets this process open as many files and connections as the system allows it.
-    private static func raiseFileLimit() {
-        var limit = rlimit()
-        guard getrlimit(fileLimit, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
-        limit.rlim_cur = limit.rlim_max
-        // Where it is not allowed the old limit goes on, with fewer connections at once.
-        _ = setrlimit(fileLimit, &limit)
+    /// Connections open at once: without files left nothing else could be opened, and accepting would be tried without end.
+    ///
+    /// - Parameter files: those that this process may open.
+    static func connections(_ limits: RelayLimits, files: Int) -> Int {
+        min(limits.connections, max(RelayLimits.leastConnections, files - RelayLimits.filesForOthers))
     }
 
-    #if canImport(Glibc)
-        private static let fileLimit = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-    #else
-        private static let fileLimit = RLIMIT_NOFILE
-    #endif
+    /// Raises the system's limit and says where it is lower than the relay's.
+    private func connections() -> Int {
+        let files = FileLimit.raise()
+        let count = Self.connections(configuration.limits, files: files)
+        if count < configuration.limits.connections {
+            logger.warning("fewer connections than the limit allows", metadata: ["connections": "\(count)", "files": "\(files)"])
+        }
+        return count
+    }
 }
 
 extension RelayServer: CustomStringConvertible, CustomReflectable {

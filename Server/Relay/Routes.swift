@@ -85,6 +85,10 @@ enum Routes {
                 "\(space)/\(Endpoints.Action.replicas)/:replica/\(Endpoints.Action.retire)",
                 [(.post, { try await operators.retire($0, $1) })]
             ),
+            (
+                "\(space)/\(Endpoints.Action.replicas)/:replica/\(Endpoints.Action.release)",
+                [(.post, { try await operators.release($0, $1) })]
+            ),
             ("\(space)/\(Endpoints.Action.pushes)", [(.get, { try await operators.pushes($0, $1) })]),
             ("\(space)/\(Endpoints.Action.purge)", [(.post, { try await operators.purge($0, $1) })]),
             ("\(Endpoints.admin)/\(Endpoints.AdminAction.access)", [(.get, { try await admin.access($0, $1) })]),

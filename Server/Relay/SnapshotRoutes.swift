@@ -89,7 +89,6 @@ struct SnapshotRoutes: Sendable {
         let position = try request.number(Endpoints.Query.position).map { Position($0) }
         let file = try await log.snapshots.open(space, atOrBefore: position)
         let record = file.record
-        metrics.snapshotsSent.increment()
         let tag = "\"\(record.digest)\""
         var headers: HTTPFields = [
             .contentType: Endpoints.MediaType.snapshot, .position: String(record.position.rawValue), .digest: record.digest.description,
@@ -110,7 +109,9 @@ struct SnapshotRoutes: Sendable {
     }
 
     private func body(_ file: SnapshotFile, _ range: Range<Int64>) -> ResponseBody {
-        ResponseBody(contentLength: Int(range.count)) { [chunk = limits.snapshotChunkBytes] writer in
+        ResponseBody(contentLength: Int(range.count)) { [chunk = limits.snapshotChunkBytes, metrics] writer in
+            // An answer to HEAD does not come here.
+            metrics.snapshotsSent.increment()
             var offset = range.lowerBound
             while offset < range.upperBound {
                 let bytes = try await file.read(at: offset, count: Int(min(Int64(chunk), range.upperBound - offset)))

@@ -60,6 +60,12 @@ struct AuditEntry: Sendable {
     }
 
     static let done = "done"
+
+    /// What was done to a replica was done to this; `name` is what it calls itself, nil where there is none.
+    static func subject(_ replica: ReplicaID, named name: String?) -> String {
+        guard let name, !name.isEmpty else { return "\(replica)" }
+        return "\(replica) (\(name))"
+    }
 }
 
 extension RelayDatabase {

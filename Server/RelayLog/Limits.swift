@@ -28,6 +28,8 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var replicasCounted = 4096
     /// Connections that read.
     package var readers = 4
+    /// How long the storage has to answer whoever watches the relay.
+    package var answerMilliseconds: Int64 = 5_000
     /// Replicas whose positions are remembered until the next commit or interval.
     package var unsavedSightings = 10_000
     /// How old a remembered position may become before it is written.
@@ -73,8 +75,6 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var tokenMilliseconds: Int64 = 1000
     /// Verified tokens that are believed at once.
     package var tokensRemembered = 4096
-    /// Characters of a token; anything longer is none of ours and is not even hashed.
-    package var tokenCharacters = 256
 
     package init() {}
 }

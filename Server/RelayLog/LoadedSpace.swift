@@ -13,9 +13,11 @@ struct LoadedSpace: Sendable {
     var logDigest: Digest
     /// Bytes of all batches since the space's beginning.
     var logBytes: Int64
-    /// What it has beside its log, less what of that went; and until when that is believed, in monotonic milliseconds.
-    var otherBytes: Int64 = 0
-    var otherBytesUntil = Int64.min
+    /// What of them went.
+    var droppedBytes: Int64
+    /// What its snapshots take, and until when that is believed, in monotonic milliseconds.
+    var snapshotBytes: Int64 = 0
+    var snapshotBytesUntil = Int64.min
     /// When it was used last, as a number that counts the uses of all.
     var lastUse = 0
 
@@ -24,6 +26,9 @@ struct LoadedSpace: Sendable {
     /// Whose replicas are, of those that somebody's are known to be after so many changes.
     var owners: [ReplicaID: String] = [:]
     var ownerChanges: Int64
+
+    /// What it takes: the log as far as it is kept, parts that wait, snapshots.
+    var byteCount: Int64 { logBytes - droppedBytes + snapshotBytes + pending.values.reduce(0) { $0 + $1.byteCount } }
 
     /// Reads, from the log's end back, as many footprints as the limit allows.
     ///
@@ -63,7 +68,7 @@ struct LoadedSpace: Sendable {
         let logDigest = try RunningDigests.newest(of: space.id, in: db)
         return LoadedSpace(
             id: space.id, certifier: certifier, pending: pending, logDigest: logDigest, logBytes: space.logBytes,
-            partChanges: space.partChanges, ownerChanges: space.ownerChanges)
+            droppedBytes: space.droppedBytes, partChanges: space.partChanges, ownerChanges: space.ownerChanges)
     }
 
     /// Takes in what other relays of the same database appended meanwhile, and how far it was purged. False when that cannot
@@ -79,7 +84,7 @@ struct LoadedSpace: Sendable {
             owners = [:]
             ownerChanges = space.ownerChanges
         }
-        logBytes = space.logBytes
+        (logBytes, droppedBytes) = (space.logBytes, space.droppedBytes)
         guard space.head > certifier.head else { return true }
         while certifier.head < space.head {
             let runs = try LogStorage.runs(of: id, after: certifier.head, byteLimit: Self.bytesAtOnce, in: db)

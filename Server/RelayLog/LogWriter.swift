@@ -41,6 +41,7 @@ final class LogWriter: Sendable {
 
     private let database: RelayDatabase
     private let watch: HeadWatch
+    private let reserve: DiskReserve
     private let limits: RelayLogLimits
     private let clock: RelayClock
     private let logger: Logger
@@ -49,9 +50,12 @@ final class LogWriter: Sendable {
     private let spaces = Mutex(LoadedSpaces())
     private let groups = Mutex(0)
 
-    init(database: RelayDatabase, watch: HeadWatch, limits: RelayLogLimits, clock: RelayClock, logger: Logger) {
+    init(
+        database: RelayDatabase, watch: HeadWatch, reserve: DiskReserve, limits: RelayLogLimits, clock: RelayClock, logger: Logger
+    ) {
         self.database = database
         self.watch = watch
+        self.reserve = reserve
         self.limits = limits
         self.clock = clock
         self.logger = logger
@@ -62,7 +66,8 @@ final class LogWriter: Sendable {
 
     /// Certifies and stores a push; returns when its commit is durable.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.overloaded`, `.closing`, `.diskFull` or `.storage`.
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.overloaded`, `.closing`, `.transactionTooLarge`,
+    /// `.spaceFull`, `.diskReserved`, `.diskFull` or `.storage`.
     func push(_ push: Push) async throws -> Committed {
         try await withCheckedThrowingContinuation { continuation in
             enqueue(Pending(push: push, continuation: continuation))
@@ -212,7 +217,6 @@ final class LogWriter: Sendable {
 
     private func write(_ push: Push, to space: inout LoadedSpace, _ db: any LogConnection) throws -> Committed {
         let replica = push.header.replica
-        try recall(replica, in: &space, db)
         var finder = AcceptedFinder(replica: space.replicas[replica], db: db)
         let receivedAt = clock.wall()
         let verdict: Certifier.Verdict
@@ -258,9 +262,10 @@ final class LogWriter: Sendable {
         return row
     }
 
-    /// What is known of a replica's last transaction, asked from the log once.
+    /// What is known of a replica's last transaction and of its row, asked from the log until it has one: after this relay refused
+    /// its first push, another one may have accepted it, and given it to somebody.
     private func recall(_ replica: ReplicaID, in space: inout LoadedSpace, _ db: any LogConnection) throws {
-        guard space.certifier.last(of: replica) == nil else { return }
+        guard space.certifier.last(of: replica) == nil || space.replicas[replica] == nil else { return }
         let stored = try LogStorage.replica(replica, of: space.id, in: db)
         space.replicas[replica] = stored?.id
         space.certifier.setLast(stored?.last ?? .none, of: replica)
@@ -269,29 +274,37 @@ final class LogWriter: Sendable {
     // MARK: What is refused
 
     private func refusal(of push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> RelayLogError? {
+        try recall(push.header.replica, in: &space, db)
         guard try mayPush(push, in: &space, db) else { return .replicaOwnedElsewhere(push.header.replica) }
+        // What was taken before is answered as it was, however full it is now.
+        guard !isKnown(push.header, in: space) else { return nil }
+        if reserve.isReached { return .diskReserved(bytes: limits.diskReserveBytes) }
         guard try makeRoom(for: push, in: &space, db) else { return .transactionTooLarge(limit: limits.pendingPartBytes) }
         guard try fits(push, in: &space, db) else { return .spaceFull(limit: limits.spaceBytes) }
         return nil
     }
 
-    /// Whether the space may have so many bytes. What changes by others than pushes is looked up from time to time.
+    /// Whether all of it was taken before, as far as its counters say: it adds nothing, whatever the answer is.
+    private func isKnown(_ header: BatchHeader, in space: LoadedSpace) -> Bool {
+        let newest = space.certifier.last(of: header.replica)?.counter ?? .zero
+        if header.counter(of: header.certificates.count - 1) <= newest { return true }
+        return !header.part.isWhole && space.pending[header.replica]?.holds(header) == true
+    }
+
+    /// Whether the space may have so many bytes. What its snapshots take is looked up from time to time.
     private func fits(_ push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> Bool {
         let now = clock.monotonic()
-        if now >= space.otherBytesUntil {
-            let horizon = try RunningDigests.atHorizon(of: space.id, in: db).position
-            let use = try LogStorage.use(of: space.id, horizon: horizon, in: db)
-            space.otherBytes = use.beside - use.gone
-            space.otherBytesUntil = now + limits.spaceUseMilliseconds
+        if now >= space.snapshotBytesUntil {
+            space.snapshotBytes = try LogStorage.snapshotBytes(of: space.id, in: db)
+            space.snapshotBytesUntil = now + limits.spaceUseMilliseconds
         }
-        return space.logBytes + space.otherBytes + Int64(push.batch.count) <= limits.spaceBytes
+        return space.byteCount + Int64(push.batch.count) <= limits.spaceBytes
     }
 
     /// Whether the replica is the sender's, or nobody's any more.
     private func mayPush(_ push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> Bool {
         guard let owner = push.owner else { return true }
         let replica = push.header.replica
-        try recall(replica, in: &space, db)
         if space.owners[replica] == nil, let row = space.replicas[replica] {
             space.owners[replica] = try OwnerStorage.owner(ofReplica: row, in: db)
         }

@@ -79,8 +79,10 @@ extension RelayDatabase {
             guard commits else { return plan }
             if plan.horizon > plan.before {
                 let files = try await storage.write { db in
-                    // Another process may have been quicker.
-                    guard try RunningDigests.atHorizon(of: space, in: db).position < plan.horizon else { return [String]() }
+                    guard try RunningDigests.atHorizon(of: space, in: db).position < plan.horizon else {
+                        try AuditStorage.add(entry, subject: plan.summary, outcome: "another was quicker", in: db)
+                        return [String]()
+                    }
                     try AuditStorage.add(entry, subject: plan.summary, outcome: AuditEntry.done, in: db)
                     guard let digest = try RunningDigests.at(plan.horizon, of: space, in: db) else {
                         throw RelayLogError.storage("the log's digest at \(plan.horizon) is not known")
@@ -139,8 +141,9 @@ extension RelayDatabase {
             try await storage.write { db in
                 guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
                 let found = try PurgeStorage.retire(replica, of: space.id, at: now, in: db)
-                let subject = found.map { $0.isEmpty ? "\(replica)" : "\(replica) (\($0))" } ?? "\(replica)"
-                try AuditStorage.add(entry, subject: subject, outcome: found == nil ? "no such replica" : AuditEntry.done, in: db)
+                try AuditStorage.add(
+                    entry, subject: AuditEntry.subject(replica, named: found), outcome: found == nil ? "no such replica" : AuditEntry.done,
+                    in: db)
                 return found != nil
             }
         }
@@ -156,10 +159,10 @@ extension RelayLog {
         return try await database.purge(name, rules, now: clock.wall(), commits: commits, by: by, limits: limits)
     }
 
-    /// See `RelayDatabase.release`.
-    package func release(_ replica: ReplicaID, of name: SpaceName) async throws -> Bool {
+    /// Lets whoever pushes next as this replica have it. False when there is no such replica.
+    package func release(_ replica: ReplicaID, of name: SpaceName, by: Operator? = nil) async throws -> Bool {
         _ = try await replicas(of: name)
-        return try await database.release(replica, of: name, now: clock.wall())
+        return try await database.release(replica, of: name, now: clock.wall(), by: by)
     }
 
     /// Retires a replica now. False when there is no such replica.

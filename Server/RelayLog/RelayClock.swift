@@ -7,10 +7,16 @@ package struct RelayClock: Sendable {
     package var wall: @Sendable () -> Int64
     /// Milliseconds since some moment, never going back: turns and intervals, which a corrected wall clock must not stretch.
     package var monotonic: @Sendable () -> Int64
+    /// Waits so long, or throws CancellationError.
+    package var sleep: @Sendable (Duration) async throws -> Void
 
-    package init(wall: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Int64) {
+    package init(
+        wall: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Int64,
+        sleep: @escaping @Sendable (Duration) async throws -> Void = { try await ContinuousClock().sleep(for: $0) }
+    ) {
         self.wall = wall
         self.monotonic = monotonic
+        self.sleep = sleep
     }
 
     package static let system = RelayClock(

@@ -33,18 +33,23 @@ package struct RelayCopy: Sendable {
     /// Blocks the caller's thread.
     ///
     /// - Parameter progress: told how many bytes of batches and snapshots are copied; what it throws ends the copying.
-    /// - Throws: `AnnalsError.cannotCreate` where the target holds spaces or tokens; `RelayLogError`.
+    /// - Throws: `AnnalsError`: `.cannotCreate` where the target holds spaces or tokens, `.busy` where a snapshot cannot be read;
+    ///   `RelayLogError`.
     package func run(progress: @escaping @Sendable (Int64) throws -> Void = { _ in }) throws -> Report {
+        var made: Report?
+        func copyOnce(_ from: any LogConnection, _ to: any LogConnection) throws -> Report {
+            // Run once more, since the connection was lost over the commit: it took place if the target has what was copied.
+            if let made, try Self.holdsCopy(to, of: from) { return made }
+            let report = try copy(from, to, progress)
+            made = report
+            return report
+        }
         do {
             // What is of a folder is used on its own queue, so that comes last.
             if source.isShared {
-                return try source.storage.readNow { from in
-                    try target.storage.writeNow { to in try copy(from, to, progress) }
-                }
+                return try source.storage.readNow { from in try target.storage.writeNow { to in try copyOnce(from, to) } }
             }
-            return try target.storage.writeNow { to in
-                try source.storage.readNow { from in try copy(from, to, progress) }
-            }
+            return try target.storage.writeNow { to in try source.storage.readNow { from in try copyOnce(from, to) } }
         } catch let error as AnnalsError {
             throw error
         } catch let error as CancellationError {
@@ -59,11 +64,20 @@ package struct RelayCopy: Sendable {
     ) throws -> Report {
         try Self.requireEmpty(to)
         var report = Report()
-        for table in RelayTable.all { try copy(table, from, to, &report, progress) }
+        // Before the log, which may take long: what is open stays readable when a running relay gives it up.
+        var snapshots = try openSnapshots(from)
+        for table in RelayTable.all { try copy(table, from, to, &snapshots, &report, progress) }
         report.spaces = try from.integer("SELECT count(*) FROM annals_spaces", []) ?? 0
         report.tokens = try from.integer("SELECT count(*) FROM annals_tokens", []) ?? 0
         report.positions = try from.integer("SELECT CAST(coalesce(sum(head - horizon), 0) AS BIGINT) FROM annals_spaces", []) ?? 0
         return report
+    }
+
+    /// Whether the target's spaces and tokens are those of the source.
+    private static func holdsCopy(_ to: any LogConnection, of from: any LogConnection) throws -> Bool {
+        try ["SELECT id, lineage FROM annals_spaces ORDER BY id", "SELECT id, hash FROM annals_tokens ORDER BY id"].allSatisfy {
+            try to.rows($0, []).map(\.values) == from.rows($0, []).map(\.values)
+        }
     }
 
     private static func requireEmpty(_ db: any LogConnection) throws {
@@ -75,7 +89,7 @@ package struct RelayCopy: Sendable {
     }
 
     private func copy(
-        _ table: RelayTable, _ from: any LogConnection, _ to: any LogConnection, _ report: inout Report,
+        _ table: RelayTable, _ from: any LogConnection, _ to: any LogConnection, _ snapshots: inout Snapshots, _ report: inout Report,
         _ progress: (Int64) throws -> Void
     ) throws {
         switch table.name {
@@ -88,8 +102,8 @@ package struct RelayCopy: Sendable {
                     try copyParts(of: space, from, to, &report, progress)
                 }
             }
-        case "annals_snapshots":
-            try copySnapshots(table, from, to, &report, progress)
+        case RelayTable.snapshots.name:
+            try copySnapshots(table, &snapshots, to, &report, progress)
         default:
             let rows = try from.rows("\(table.selection) ORDER BY 1, 2", [])
             for row in rows { try to.execute(table.insertion, row.values) }
@@ -147,15 +161,32 @@ package struct RelayCopy: Sendable {
         _ = try to.rows("SELECT 1", [])
     }
 
+    /// Records with their files, in the order in which they are copied.
+    private typealias Snapshots = [(row: LogRow, file: any SnapshotBytes)]
+
+    private func openSnapshots(_ from: any LogConnection) throws -> Snapshots {
+        try from.rows("\(RelayTable.snapshots.selection) ORDER BY space, position", []).map { row in
+            let name = try row.text(4)
+            do {
+                return (row, try source.snapshots.open(name, in: from))
+            } catch {
+                throw AnnalsError(
+                    .busy, operation: "relay", "the snapshot \(name) is gone or cannot be read: \(RelayDatabase.reason(of: error))",
+                    hint: "A running relay may just have given it up: run it again", isRetryable: true, underlying: error)
+            }
+        }
+    }
+
     /// The files first: what is recorded is whole.
     private func copySnapshots(
-        _ table: RelayTable, _ from: any LogConnection, _ to: any LogConnection, _ report: inout Report, _ progress: (Int64) throws -> Void
+        _ table: RelayTable, _ snapshots: inout Snapshots, _ to: any LogConnection, _ report: inout Report,
+        _ progress: (Int64) throws -> Void
     ) throws {
         let there = Set(try target.snapshots.names())
-        for row in try from.rows("\(table.selection) ORDER BY space, position", []) {
+        snapshots.reverse()
+        // Each is closed when it is copied.
+        while let (row, file) = snapshots.popLast() {
             let (count, name) = (try row.integer(2), try row.text(4))
-            // One that a running relay gave up meanwhile is no loss: a newer one is there, and the log after it.
-            guard let file = try? source.snapshots.open(name) else { continue }
             if !there.contains(name) {
                 let before = report.bytes
                 try copy(file, count, name) { try progress(before + $0) }
@@ -166,7 +197,7 @@ package struct RelayCopy: Sendable {
         }
     }
 
-    private func copy(_ file: any KeptSnapshotFile, _ count: Int64, _ name: String, _ progress: (Int64) throws -> Void) throws {
+    private func copy(_ file: any SnapshotBytes, _ count: Int64, _ name: String, _ progress: (Int64) throws -> Void) throws {
         let new = try target.snapshots.create()
         do {
             var offset: Int64 = 0

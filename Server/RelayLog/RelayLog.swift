@@ -18,6 +18,7 @@ package final class RelayLog: Sendable {
     package let snapshots: SnapshotStore
     package let reserve: DiskReserve
     private let jobs: SnapshotJobs
+    let probe: StorageProbe
     let database: RelayDatabase
     private let lock: DirectoryLock?
     private let watch: HeadWatch
@@ -47,10 +48,11 @@ package final class RelayLog: Sendable {
         self.database = database
         lock = try database.lockForServing()
         watch = HeadWatch(limits: limits)
-        writer = LogWriter(database: database, watch: watch, limits: limits, clock: clock, logger: logger)
+        reserve = DiskReserve(limits: limits, clock: clock, look: freeBytes ?? { database.freeBytes() })
+        writer = LogWriter(database: database, watch: watch, reserve: reserve, limits: limits, clock: clock, logger: logger)
         tokens = TokenStore(database: database, limits: limits, clock: clock)
         jobs = SnapshotJobs(limits: limits)
-        reserve = DiskReserve(limits: limits, clock: clock, look: freeBytes ?? { database.freeBytes() })
+        probe = StorageProbe(limits: limits, clock: clock)
         snapshots = try SnapshotStore(database: database, jobs: jobs, reserve: reserve, limits: limits, clock: clock, logger: logger)
         sightings = Mutex(Sightings(now: clock.monotonic()))
         self.limits = limits
@@ -59,20 +61,17 @@ package final class RelayLog: Sendable {
         database.storage.listen { [watch] in watch.publish($1, of: $0) }
     }
 
-    /// Milliseconds since 1970, by the log's clock.
-    package var time: Int64 { clock.wall() }
-
     // MARK: Spaces
 
     /// Begins an empty log with a lineage of its own. Throws `.spaceExists`, `.tooManySpaces`, `.diskReserved`.
     package func createSpace(_ name: SpaceName) async throws -> SpaceDescription {
         let lineage = Lineage.random()
         let now = clock.wall()
-        try reserve.check()
-        try await writing { [limits] db in
+        try await writing { [limits, reserve] db in
             // Run once more after a lost connection, this finds its own space.
-            guard try LogStorage.space(name, in: db) != nil || LogStorage.spaceCount(in: db) < limits.spaces else {
-                throw RelayLogError.tooManySpaces(limit: limits.spaces)
+            if try LogStorage.space(name, in: db) == nil {
+                try reserve.check()
+                guard try LogStorage.spaceCount(in: db) < limits.spaces else { throw RelayLogError.tooManySpaces(limit: limits.spaces) }
             }
             guard try LogStorage.createSpace(name, lineage: lineage, at: now, in: db) else { throw RelayLogError.spaceExists }
         }
@@ -99,10 +98,10 @@ package final class RelayLog: Sendable {
         try await reading { db in _ = try Self.find(name, seen: seen, in: db) }
     }
 
-    /// Throws unless the storage answers and pushes are taken.
+    /// Throws unless the storage answers in time and pushes are taken.
     package func check() async throws {
         guard !writer.isClosed else { throw RelayLogError.closing }
-        try await reading { db in _ = try db.rows("SELECT 1", []) }
+        try await probe.answer { try await self.reading { db in _ = try db.rows("SELECT 1", []) } }
     }
 
     // MARK: Push
@@ -125,7 +124,6 @@ package final class RelayLog: Sendable {
     ) async throws -> PushAnswer {
         // Only the operator writes as the relay, and voids.
         guard header.replica != .relay, !header.isVoided else { throw RelayLogError.notForReplicas }
-        try reserve.check()
         // What is true of the log now stays true, since nothing is ever taken from it.
         if seen?.digest != nil { try await require(space, seen: seen) }
         let committed = try await writer.push(LogWriter.Push(space: space, header: header, batch: batch, owner: owner))

@@ -48,12 +48,10 @@ package final class SnapshotJobs: Sendable {
         }
     }
 
-    /// A snapshot is there: without one nothing is due, since the store that makes the space brings the first.
+    /// The newest snapshot that is there, which is an older one than before where that held what is voided. Without one nothing is
+    /// due, since the store that makes the space brings the first.
     package func note(_ snapshot: Newest, of space: SpaceName) {
-        newest.withLock { newest in
-            if let known = newest[space], known.position > snapshot.position { return }
-            newest[space] = snapshot
-        }
+        newest.withLock { $0[space] = snapshot }
     }
 
     /// The job is done.

@@ -107,7 +107,7 @@ package final class SnapshotStore: Sendable {
         do {
             let file = try database.snapshots.create()
             return SnapshotUpload(
-                store: self, space: space, spaceID: id, position: position, file: file, limit: limits.snapshotBytes)
+                store: self, space: space, spaceID: id, position: position, file: file, limit: min(limits.snapshotBytes, limits.spaceBytes))
         } catch {
             uploadEnded()
             throw RelayLogError.wrapping(error)

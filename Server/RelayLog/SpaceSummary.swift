@@ -49,8 +49,7 @@ extension RelayDatabase {
         let since = now / DayOfGrowth.milliseconds - Int64(limits.growthDays)
         return try await RelayLogError.wrapped {
             try await storage.read { db in
-                var names = try LogStorage.names(in: db)
-                if let only { names = names.filter { $0 == only } }
+                var names = try only.map { [$0] } ?? LogStorage.names(in: db)
                 if let after { names = names.filter { $0.description > after.description } }
                 let spaces = try names.prefix(limit).compactMap { try SummaryStorage.summary(of: $0, since: since, in: db) }
                 return (spaces, names.count <= limit)

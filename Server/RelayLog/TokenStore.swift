@@ -75,7 +75,14 @@ package final class TokenStore: Sendable {
         case unknown
     }
 
+    /// Why a token is not renewed.
+    package enum Refusal: Error, Sendable, Hashable {
+        /// Its replicas are free, or somebody else's.
+        case isRevoked
+    }
+
     static let prefix = "ann_"
+    private static let secretCharacters = prefix.utf8.count + (secretByteCount * 8 + 5) / 6
     static let secretByteCount = 32
 
     package init(database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system) {
@@ -91,44 +98,68 @@ package final class TokenStore: Sendable {
         label: String = "", space: SpaceName? = nil, scope: TokenScope, lifetimeMilliseconds: Int64? = nil,
         by: Operator? = nil
     ) async throws -> (secret: String, record: TokenRecord) {
+        let made = try await make(lifetimeMilliseconds, by: by) { _ in Plan(label: label, space: space, scope: scope) }
+        guard let made else { throw RelayLogError.storage("no token's row") }
+        return made
+    }
+
+    /// Makes a token like another, for all that is that one's: its space, scope, label and replicas. Both are valid until each ends.
+    ///
+    /// nil when there is none with this number. Throws `Refusal.isRevoked`.
+    package func renew(
+        _ id: Int64, lifetimeMilliseconds: Int64? = nil, by: Operator? = nil
+    ) async throws -> (secret: String, record: TokenRecord)? {
+        try await make(lifetimeMilliseconds, by: by) { db in
+            let row = try db.row("SELECT \(Self.columns) FROM annals_tokens WHERE id = ?1" + db.lockingClause, [id])
+            guard let old = try row.flatMap(Self.record) else { return nil }
+            guard old.revoked == nil else { throw Refusal.isRevoked }
+            return Plan(label: old.label, space: old.space, scope: old.scope, renews: id, holder: old.holder ?? id)
+        }
+    }
+
+    /// What a token is to be.
+    private struct Plan {
+        var label: String
+        var space: SpaceName?
+        var scope: TokenScope
+        /// The token that it is made like, and whose replicas it shares.
+        var renews: Int64?
+        var holder: Int64?
+    }
+
+    /// In one transaction; nil where `plan` has none.
+    private func make(
+        _ lifetimeMilliseconds: Int64?, by: Operator?, _ plan: @escaping @Sendable (any LogConnection) throws -> Plan?
+    ) async throws -> (secret: String, record: TokenRecord)? {
         var generator = SystemRandomNumberGenerator()
         let secret = Self.prefix + Base64URL.encode((0..<Self.secretByteCount).map { _ in UInt8.random(in: 0...255, using: &generator) })
         let hash = Self.hash(secret)
         let created = clock.wall()
         let expires = lifetimeMilliseconds.map { created.addingReportingOverflow($0) }.map { $0.overflow ? Int64.max : $0.partialValue }
-        let entry = AuditEntry(.tokenCreate, by: by, space: space, at: created)
-        let id = try await writing { db in
+        let entry = AuditEntry(.tokenCreate, by: by, space: nil, at: created)
+        let record = try await writing { db -> TokenRecord? in
+            guard let plan = try plan(db) else { return nil }
             let sql = """
-                INSERT INTO annals_tokens(hash, label, space, scope, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                INSERT INTO annals_tokens(hash, label, space, scope, created, expires, holder) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                 ON CONFLICT (hash) DO UPDATE SET label = excluded.label RETURNING id
                 """
-            let id = try db.integer(sql, [hash, label, space, scope.rawValue, created, expires]) ?? 0
-            let subject = Self.subject(id: id, label: label) + ", \(scope.rawValue)"
-            try AuditStorage.add(entry, subject: subject, outcome: AuditEntry.done, in: db)
-            return id
+            let id = try db.integer(sql, [hash, plan.label, plan.space, plan.scope.rawValue, created, expires, plan.holder]) ?? 0
+            var line = entry
+            line?.space = plan.space
+            let subject = Self.subject(id: id, label: plan.label) + ", \(plan.scope.rawValue)"
+            try AuditStorage.add(
+                line, subject: subject + (plan.renews.map { ", renews \($0)" } ?? ""), outcome: AuditEntry.done, in: db)
+            return TokenRecord(
+                id: id, label: plan.label, space: plan.space, scope: plan.scope, created: created, expires: expires, revoked: nil,
+                holder: plan.holder)
         }
-        let record = TokenRecord(id: id, label: label, space: space, scope: scope, created: created, expires: expires, revoked: nil)
-        return (secret, record)
-    }
-
-    /// Makes a token like another, for all that is that one's: its space, scope, label and replicas. Both are valid until each ends.
-    ///
-    /// nil when there is none with this number.
-    package func renew(
-        _ id: Int64, lifetimeMilliseconds: Int64? = nil, by: Operator? = nil
-    ) async throws -> (secret: String, record: TokenRecord)? {
-        guard let old = try await list().first(where: { $0.id == id }) else { return nil }
-        var (secret, record) = try await create(
-            label: old.label, space: old.space, scope: old.scope, lifetimeMilliseconds: lifetimeMilliseconds, by: by)
-        let (new, holder) = (record.id, old.holder ?? id)
-        record.holder = holder
-        try await database.storage.write { try $0.execute("UPDATE annals_tokens SET holder = ?1 WHERE id = ?2", [holder, new]) }
-        return (secret, record)
+        return record.map { (secret, $0) }
     }
 
     /// What the presented secret allows now.
     package func verify(_ secret: String) async throws -> Outcome {
-        guard secret.utf8.count <= limits.tokenCharacters, secret.hasPrefix(Self.prefix) else { return .unknown }
+        // What cannot be one of ours costs no look into the database.
+        guard secret.utf8.count == Self.secretCharacters, secret.hasPrefix(Self.prefix) else { return .unknown }
         let hash = Self.hash(secret)
         let now = clock.monotonic()
         if let cached = cache.withLock({ $0[hash] }), cached.until > now { return aged(cached.outcome) }
@@ -202,7 +233,13 @@ package final class TokenStore: Sendable {
     }
 
     private func writing<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
-        try await RelayLogError.wrapped { try await database.storage.write(body) }
+        do {
+            return try await database.storage.write(body)
+        } catch let error where error is Refusal || error is CancellationError {
+            throw error
+        } catch {
+            throw RelayLogError.wrapping(error)
+        }
     }
 
     private func aged(_ outcome: Outcome) -> Outcome {

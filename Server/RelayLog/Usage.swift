@@ -1,4 +1,5 @@
 package import AnnalsCore
+internal import AnnalsWire
 
 /// What a relay's storage holds at one moment, for who watches it.
 package struct RelayUsage: Sendable {
@@ -37,26 +38,30 @@ extension RelayLog {
     /// What is there now, of spaces and replicas as many as asked for. Who was there within the last second may be missing.
     ///
     /// - Parameter silence: a replica that was not seen for so long is none of the live ones, in milliseconds.
-    /// - Throws: `RelayLogError`.
+    /// - Throws: `RelayLogError`; `.storage` also where there is no answer in time.
     package func usage(spaces: Int, replicas: Int, silence: Int64) async throws -> RelayUsage {
         let since = clock.wall() - silence
-        return try await RelayLogError.wrapped {
-            var usage = try await database.storage.read { db in
-                try UsageStorage.usage(spaces: spaces, replicas: replicas, since: since, in: db)
+        let storage = database.storage
+        return try await probe.answer {
+            try await RelayLogError.wrapped {
+                var usage = try await storage.read { db in
+                    try UsageStorage.usage(spaces: spaces, replicas: replicas, since: since, in: db)
+                }
+                usage.databaseBytes = try await storage.byteCount()
+                return usage
             }
-            usage.databaseBytes = try await database.storage.byteCount()
-            return usage
         }
     }
 }
 
 private enum UsageStorage {
-    private static let isLive = "(r.retired = 0 OR r.retired < r.seen) AND r.seen > ?1"
+    /// At `?1`; the relay itself, as `?2`, is no replica.
+    private static let isLive = "(r.retired = 0 OR r.retired < r.seen) AND r.seen > ?1 AND r.replica <> ?2"
 
     static func usage(spaces: Int, replicas: Int, since: Int64, in db: any LogConnection) throws -> RelayUsage {
         RelayUsage(
             spaceCount: try db.integer("SELECT count(*) FROM annals_spaces", []) ?? 0,
-            replicaCount: try db.integer("SELECT count(*) FROM annals_replicas AS r WHERE \(isLive)", [since]) ?? 0,
+            replicaCount: try db.integer("SELECT count(*) FROM annals_replicas AS r WHERE \(isLive)", [since, ReplicaID.relay]) ?? 0,
             spaces: try self.spaces(spaces, in: db), replicas: try self.replicas(replicas, since: since, in: db), databaseBytes: 0,
             snapshotBytes: try db.integer("SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM annals_snapshots", []) ?? 0)
     }
@@ -79,9 +84,9 @@ private enum UsageStorage {
         let sql = """
             SELECT s.name, r.replica, s.head - r.position, r.seen
             FROM annals_replicas AS r JOIN annals_spaces AS s ON s.id = r.space
-            WHERE \(isLive) ORDER BY 3 DESC, 4 LIMIT ?2
+            WHERE \(isLive) ORDER BY 3 DESC, 4 LIMIT ?3
             """
-        return try db.rows(sql, [since, count]).compactMap { row in
+        return try db.rows(sql, [since, ReplicaID.relay, count]).compactMap { row in
             guard let name = SpaceName(try row.text(0)), let replica = ReplicaID(bytes: try row.bytes(1)) else { return nil }
             return RelayUsage.LiveReplica(space: name, replica: replica, lag: max(0, try row.integer(2)), lastSeen: try row.integer(3))
         }

@@ -6,6 +6,8 @@ package struct VoidOutcome: Sendable, Hashable {
     /// The entries, all that came in the same batch or are parts of the same transaction.
     package var voided: [Position]
     package var author: ReplicaID
+    /// Who wrote on top of them, so that later entries of theirs are voided as well.
+    package var others: [ReplicaID] = []
     /// Where the log says so.
     package var entry: Position
     /// Snapshots that held them and are gone.
@@ -20,8 +22,19 @@ package enum VoidRefusal: Error, Sendable, Hashable {
     case cannotBeVoided
     /// These have taken it in, so it can be opened.
     case isTakenIn(by: [ReplicaRecord])
-    /// A later entry of the same author that may rest on it: it is to be voided first, or with it.
+    /// A later entry, of its author or of one that had taken it in, may rest on it: it is to be voided first, or with it.
     case isBuiltUpon(at: Position)
+
+    /// For the audit log.
+    var summary: String {
+        switch self {
+        case .noSuchPosition: "no such position"
+        case .isVoided: "void already"
+        case .cannotBeVoided: "cannot be voided"
+        case .isTakenIn: "taken in by others"
+        case .isBuiltUpon(let position): "position \(position) may rest on it"
+        }
+    }
 }
 
 extension RelayDatabase {
@@ -33,7 +46,7 @@ extension RelayDatabase {
     /// longest wait.
     ///
     /// - Parameters:
-    ///   - withLater: voids later entries of the author that may rest on it as well.
+    ///   - withLater: voids later entries that may rest on it as well.
     ///   - now: the relay's clock, in milliseconds since 1970.
     ///   - by: who does it, for the audit log.
     /// - Throws: `VoidRefusal`; `RelayLogError`.
@@ -54,6 +67,12 @@ extension RelayDatabase {
             for file in files { snapshots.remove(file) }
             return outcome
         } catch let refusal as VoidRefusal {
+            // Nothing else was written, so the line has a transaction of its own.
+            if entry != nil {
+                try await RelayLogError.wrapped {
+                    try await storage.write { try AuditStorage.add(entry, subject: "\(position)", outcome: refusal.summary, in: $0) }
+                }
+            }
             throw refusal
         } catch {
             throw RelayLogError.wrapping(error)
@@ -97,7 +116,7 @@ private struct Voided {
             $0.replica != author && !$0.isRetired && $0.position >= taken
         }
         guard others.isEmpty else { throw VoidRefusal.isTakenIn(by: others) }
-        try addLater(of: author, withLater)
+        try addLater(withLater)
     }
 
     private func run(at position: Position) throws -> (run: LogStorage.Run, header: BatchHeader) {
@@ -108,14 +127,18 @@ private struct Voided {
         return (run, try run.header())
     }
 
-    /// What the author wrote later and what meets any of it goes with it, or nobody could apply it. What others wrote later
-    /// was certified not to meet it.
-    private mutating func addLater(of author: ReplicaID, _ withLater: Bool) throws {
-        guard var last = runs.last?.run.lastPosition else { return }
+    /// What was written on top of any of it and meets it goes with it, or nobody could apply it: by its author, and by whoever had
+    /// taken it in and is gone. What others wrote later was certified not to meet it.
+    private mutating func addLater(_ withLater: Bool) throws {
+        guard let (first, header) = runs.first.map({ ($0.run.firstPosition, $0.header) }), var last = runs.last?.run.lastPosition
+        else { return }
         while last < space.head {
             let next = try run(at: last.next)
             last = next.run.lastPosition
-            guard next.header.replica == author, !next.header.isVoided, rests(next) else { continue }
+            // The relay's own entries meet everything and hold no rows.
+            guard next.header.replica != .relay, !next.header.isVoided else { continue }
+            let knewIt = next.header.replica == header.replica || certificates(next).contains { $0.base >= first }
+            guard knewIt, rests(next) else { continue }
             guard withLater else { throw VoidRefusal.isBuiltUpon(at: next.run.firstPosition) }
             runs.append(next)
         }
@@ -127,7 +150,11 @@ private struct Voided {
     }
 
     private func footprints(_ entry: (run: LogStorage.Run, header: BatchHeader)) -> [Footprint] {
-        entry.header.certificates[entry.run.firstIndex...].prefix(entry.run.count).map(\.footprint)
+        certificates(entry).map(\.footprint)
+    }
+
+    private func certificates(_ entry: (run: LogStorage.Run, header: BatchHeader)) -> ArraySlice<Certificate> {
+        entry.header.certificates[entry.run.firstIndex...].prefix(entry.run.count)
     }
 
     /// Writes it down; returns what was done and the files that no snapshot needs any more.
@@ -138,7 +165,7 @@ private struct Voided {
             let batch = try Voiding.voided(run.batch, limits: BatchLimits(batchBytes: .max, plainBytes: .max, transactions: .max))
             try LogStorage.replace(batch, at: run.firstPosition, of: space.id, in: db)
             saved += Int64(run.batch.count - batch.count)
-            for (place, certificate) in header.certificates[run.firstIndex...].prefix(run.count).enumerated() {
+            for (place, certificate) in certificates((run, header)).enumerated() {
                 entries.append(VoidedEntry(position: run.firstPosition.advanced(by: place), digest: certificate.digest))
             }
         }
@@ -146,8 +173,11 @@ private struct Voided {
         let snapshots = try LogStorage.snapshots(of: space.id, in: db).filter { $0.position >= first.position }
         for snapshot in snapshots { try LogStorage.dropSnapshot(at: snapshot.position, of: space.id, in: db) }
         let entry = try append(entries, saved, name)
+        let author = runs[0].header.replica
+        var others: [ReplicaID] = []
+        for (_, header) in runs where header.replica != author && !others.contains(header.replica) { others.append(header.replica) }
         let outcome = VoidOutcome(
-            voided: entries.map(\.position), author: runs[0].header.replica, entry: entry, snapshots: snapshots.map(\.position))
+            voided: entries.map(\.position), author: author, others: others, entry: entry, snapshots: snapshots.map(\.position))
         return (outcome, snapshots.map(\.file))
     }
 
@@ -161,7 +191,9 @@ private struct Voided {
         let digest = try RunningDigests.newest(of: space.id, in: db).following(batch.digests[0])
         let run = LogStorage.Run(firstPosition: position, count: 1, firstIndex: 0, received: now, batch: batch.bytes)
         try LogStorage.append(run, counter: newest.counter, replica: replica, digest: digest, to: space.id, db: db)
-        try LogStorage.save(head: position, logBytes: space.logBytes - saved + Int64(run.batch.count), of: space.id, in: db)
+        let bytes = Int64(run.batch.count)
+        try LogStorage.save(head: position, bytes: bytes, dropped: saved, of: space.id, in: db)
+        try SummaryStorage.addGrowth(bytes: bytes, positions: 1, of: space.id, at: now, in: db)
         try db.announce(position, of: name)
         return position
     }

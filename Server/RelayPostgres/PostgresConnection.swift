@@ -231,12 +231,20 @@ final class PostgresConnection: LogConnection {
         return opened
     }
 
-    /// What the address says goes before what is set here.
-    private static func connect(_ url: String) -> OpaquePointer? {
-        let settings = [
-            ("connect_timeout", "10"), ("fallback_application_name", "annals relay"), ("keepalives_idle", "30"), ("dbname", url),
-            ("client_encoding", "UTF8"),
+    /// What the address and libpq's environment say goes before what is set here.
+    static func settings(_ url: String, _ environment: [String: String]) -> [(name: String, value: String)] {
+        var settings = [
+            ("fallback_application_name", "annals relay"),
+            // A machine that is gone is noticed within a minute, also with statements under way.
+            ("keepalives_idle", "30"), ("keepalives_interval", "10"), ("keepalives_count", "3"), ("tcp_user_timeout", "30000"),
+            ("dbname", url), ("client_encoding", "UTF8"),
         ]
+        if environment["PGCONNECT_TIMEOUT"] == nil { settings.insert(("connect_timeout", "10"), at: 0) }
+        return settings
+    }
+
+    private static func connect(_ url: String) -> OpaquePointer? {
+        let settings = settings(url, ProcessInfo.processInfo.environment)
         let names = settings.map { strdup($0.0) } + [nil]
         let values = settings.map { strdup($0.1) } + [nil]
         defer { for text in names + values { free(text) } }

@@ -3,8 +3,8 @@ internal import RelayLog
 
 /// The relay's tables in PostgreSQL, in the schema that the connection's search path names first.
 ///
-/// Plain SQL throughout: identity columns and ON CONFLICT are the newest of it. Of PostgreSQL's own there is only
-/// LISTEN/NOTIFY, without which a relay hears of what another one appended when it is next asked.
+/// Plain SQL throughout: identity columns and ON CONFLICT are the newest of it. What there is of PostgreSQL's own, here and in
+/// what this module asks, is listed in Documentation/relay.md.
 enum PostgresSchema {
     static let version = Int64(steps.count)
 
@@ -30,7 +30,10 @@ enum PostgresSchema {
     }
 
     /// What each version added.
-    private static let steps = [first, operators, owners]
+    private static let steps = [first, operators, owners, holders]
+
+    /// With each sighting of another's replica it is asked which tokens are still valid.
+    private static let holders = ["CREATE INDEX annals_tokens_holder ON annals_tokens(holder)"]
 
     /// Whose each replica is, and which token renews which.
     private static let owners = [

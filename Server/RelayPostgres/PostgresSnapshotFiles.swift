@@ -31,6 +31,13 @@ package final class PostgresSnapshotFiles: SnapshotFiles {
         return KeptFile(files: self, name: name)
     }
 
+    package func open(_ name: String, in db: any LogConnection) throws -> any SnapshotBytes {
+        guard try db.row("SELECT name FROM annals_snapshot_files WHERE name = ?1", [name]) != nil else {
+            throw RelayLogError.storage("the snapshot \(name) is missing")
+        }
+        return StateFile(db: db, name: name)
+    }
+
     /// What cannot be reached now is a leftover later.
     package func remove(_ name: String) {
         try? write { [now] db in
@@ -127,13 +134,25 @@ package final class PostgresSnapshotFiles: SnapshotFiles {
         let name: String
 
         func read(at offset: Int64, count: Int) throws -> [UInt8] {
-            let piece = Int64(PostgresSnapshotFiles.pieceBytes)
-            let (first, last) = (offset / piece, (offset + Int64(count) - 1) / piece)
-            let bytes = try files.write { [name] db in
-                let sql = "SELECT bytes FROM annals_snapshot_pieces WHERE file = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number"
-                return try db.rows(sql, [name, first, last]).flatMap { try $0.bytes(0) }
-            }
-            return Array(bytes.dropFirst(Int(offset - first * piece)).prefix(count))
+            try files.write { [name] db in try PostgresSnapshotFiles.read(name, at: offset, count: count, db) }
         }
+    }
+
+    /// In one state of the database, whatever others remove meanwhile.
+    private struct StateFile: SnapshotBytes {
+        let db: any LogConnection
+        let name: String
+
+        func read(at offset: Int64, count: Int) throws -> [UInt8] {
+            try PostgresSnapshotFiles.read(name, at: offset, count: count, db)
+        }
+    }
+
+    private static func read(_ name: String, at offset: Int64, count: Int, _ db: any LogConnection) throws -> [UInt8] {
+        let piece = Int64(pieceBytes)
+        let (first, last) = (offset / piece, (offset + Int64(count) - 1) / piece)
+        let sql = "SELECT bytes FROM annals_snapshot_pieces WHERE file = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number"
+        let bytes = try db.rows(sql, [name, first, last]).flatMap { try $0.bytes(0) }
+        return Array(bytes.dropFirst(Int(offset - first * piece)).prefix(count))
     }
 }

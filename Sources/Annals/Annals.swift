@@ -8,3 +8,9 @@
 @_exported public import AnnalsStore
 @_exported public import AnnalsSync
 @_exported public import GRDB
+
+/// GRDB's, with which an app declares its tables; the store's own of that name tells how tables are declared.
+public typealias TableDefinition = GRDB.TableDefinition
+
+/// How a table is declared.
+typealias DeclaredTable = AnnalsStore.TableDefinition

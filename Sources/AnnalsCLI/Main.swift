@@ -12,9 +12,15 @@ enum Main {
         let status = await run(Array(CommandLine.arguments.dropFirst()))
         let streams = StandardStreams.shared
         streams.flush()
-        guard status == .done, let failure = streams.failure else { exit(status.rawValue) }
+        guard status == .done, let failure = streams.failure else { end(status) }
         streams.writeError(ErrorReport.line("the output cannot be written: \(failure)", hint: nil) + "\n")
-        exit(ExitStatus.cannotCreate.rawValue)
+        end(.cannotCreate)
+    }
+
+    /// At once, without what libraries do at a program's end: a connection that a thread of libcurl's is closing meanwhile would
+    /// find OpenSSL gone.
+    private static func end(_ status: ExitStatus) -> Never {
+        _exit(status.rawValue)
     }
 
     private static func run(_ arguments: [String]) async -> ExitStatus {

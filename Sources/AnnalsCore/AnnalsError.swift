@@ -24,6 +24,12 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         /// A table that cannot be tracked, or a schema that cannot be applied here.
         case schemaRefused
         case constraint
+        /// A row that was to be read or changed is not there.
+        case rowNotFound
+        /// Others changed or deleted rows since they were read; nothing was saved.
+        case conflict
+        /// A record's own code refused to be saved.
+        case validation
         case tokenExpired
         case tokenUnknown
         /// History has no reader of that name.
@@ -63,18 +69,22 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
     public var operation: String
     public var message: String
     public var hint: String?
+    /// Whether the same call may succeed later, with nothing changed by the caller.
     public var isRetryable: Bool
+    /// How long to wait before that, where a relay has said so. `SyncAgent.run` keeps to it by itself.
+    public var retryAfter: Duration?
     public var underlying: (any Error)?
 
     public init(
         _ code: Code, operation: String = "", _ message: String, hint: String? = nil, isRetryable: Bool = false,
-        underlying: (any Error)? = nil
+        retryAfter: Duration? = nil, underlying: (any Error)? = nil
     ) {
         self.code = code
         self.operation = operation
         self.message = message
         self.hint = hint
         self.isRetryable = isRetryable
+        self.retryAfter = retryAfter
         self.underlying = underlying
     }
 

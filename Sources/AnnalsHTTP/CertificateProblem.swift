@@ -1,5 +1,3 @@
-import CCurl
-
 /// Why a server was not trusted. Nothing was sent to it.
 public enum CertificateProblem: String, Hashable, Sendable, CaseIterable {
     case expired
@@ -14,26 +12,6 @@ public enum CertificateProblem: String, Hashable, Sendable, CaseIterable {
     case trustUnusable
     /// Another reason, which the message has.
     case other
-
-    /// What libcurl found, and its TLS library's words for it; nil where it is not about trust.
-    init?(_ code: CURLcode, _ text: String) {
-        switch code {
-        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: self = .wrongKey
-        case CURLE_SSL_CACERT_BADFILE: self = .trustUnusable
-        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS: self = Self(words: text.lowercased())
-        default: return nil
-        }
-    }
-
-    private init(words: String) {
-        let known: [(Self, [String])] = [
-            (.expired, ["has expired", "certificate expired"]),
-            (.notYetValid, ["not yet valid", "not yet activated"]),
-            (.wrongHost, ["subject name", "does not match", "host name", "hostname"]),
-            (.unknownIssuer, ["self-signed", "self signed", "issuer", "first certificate", "signer not found"]),
-        ]
-        self = known.first { $0.1.contains { words.contains($0) } }?.0 ?? .other
-    }
 
     /// What is wrong with the certificate of a server.
     func text(_ server: String, _ words: String) -> String {

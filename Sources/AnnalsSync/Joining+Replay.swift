@@ -61,11 +61,36 @@ extension Joining {
             let snapshot = try await copy.snapshotStamp().seen.position
             guard snapshot <= position else { throw gone(position, snapshot, description.head) }
             try await SyncAgent(store: copy, transport: LogThrough(last: position, of: transport), environment: environment).sync(.pullOnly)
+            try await expectExplained(copy.passedVoids(), of: copy)
             return (copy, snapshot)
         } catch let error as AnnalsError where error.code == .expired {
             // Purged between the look and the request.
             throw gone(position, try await transport.describe().horizon, description.head)
         }
+    }
+
+    /// What was passed over as voided on the way to a position, the relay's own entries later in the log must explain.
+    private func expectExplained(_ passed: [VoidedEntry], of copy: Store) async throws {
+        guard !passed.isEmpty, var seen = try await copy.replicaState()?.seen else { return }
+        seen.replica = nil
+        var left = passed
+        var (position, isLast) = (seen.position, false)
+        while !isLast, !left.isEmpty {
+            let page = try await transport.pull(after: position, seen: seen, byteLimit: SyncLimits.pageBytes, wait: nil)
+            for frame in page.frames where try BatchHeader.parse(frame.batch).replica == .relay {
+                let batch = try Batch.open(frame.batch)
+                for index in frame.firstIndex..<frame.firstIndex + frame.acceptedCount {
+                    var body = try batch.body(index)
+                    let voids = try body.rest().voids
+                    left.removeAll(where: voids.contains)
+                }
+            }
+            isLast = page.frames.isEmpty || page.lastPosition >= page.head
+            position = page.lastPosition
+            seen.position = position
+            seen.digest = nil
+        }
+        if let first = left.first { throw SyncAgent.leftOut(first.position) }
     }
 
     private func gone(_ position: Position, _ oldest: Position, _ head: Position) -> AnnalsError {

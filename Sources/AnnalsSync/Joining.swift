@@ -87,7 +87,7 @@ public struct Joining: Sendable {
         if try await store.replicaState() != nil, try await store.creationStage() == nil {
             throw AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
         }
-        try checkKeys(of: store)
+        try await checkKeys(of: store)
         // Before anything is asked of the relay, so that no space is left without rows.
         if try await store.status().tracked.isEmpty {
             throw AnnalsError(.notTracked, operation: "join", "no table is tracked", hint: "Run annals track first")
@@ -105,7 +105,7 @@ public struct Joining: Sendable {
     }
 
     /// A store that has keys must not make a space that its relay can read, and one that cannot have them none that is sealed.
-    private func checkKeys(of store: Store) throws {
+    private func checkKeys(of store: Store) async throws {
         let own = store.configuration.spaceKeys
         if spaceKeys == nil, own != nil {
             throw AnnalsError(
@@ -116,6 +116,14 @@ public struct Joining: Sendable {
             throw AnnalsError(
                 .configuration, operation: "join", "the space is to be sealed, and the store would not have its key",
                 hint: "Open the store with the key, or name its file; nothing was changed")
+        }
+        // A join that was interrupted goes on as it began.
+        guard let begun = try await store.replicaState(), begun.space == space else { return }
+        switch (begun.sealedUnder, spaceKeys) {
+        case (let id?, nil): throw AnnalsError.keyNeeded(for: space, id, operation: "join")
+        case (let id?, let ring?) where ring.key(id) == nil: throw AnnalsError.otherKey(for: space, id, spaceKeyFile, operation: "join")
+        case (nil, _?): throw AnnalsError.notSealed(space, operation: "join")
+        default: break
         }
     }
 

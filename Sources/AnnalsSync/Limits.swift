@@ -19,6 +19,10 @@ public enum SyncLimits {
     public static let longPoll = Duration.seconds(25)
     /// An empty answer to such a request that comes sooner than this was not held back at all.
     public static let shortestWait = Duration.seconds(1)
+    /// Events that wait for a listener who is busy. Beyond them the oldest go; the newest of an operation says all of it.
+    public static let waitingEvents = 64
+    /// Bytes of a snapshot between two events that tell of it.
+    public static let bytesPerEvent: Int64 = 256 << 10
     /// The largest snapshot that is unpacked.
     public static let snapshotBytes: Int64 = 1 << 40
     /// The largest answer that is taken: a page may hold one transaction larger than what was asked for.

@@ -11,11 +11,6 @@ struct LogThrough: RelayTransport {
         self.base = base
     }
 
-    init(last: Position, of base: any RelayTransport) {
-        self.last = last
-        self.base = base
-    }
-
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
         var seen = seen
         seen.replica = nil

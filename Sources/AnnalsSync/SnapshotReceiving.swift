@@ -36,9 +36,9 @@ final class SnapshotReceiving: Sendable {
 
     /// Runs a download and unpacks what it brings meanwhile.
     ///
-    /// - Parameter download: fetches the file, and calls what it is given with the file's length whenever it has grown.
     /// A key that is missing or too many shows in the first bytes: the rest is not waited for.
     ///
+    /// - Parameter download: fetches the file, and calls what it is given with the file's length whenever it has grown.
     /// - Returns: what the head of a sealed snapshot says.
     /// - Throws: what `download` throws, and what `SnapshotPacking.unpack` does.
     func run(_ download: @escaping @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Void) async throws -> SnapshotSeal? {
@@ -53,6 +53,7 @@ final class SnapshotReceiving: Sendable {
             do {
                 while let ended = try await group.next() { isUnpacked = ended ?? isUnpacked }
             } catch is OtherKey {
+                group.cancelAll()
                 return false
             }
             return isUnpacked

@@ -13,6 +13,7 @@ public protocol CommitNotices: Sendable {
 }
 
 extension CommitWatcher: CommitNotices {}
+extension HistoryCommits: CommitNotices {}
 
 extension SyncAgent {
     /// What wakes a waiting agent.
@@ -23,8 +24,8 @@ extension SyncAgent {
         case unanswered(TransportError)
     }
 
-    /// Stays in touch until the task is cancelled: exchanges at once, then whenever something is committed here by
-    /// any process, or the relay has something new.
+    /// Stays in touch until the task is cancelled, and then returns: exchanges at once, then whenever something is committed here
+    /// by any process, or the relay has something new.
     ///
     /// While the relay is away it tries again after growing pauses, and comes back by itself.
     ///
@@ -37,8 +38,8 @@ extension SyncAgent {
     /// - Parameter report: told of the first exchange, and then of each that moved something.
     /// - Throws: `AnnalsError` for what does not pass by itself, such as rows that are not what the log says.
     public func run(report: @escaping @Sendable (Summary) -> Void = { _ in }) async throws {
-        let watcher = store.path == ":memory:" ? nil : try CommitWatcher(path: store.path)
-        try await run(commits: watcher, report: report)
+        let commits: any CommitNotices = store.path == ":memory:" ? HistoryCommits(store) : try CommitWatcher(path: store.path)
+        try await run(commits: commits, report: report)
     }
 
     /// The same with another source of notices; nil: only the relay wakes it.
@@ -52,11 +53,32 @@ extension SyncAgent {
         }
     }
 
+    /// It was paused, and keeps still until it is resumed.
+    private struct Paused: Error {}
+
     private func stayInTouch(_ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) -> Void) async throws {
         var contact = Contact()
-        report(try await persisting(&contact) { try await self.sync() })
+        var isFirst = true
+        while true {
+            pausesSeen = try await gate.waitUntilResumed()
+            do {
+                let summary = try await persisting(&contact) { try await self.sync() }
+                if isFirst || summary.movedSomething { report(summary) }
+                isFirst = false
+                try await stayInTouch(&contact, commits, report)
+            } catch is Paused {}
+        }
+    }
+
+    private func stayInTouch(
+        _ contact: inout Contact, _ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) -> Void
+    ) async throws {
         try await withThrowingTaskGroup(of: Notice.self) { group in
             defer { group.cancelAll() }
+            group.addTask { [gate, pausesSeen] in
+                try await gate.waitForPause(after: pausesSeen)
+                throw Paused()
+            }
             if let commits { group.addTask { try await Self.committed(commits) } }
             var isAsking = false
             var pauses = Backoff()
@@ -80,6 +102,8 @@ extension SyncAgent {
                 case .unanswered(let error):
                     isAsking = false
                     pause = pauses.next(random: environment.random)
+                    // Nothing at all is asked of a relay before the time that it names.
+                    if let named = error.retryAfter { try await rest(named) }
                     try await recover(from: error, &contact, report)
                 }
             }
@@ -131,14 +155,23 @@ extension SyncAgent {
         let summary = try await persisting(&contact) { () async throws -> Summary in
             var summary = Summary()
             guard page.after == state.position else { return try await self.sync() }
+            var events = ExchangeEvents(self.board)
+            events.begin(.import)
             let status: ExchangeStatus
             do {
                 status = try await self.take(page, &summary)
+                events.note(summary, status)
+                events.end(.import, isCaughtUp: !status.isBehind)
             } catch let error as AnnalsError where error.isRetryable {
                 // A push has no answer yet, or another program holds the lock: the whole exchange settles that.
+                events.end(.import)
                 return try await self.sync()
+            } catch {
+                events.fail(error)
+                throw error
             }
-            guard status.isBehind || status.outbox > 0 || summary.isSnapshotDue else { return summary.at(status) }
+            let isMore = status.isBehind || status.outbox > 0 || status.areRowsInDoubt || summary.isSnapshotDue
+            guard isMore || status.unexplainedVoids != nil else { return summary.at(status) }
             return try await self.sync().adding(summary)
         }
         if summary.movedSomething { report(summary) }
@@ -164,8 +197,23 @@ extension SyncAgent {
                 return result
             } catch let error as AnnalsError where contact.passes(error) {
                 noteContact(contact.failed(), error)
-                try await environment.pause(backoff.next(random: environment.random))
+                let pause = max(error.retryAfter ?? .zero, backoff.next(random: environment.random))
+                board.noteRetry(after: pause)
+                try await rest(pause)
             }
+        }
+    }
+
+    /// Pauses before another try, unless the agent is told to keep still.
+    private func rest(_ pause: Duration) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { [gate, environment, pausesSeen] group in
+            defer { group.cancelAll() }
+            group.addTask { try await environment.pause(pause) }
+            group.addTask {
+                try await gate.waitForPause(after: pausesSeen)
+                throw Paused()
+            }
+            try await group.next()
         }
     }
 

@@ -6,11 +6,22 @@ public import Logging
 
 /// Keeps one joined store in step with its space.
 ///
-///     let agent = SyncAgent(store: store, transport: transport)
+///     let address = try SpaceAddress("notes", at: "https://relay.example.org", as: "Vera's phone", credential: token)
+///     let agent = try SyncAgent(store: store, joining: address, existing: .sameKey)
 ///     let summary = try await agent.sync()
 ///     print(summary.pushed.transactions, summary.pulled.transactions)
 ///
-/// A store has one agent at a time; other programs may write the file meanwhile.
+/// `sync` exchanges once; `run` stays in touch until its task is cancelled, `pause` and `resume` have it rest meanwhile, and
+/// `events` tells what goes on. A store has one agent at a time; other programs may write the file meanwhile.
+///
+/// `run` is all that a service needs. In a program that has a `ServiceGroup`:
+///
+///     struct SyncService: Service {
+///         let agent: SyncAgent
+///         func run() async throws {
+///             try await cancelWhenGracefulShutdown { try await agent.run() }
+///         }
+///     }
 public actor SyncAgent {
     /// What one exchange moved.
     public struct Summary: Sendable {
@@ -50,6 +61,8 @@ public actor SyncAgent {
         var refusal: AnnalsError?
         /// The relay asks this replica for a snapshot.
         var isSnapshotDue = false
+        /// Parts that were kept did not go together with what came, and were pulled anew.
+        var droppedParts = false
     }
 
     /// What the outside world gives: pauses and randomness, so that tests need neither.
@@ -77,16 +90,34 @@ public actor SyncAgent {
     let logger: Logger
     /// Told of snapshots on their way: a stage, and bytes done in it.
     let progress: @Sendable (Joining.Stage, Int64) -> Void
+    /// The space to join, and what becomes of rows that differ there; nil for a store that is a replica already.
+    let home: (address: SpaceAddress, existing: ExistingRows?)?
+    let board: EventBoard
+    let gate = PauseGate()
+    /// How often it was paused before `run` went on last.
+    var pausesSeen = 0
+    /// It has exchanged once, so the next exchange needs no setting up.
+    private var isSetUp = false
 
+    /// - Parameters:
+    ///   - address: the space to join first, where the store is no replica yet.
+    ///   - existing: what becomes of rows that differ from those of a space that exists; without it they are refused.
     public init(
-        store: Store, transport: any RelayTransport, environment: Environment = .system, logger: Logger = Logger(label: "annals.sync"),
+        store: Store, transport: any RelayTransport, joining address: SpaceAddress? = nil, existing: ExistingRows? = nil,
+        environment: Environment = .system, logger: Logger = Logger(label: "annals.sync"),
         progress: @escaping @Sendable (Joining.Stage, Int64) -> Void = { _, _ in }
     ) {
         self.store = store
         self.transport = transport
         self.environment = environment
         self.logger = logger
-        self.progress = progress
+        home = address.map { ($0, existing) }
+        let board = EventBoard(now: store.configuration.now)
+        self.board = board
+        self.progress = { stage, bytes in
+            progress(stage, bytes)
+            board.note(.init(stage: stage, bytes: bytes))
+        }
     }
 
     /// One exchange: pushes what is new here, takes in what is new there, and lays this store's work on top.
@@ -96,11 +127,19 @@ public actor SyncAgent {
     /// - Throws: `AnnalsError`; what was exchanged until then stays exchanged, and the next call goes on from there.
     @discardableResult
     public func sync(_ direction: SyncDirection = .both) async throws -> Summary {
+        var events = ExchangeEvents(board)
+        do {
+            return try await sync(direction, &events)
+        } catch {
+            events.fail(error)
+            throw error
+        }
+    }
+
+    private func sync(_ direction: SyncDirection, _ events: inout ExchangeEvents) async throws -> Summary {
         var summary = Summary()
         var exchange = Exchange(direction: direction.exchange)
-        var status = try await store.prepareOutbox()
-        guard !status.isSpaceUnfinished else { throw Self.unfinished }
-        if status.areRowsInDoubt { status = try await reconcile(status, &summary) }
+        var status = try await setUp(&summary, &events)
         summary.space = status.space.description
         summary.conflicts = status.conflicts
         let replica = status.replica
@@ -112,6 +151,7 @@ public actor SyncAgent {
             try Task.checkCancellation()
             rounds += 1
             guard rounds <= SyncLimits.roundsPerSync else { throw Self.partial(status.outbox) }
+            events.begin(step)
             if status.areRowsInDoubt, mayDoubt {
                 status = try await reconcile(status, &summary)
                 step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
@@ -129,6 +169,7 @@ public actor SyncAgent {
             case .done:
                 break
             }
+            events.note(summary, status)
         }
         try checkVoids(status)
         summary.position = status.position
@@ -138,12 +179,35 @@ public actor SyncAgent {
         summary.isBehindSchema = status.isBehindSchema
         summary.isWaitingForMigration = status.isWaitingForMigration
         summary.tookNewIdentity = status.replica != replica
-        if summary.isSnapshotDue, direction == .both, !status.isBehind { try await bringSnapshot(&summary) }
+        if direction != .pushOnly { events.begin(.import) }
+        events.end(.import, isCaughtUp: !status.isBehind)
+        if summary.isSnapshotDue, direction == .both, !status.isBehind {
+            events.begin(.export)
+            try await bringSnapshot(&summary)
+        }
         await purgeWhenDue()
         if let refusal = summary.refusal, direction != .pullOnly, status.outbox > 0 {
             throw Self.waiting(status.outbox, direction, refusal)
         }
+        events.end(.export)
         return summary
+    }
+
+    /// What comes before the first request: the store is a replica, its outbox is filled, and its rows are the log's.
+    private func setUp(_ summary: inout Summary, _ events: inout ExchangeEvents) async throws -> ExchangeStatus {
+        if !isSetUp {
+            events.begin(.setup)
+            try await joinIfNeeded()
+        }
+        var status = try await store.prepareOutbox()
+        guard !status.isSpaceUnfinished else { throw Self.unfinished }
+        if status.areRowsInDoubt {
+            events.begin(.setup)
+            status = try await reconcile(status, &summary)
+        }
+        events.end(.setup)
+        isSetUp = true
+        return status
     }
 
     /// Follows the store's own rule of how much history it keeps. That it cannot now is no reason for a sync to fail.
@@ -248,7 +312,15 @@ public actor SyncAgent {
     }
 
     func take(_ page: Page, _ summary: inout Summary) async throws -> ExchangeStatus {
-        let taken = try await store.apply(page)
+        let taken: TakenPage
+        do {
+            taken = try await store.apply(page)
+        } catch let error as AnnalsError where error.code == .corruptBatch && !summary.droppedParts {
+            // Parts that are kept may be of a log that the relay lost. Once; what is damaged then is the log itself.
+            guard let status = try await store.dropKeptParts() else { throw error }
+            summary.droppedParts = true
+            return status
+        }
         summary.pulled.transactions += taken.transactions
         summary.pulled.changes += taken.changes
         summary.pulled.bytes += taken.bytes
@@ -290,11 +362,15 @@ public actor SyncAgent {
     }
 
     /// What was passed over at the relay's word must be explained by its log, which all replicas see.
-    private func checkVoids(_ status: ExchangeStatus) throws {
+    func checkVoids(_ status: ExchangeStatus) throws {
         guard let position = status.unexplainedVoids, status.position == status.head, (transport as? LogThrough)?.last == nil else {
             return
         }
-        throw AnnalsError(
+        throw Self.leftOut(position)
+    }
+
+    static func leftOut(_ position: Position) -> AnnalsError {
+        AnnalsError(
             .corruptBatch, operation: "sync",
             "the relay left out the entry at position \(position) as if it had been voided, and its log does not say so",
             hint: "Do not trust what it hands out; ask its operator")

@@ -47,8 +47,8 @@ extension TransportError {
             AnnalsError(.cannotCreate, operation: "sync", reason, hint: "Check the folder and its permissions")
         case .cancelled:
             AnnalsError(.cancelled, operation: "sync", "stopped")
-        case .problem(let problem, _):
-            Self.translate(problem)
+        case .problem(let problem, let retryAfter):
+            Self.translate(problem, retryAfter)
         }
     }
 
@@ -58,10 +58,10 @@ extension TransportError {
         return first.lowercased() + text.dropFirst()
     }
 
-    private static func translate(_ problem: Problem) -> AnnalsError {
+    private static func translate(_ problem: Problem, _ retryAfter: Duration?) -> AnnalsError {
         let text = lowercasingFirst(problem.detail ?? problem.title)
         func make(_ code: AnnalsError.Code, retry: Bool = false) -> AnnalsError {
-            AnnalsError(code, operation: "sync", text, hint: problem.hint, isRetryable: retry)
+            AnnalsError(code, operation: "sync", text, hint: problem.hint, isRetryable: retry, retryAfter: retry ? retryAfter : nil)
         }
         switch problem.status {
         // Not an operation of sync's: the relay's hint is the right one, and not where to find a token.

@@ -1,3 +1,4 @@
+public import AnnalsSync
 import Synchronization
 
 /// A wall clock that only the test moves.
@@ -14,5 +15,15 @@ public final class ManualClock: Sendable {
     public func advance(_ duration: Duration) {
         let (seconds, attoseconds) = duration.components
         state.withLock { $0 += seconds * 1000 + attoseconds / 1_000_000_000_000_000 }
+    }
+
+    /// For an agent whose pauses move the clock and take no time.
+    public var environment: SyncAgent.Environment {
+        SyncAgent.Environment(
+            pause: { [self] duration in
+                try Task.checkCancellation()
+                advance(duration)
+                await Task.yield()
+            }, random: { 0.5 })
     }
 }

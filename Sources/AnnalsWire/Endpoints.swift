@@ -24,9 +24,10 @@ public enum Endpoints {
         public static let entries = "entries"
         public static let events = "events"
         public static let snapshot = "snapshot"
-        /// GET lists; POST to `replicas/{replica}/retire` retires.
+        /// GET lists; POST to `replicas/{replica}/retire` retires, and to `…/release` takes it from its owner.
         public static let replicas = "replicas"
         public static let retire = "retire"
+        public static let release = "release"
         /// GET lists the newest.
         public static let pushes = "pushes"
         /// POST drops the older part of the log, or says what would go.

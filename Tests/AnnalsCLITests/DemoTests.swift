@@ -17,7 +17,7 @@ final class MemorySink: Sink {
     var output: String { text.withLock { $0 } }
 }
 
-@Suite("The demonstration", .timeLimit(.minutes(10)))
+@Suite("The demonstration", .timeLimit(.minutes(20)))
 struct DemoTests {
     @Test("tells a story in which both sides end equal")
     func sample() async throws {

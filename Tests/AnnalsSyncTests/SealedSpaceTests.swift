@@ -326,6 +326,51 @@ import Testing
 
     // MARK: A relay, or who may write there, that means harm
 
+    @Test func `a join that was interrupted goes on sealed, or not at all`() async throws {
+        let world = try await world(replicas: 1)
+        let relay = try LocalRelay(folder: world.folder.file("other-relay"), space: world.space)
+        let path = world.folder.file("book.db")
+        let queue = try DatabaseQueue(path: path)
+        try await queue.write { try $0.execute(sql: Self.schema) }
+        try queue.close()
+        var configuration = world.configuration("x")
+        configuration.spaceKeys = nil
+        let store = try Store(path: path, configuration: configuration)
+        _ = try await store.track(.all)
+        let ring = try Self.ring(Self.first)
+        let file = world.folder.file("space.key")
+        try Self.first.line.write(toFile: file, atomically: true, encoding: .utf8)
+        func joining(_ keys: SpaceKeyRing?, over transport: any RelayTransport) -> Joining {
+            Joining(
+                transport: transport, address: "http://127.0.0.1:1", space: world.space, name: "x", spaceKeys: keys,
+                spaceKeyFile: keys.map { _ in file }, configuration: configuration, environment: world.environment)
+        }
+        // Describe, create, push; the snapshot does not get there.
+        await #expect(throws: AnnalsError.self) { _ = try await joining(ring, over: FailingRelay(relay, failing: 4)).join(store) }
+        #expect(try await store.replicaState()?.sealedUnder == Self.first.id)
+        #expect(await error { _ = try await joining(nil, over: relay).join(store) }?.code == .missingKey)
+        let other = try Self.ring(Self.second)
+        #expect(await error { _ = try await joining(other, over: relay).join(store) }?.code == .missingKey)
+        #expect(try await relay.describe().snapshot == nil)
+        _ = try await joining(ring, over: relay).join(store)
+        let found = try Self.found(in: world.folder.file("other-relay"))
+        #expect(found.bytes > 1_000 && found.words.isEmpty, "\(found)")
+    }
+
+    @Test func `a damaged part is told with its position, and not asked for without end`() async throws {
+        var limits = OutboxLimits()
+        limits.partBytes = 1
+        let world = try await world(outboxLimits: limits)
+        try await write(world, 0, "UPDATE ledgerbook SET pieces = pieces + 1")
+        let head = try await world.sync(0).position
+        #expect(head == Position(4))
+        let relay = MeddlingRelay(world.relay, .payload, pageBytes: 1, from: Position(3))
+        let error = await error { _ = try await world.sync(1, over: relay) }
+        #expect(error?.code == .corruptBatch && error?.isRetryable == false, "\(String(describing: error))")
+        #expect(relay.pulls < 10)
+        try await expectEqualAndSealed(world)
+    }
+
     @Test(arguments: MeddlingRelay.Way.breaking)
     func `an entry that was meddled with stops a replica and is never skipped`(way: MeddlingRelay.Way) async throws {
         let world = try await world(replicas: 3)
@@ -372,20 +417,29 @@ final class MeddlingRelay: RelayTransport {
     private let relay: LocalRelay
     private let way: Way
     private let cipher: SpaceCipher?
+    private let pageBytes: Int
+    private let position: Position
 
-    init(_ relay: LocalRelay, _ way: Way, _ cipher: SpaceCipher? = nil) {
+    /// - Parameter position: what ends before it is handed out as it is.
+    init(_ relay: LocalRelay, _ way: Way, _ cipher: SpaceCipher? = nil, pageBytes: Int = .max, from position: Position = .zero) {
+        self.pageBytes = pageBytes
+        self.position = position
         self.cipher = cipher
         self.relay = relay
         self.way = way
     }
 
+    var pulls: Int { count.withLock { $0 } }
+    private let count = Mutex(0)
+
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        count.withLock { $0 += 1 }
         var seen = seen
         // It agrees with whatever it told.
         if way == .description { seen.digest = nil }
-        var page = try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
+        var page = try await relay.pull(after: position, seen: seen, byteLimit: min(byteLimit, pageBytes), wait: wait)
         do {
-            if let last = page.frames.indices.last { try meddle(&page, last) }
+            if let last = page.frames.indices.last, page.lastPosition >= self.position { try meddle(&page, last) }
         } catch {
             throw .notARelay("\(error)")
         }

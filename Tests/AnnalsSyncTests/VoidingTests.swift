@@ -3,6 +3,7 @@ import AnnalsStore
 import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
+import Foundation
 import GRDB
 import RelayLog
 import Testing
@@ -205,6 +206,23 @@ import Testing
         #expect(try await titles(world, 2) == ["one 1", "two 200", "three 300"])
     }
 
+    @Test func `law 2: what a replica that is gone wrote on top of it goes with it`() async throws {
+        let world = try await World(replicas: 3, schema: Self.schema)
+        try await write(world, 0, "INSERT INTO book VALUES(5, 'five', 1)")
+        try await world.sync(0)
+        try await world.sync(1)
+        try await write(world, 1, "UPDATE book SET pieces = 2 WHERE id = 5")
+        try await world.sync(1)
+        try await world.relay.retire(world.identities()[1])
+        #expect(await refusal { _ = try await world.relay.void(Position(2)) } == .isBuiltUpon(at: Position(3)))
+        let outcome = try await world.relay.void(Position(2), withLater: true)
+        #expect(outcome.voided == [Position(2), Position(3)])
+        try await world.sync(2)
+        #expect(try await titles(world, 2).count == 3)
+        try await expectEqual(world)
+        #expect(try await titles(world, 2).contains { $0.hasPrefix("five") })
+    }
+
     @Test func `only the relay voids, and a log that leaves out an entry without saying so is not believed`() async throws {
         let world = try await World(replicas: 2, schema: Self.schema)
         let description = try await world.relay.describe()
@@ -222,5 +240,64 @@ import Testing
             let error = error as? AnnalsError
             #expect(error?.code == .corruptBatch && error?.message.contains("position 2") == true, "\(String(describing: error))")
         }
+    }
+
+    @Test(.timeLimit(.minutes(20)))
+    func `one who stays in touch does not believe it either, and verify names it`() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        let agent = SyncAgent(
+            store: world.stores[1], transport: MeddlingRelay(world.relay, .voided), environment: world.environment)
+        let (reports, told) = AsyncStream<Void>.makeStream()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                do {
+                    try await agent.run(commits: nil) { _ in told.yield() }
+                    Issue.record("it is believed")
+                } catch {
+                    let error = error as? AnnalsError
+                    #expect(error?.code == .corruptBatch && error?.message.contains("position 2") == true, "\(String(describing: error))")
+                }
+                told.finish()
+            }
+            for await _ in reports { break }
+            try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
+            try await world.sync(0)
+            try await group.next()
+        }
+        let finding = try #require(try await world.stores[1].verify().first)
+        #expect(finding.code == .log && finding.message.contains("position 2"), "\(finding)")
+    }
+
+    @Test func `a space is not replayed without an entry that the relay left out`() async throws {
+        let world = try await World(replicas: 1, schema: Self.schema)
+        for value in 1...3 {
+            try await write(world, 0, "UPDATE book SET pieces = \(value) WHERE id = 1")
+            try await world.sync(0)
+        }
+        let joining = Joining(
+            transport: MeddlingRelay(world.relay, .voided, pageBytes: 1, from: Position(3)), address: "http://127.0.0.1:1",
+            space: world.space, name: "then", configuration: world.configuration("then"), environment: world.environment)
+        let path = world.folder.file("then.db")
+        _ = try await joining.replay(to: Position(2), output: world.folder.file("before.db"))
+        do {
+            _ = try await joining.replay(to: Position(3), output: path)
+            Issue.record("it is believed")
+        } catch {
+            let error = error as? AnnalsError
+            #expect(error?.code == .corruptBatch && error?.message.contains("position 3") == true, "\(String(describing: error))")
+        }
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `the relay's clock, which stamps what it voids, moves no replica's`() async throws {
+        let world = try await world()
+        try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
+        try await world.sync(0)
+        // It goes by the machine's clock, years ahead of the replicas'.
+        _ = try await world.relay.void(Position(2))
+        try await world.sync(1)
+        try await write(world, 1, "UPDATE book SET pieces = 2 WHERE id = 2")
+        let time = try await world.rows(1, "SELECT time FROM annals_transactions ORDER BY number DESC LIMIT 1")[0][0]
+        #expect(Int64.fromDatabaseValue(time).map { $0 <= world.clock.milliseconds } == true, "\(time)")
     }
 }

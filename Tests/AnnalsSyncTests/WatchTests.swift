@@ -104,7 +104,7 @@ private final class Lines: Sendable {
     }
 }
 
-@Suite("An agent that stays in touch", .timeLimit(.minutes(10)))
+@Suite("An agent that stays in touch", .timeLimit(.minutes(20)))
 struct WatchTests {
     /// One replica's agent, running; the other replica is the test's.
     private struct Running {
@@ -274,6 +274,36 @@ struct WatchTests {
         running.commits.tell()
         #expect(try await running.report().pushed.transactions == 1)
         try await running.end()
+    }
+
+    @Test("no request goes to a relay before the time that it names")
+    func retryAfter() async throws {
+        let pauses = Mutex<[(pause: Duration, requests: Int)]>([])
+        let overloaded = TransportError.problem(Problem(.tooManyRequests), retryAfter: .seconds(60))
+        let running = try await Running(fault: overloaded) { relay, pause in
+            let count = pauses.withLock { pauses in
+                pauses.append((pause, relay.requests))
+                return pauses.count
+            }
+            if count == 20 { relay.fault = nil }
+        }
+        _ = try await running.report()
+        // While it waits for what comes, too.
+        running.relay.fault = overloaded
+        pauses.withLock { $0 = [] }
+        try await running.world.sync(1)
+        try running.world.outside(1, "INSERT INTO t VALUES ('a', 'there')")
+        try await running.world.sync(1)
+        while try await running.report().position < Position(2) {}
+        try await running.end()
+        let all = pauses.withLock { $0 }
+        #expect(all.count >= 20)
+        // One request at most between two long pauses.
+        var asked = all.first?.requests ?? 0
+        for step in all where step.pause >= .seconds(60) {
+            #expect(step.requests <= asked + 1)
+            asked = step.requests
+        }
     }
 
     @Test("contact is told of when it changes, and only then")

@@ -10,7 +10,7 @@ import Testing
     private static let killsInWork = 60
     private static let rounds = 600
 
-    @Test("Killed at random moments, agents and relay lose nothing and do nothing twice", .timeLimit(.minutes(10)))
+    @Test("Killed at random moments, agents and relay lose nothing and do nothing twice", .timeLimit(.minutes(20)))
     func kills() async throws {
         try await onThreadOfItsOwn { try Self.run() }
     }

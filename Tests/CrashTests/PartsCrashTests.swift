@@ -5,7 +5,7 @@ import Testing
 /// Laws 6 and 7 under `kill -9` between the parts of one transaction: of the agent that sends them, of the relay that
 /// gathers them, and of the agent that takes them in.
 @Suite(.serialized) struct PartsCrashTests {
-    @Test("Killed between the parts of a transaction, everyone has all of it or nothing", .timeLimit(.minutes(5)))
+    @Test("Killed between the parts of a transaction, everyone has all of it or nothing", .timeLimit(.minutes(20)))
     func kills() async throws {
         try await onThreadOfItsOwn {
             let scene = try PartsScene()

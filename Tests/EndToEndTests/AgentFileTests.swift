@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("sync --config keeps many stores in touch", .timeLimit(.minutes(10)))
+@Suite("sync --config keeps many stores in touch", .timeLimit(.minutes(20)))
 struct AgentFileTests {
     @Test("the stores of a file are synced, and one that cannot be does not keep the others from it")
     func manyStores() async throws {

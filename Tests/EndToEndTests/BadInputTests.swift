@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Bad input gives one clear line, the right status, and nothing half done", .timeLimit(.minutes(5)))
+@Suite("Bad input gives one clear line, the right status, and nothing half done", .timeLimit(.minutes(20)))
 struct BadInputTests {
     @Test(
         "a file that is no database", arguments: ["track --all", "status", "history", "verify", "digest", "sync", "untrack", "conflicts"])

@@ -12,7 +12,7 @@ enum Chinook {
 }
 
 @Suite(
-    "The Chinook shop on two machines (skipped where its files are absent)", .enabled(if: Chinook.folder != nil), .timeLimit(.minutes(5)))
+    "The Chinook shop on two machines (skipped where its files are absent)", .enabled(if: Chinook.folder != nil), .timeLimit(.minutes(20)))
 struct ChinookTests {
     @Test("edits on both sides by another program end in equal files", arguments: ["chinook.sqlite", "chinook-autoincrement.sqlite"])
     func bothSides(_ name: String) async throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("What people decide: policies and resolutions", .timeLimit(.minutes(5)))
+@Suite("What people decide: policies and resolutions", .timeLimit(.minutes(20)))
 struct DecisionTests {
     /// Both replicas change one row's city; the shop's change is ordered first, the laptop's is the later one.
     private func conflict(_ shop: Workshop, _ first: String = "Rome", _ second: String = "Oslo") async throws {

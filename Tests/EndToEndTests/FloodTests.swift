@@ -3,9 +3,10 @@ import Testing
 
 /// Thousands of connections at a relay of its own process: it stays small, and serves whoever asks.
 @Suite struct FloodTests {
-    private static let connections = 2000
+    /// `make check-full` takes 10,000.
+    private static let connections = ProcessInfo.processInfo.environment["ANNALS_TEST_FLOOD"].flatMap(Int.init) ?? 2000
 
-    @Test func `2,000 connections that ask halfway: memory is the same the second time, and a sync beside them succeeds`() async throws {
+    @Test func `many connections that ask halfway: memory is the same the second time, and a sync beside them succeeds`() async throws {
         try await Workshop.with { shop in
             let (url, program) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0", "--no-auth"])
             let port = try #require(url.split(separator: ":").last)
@@ -27,7 +28,7 @@ import Testing
             }
             // Others' systems do not tell.
             guard let first = sizes.first, let last = sizes.last else { return }
-            #expect(last < 250_000, "\(sizes) KB")
+            #expect(last < 500_000, "\(sizes) KB")
             #expect(last < first + first / 2, "\(sizes) KB")
         }
     }
@@ -39,6 +40,8 @@ import Testing
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         port, count, halves = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
         held = []
+        # Where fewer files may be opened, as many as there may.
+        if hard != resource.RLIM_INFINITY: count = min(count, hard - 500)
         for number in range(count):
             held.append(socket.create_connection(("127.0.0.1", port)))
             held[-1].sendall(halves[number % len(halves)].encode())

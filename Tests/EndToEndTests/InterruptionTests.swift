@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Interrupted in the middle, a command leaves nothing half done", .timeLimit(.minutes(5)))
+@Suite("Interrupted in the middle, a command leaves nothing half done", .timeLimit(.minutes(20)))
 struct InterruptionTests {
     @Test("Ctrl-C in the middle of a clone's download", arguments: [(SIGINT, 130), (SIGTERM, 143)] as [(Int32, Int32)])
     func clone(_ signal: Int32, _ status: Int32) async throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("--json has the keys that scripts rely on", .timeLimit(.minutes(5)))
+@Suite("--json has the keys that scripts rely on", .timeLimit(.minutes(20)))
 struct JSONShapeTests {
     @Test("sync, status, history, digest and conflicts")
     func shapes() async throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("A transfer whose program was killed goes on where it broke off", .timeLimit(.minutes(5)))
+@Suite("A transfer whose program was killed goes on where it broke off", .timeLimit(.minutes(20)))
 struct KilledTransferTests {
     /// What became of the bytes that the killed program left.
     enum Left: CaseIterable { case asItWas, damaged, ofAnother, sealed }

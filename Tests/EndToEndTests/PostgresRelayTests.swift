@@ -4,7 +4,8 @@ import Testing
 private let postgres = ProcessInfo.processInfo.environment["ANNALS_TEST_POSTGRES"]
 
 @Suite(
-    "Two relays over one PostgreSQL (skipped where ANNALS_TEST_POSTGRES names none)", .enabled(if: postgres != nil), .timeLimit(.minutes(5))
+    "Two relays over one PostgreSQL (skipped where ANNALS_TEST_POSTGRES names none)", .enabled(if: postgres != nil),
+    .timeLimit(.minutes(20))
 )
 struct PostgresRelayTests {
     /// The server's address, in a schema of its own.

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("On a terminal a sync says how far its snapshot has come", .timeLimit(.minutes(5)))
+@Suite("On a terminal a sync says how far its snapshot has come", .timeLimit(.minutes(20)))
 struct ProgressTests {
     /// Runs a program on a terminal of its own, and prints what appears there.
     private static let terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Purging from the command line", .timeLimit(.minutes(5)))
+@Suite("Purging from the command line", .timeLimit(.minutes(20)))
 struct PurgeTests {
     private func shop(_ shop: Workshop) async throws {
         try await shop.shell("shop.db", "CREATE TABLE item (id INTEGER PRIMARY KEY, n INT);")

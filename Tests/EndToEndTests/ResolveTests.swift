@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Conflicts that people settle", .timeLimit(.minutes(5)))
+@Suite("Conflicts that people settle", .timeLimit(.minutes(20)))
 struct ResolveTests {
     private func conflicts(_ shop: Workshop, _ store: String) async throws -> [[String: Any]] {
         try await shop.succeed("conflicts", store, "--json").objects()

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("A space that is sealed end to end", .timeLimit(.minutes(5)))
+@Suite("A space that is sealed end to end", .timeLimit(.minutes(20)))
 struct SealedSpaceTests {
     /// What neither the relay nor the network may see: values, tables, columns, names, and the key.
     private static let secrets = [
@@ -208,7 +208,7 @@ struct SealedSpaceTests {
     }
 }
 
-@Suite("An entry that no replica can open", .timeLimit(.minutes(5)))
+@Suite("An entry that no replica can open", .timeLimit(.minutes(20)))
 struct VoidTests {
     @Test("annals relay void, beside a relay that serves: all go on, and what the author wrote comes again")
     func void() async throws {

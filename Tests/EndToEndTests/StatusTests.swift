@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("How a command ends says what happened", .timeLimit(.minutes(5)))
+@Suite("How a command ends says what happened", .timeLimit(.minutes(20)))
 struct StatusTests {
     @Test("a relay that is ill is to be tried again")
     func ill() async throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("diff, blame, revert and watch", .timeLimit(.minutes(5)))
+@Suite("diff, blame, revert and watch", .timeLimit(.minutes(20)))
 struct TimeTravelTests {
     private func withShop(_ body: (Workshop) async throws -> Void) async throws {
         try await Workshop.with { shop in

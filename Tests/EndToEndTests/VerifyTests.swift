@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("A store that is off is told, and repaired", .timeLimit(.minutes(5)))
+@Suite("A store that is off is told, and repaired", .timeLimit(.minutes(20)))
 struct VerifyTests {
     @Test("one repair mends also what was hidden behind something else", arguments: [false, true])
     func hidden(isJSON: Bool) async throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("sync --watch stays in touch", .timeLimit(.minutes(5)))
+@Suite("sync --watch stays in touch", .timeLimit(.minutes(20)))
 struct WatchTests {
     @Test("what another program commits here arrives there, in both journal modes", arguments: ["wal", "delete"])
     func bothWays(_ mode: String) async throws {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("What a user can do, with other programs writing all the while", .timeLimit(.minutes(5)))
+@Suite("What a user can do, with other programs writing all the while", .timeLimit(.minutes(20)))
 struct WholeStoryTests {
     @Test("track, serve, join, clone, edit elsewhere, sync, history, replay")
     func wholeStory() async throws {

@@ -225,6 +225,15 @@ class PageTest(unittest.TestCase):
         self.assertIn("retired", self.relay.annals("relay", "replicas", "--data", "relay-data", "--space", "shop"))
         self.assertIn("replica-retire", self.relay.annals("relay", "audit", "--data", "relay-data", "--space", "shop"))
 
+    def test_a_replica_is_released(self):
+        self.sign_in(view="space")
+        self.page.click("Release till")
+        self.page.wait("document.querySelector('dialog[open]')")
+        self.assertIn("It belongs to token 1", self.text("dialog"))
+        self.page.click("Release", "document.querySelector('dialog')")
+        self.page.wait("!document.querySelector('dialog') && !document.querySelector('[aria-label=\"Release till\"]')")
+        self.assertIn("replica-release", self.relay.annals("relay", "audit", "--data", "relay-data", "--space", "shop"))
+
     def test_pushes_appear_as_they_come_and_wait_while_paused(self):
         self.relay.space("live", self.admin)
         self.sign_in()

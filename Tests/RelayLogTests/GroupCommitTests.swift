@@ -169,7 +169,10 @@ import Testing
 
     func writer(_ database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits()) async throws -> (LogWriter, HeadWatch) {
         let watch = HeadWatch(limits: limits)
-        return (LogWriter(database: database, watch: watch, limits: limits, clock: .system, logger: .silent), watch)
+        let reserve = DiskReserve(limits: limits, clock: .system) { nil }
+        let writer = LogWriter(
+            database: database, watch: watch, reserve: reserve, limits: limits, clock: .system, logger: .silent)
+        return (writer, watch)
     }
 
     func lineages(_ database: RelayDatabase) async throws -> [Lineage] {

@@ -13,7 +13,7 @@ enum BeforeOperators {
         "ALTER TABLE annals_spaces DROP COLUMN dropped_bytes",
         // And what came after it: whose the replicas are.
         "ALTER TABLE annals_spaces DROP COLUMN owner_changes", "ALTER TABLE annals_replicas DROP COLUMN owner",
-        "ALTER TABLE annals_tokens DROP COLUMN holder",
+        "DROP INDEX annals_tokens_holder", "ALTER TABLE annals_tokens DROP COLUMN holder",
     ]
     static let sql = statements.joined(separator: ";\n") + ";\n"
 }

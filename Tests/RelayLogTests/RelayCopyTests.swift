@@ -114,6 +114,40 @@ struct RelayCopyTests {
         await log.close()
     }
 
+    /// Loses its connection over every commit: what is written is written, and done once more.
+    private final class ForgetfulStorage: LogDatabase {
+        private let inner: any LogDatabase
+
+        init(_ inner: any LogDatabase) { self.inner = inner }
+
+        func writeNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T {
+            _ = try inner.writeNow(body)
+            return try inner.writeNow(body)
+        }
+
+        func read<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T { try await inner.read(body) }
+        func readNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T { try inner.readNow(body) }
+        func write<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
+            try await inner.write(body)
+        }
+        func schedule(_ body: @escaping @Sendable (any LogConnection) -> Void) { inner.schedule(body) }
+        func listen(_ visit: @escaping @Sendable (SpaceName, Position) -> Void) { inner.listen(visit) }
+        func byteCount() async throws -> Int64 { try await inner.byteCount() }
+        func close() throws { try inner.close() }
+    }
+
+    @Test func `a copy whose commit is done twice is there once`() throws {
+        let (source, target) = (try RelayDatabase(directory: place("source")), try TestStorage.database(place("target")))
+        defer { for database in [source, target] { try? database.close() } }
+        try source.storage.writeNow { db in
+            _ = try LogStorage.createSpace(.shop, lineage: .random(), at: 1, in: db)
+        }
+        let forgetful = RelayDatabase(shared: ForgetfulStorage(target.storage), snapshots: target.snapshots)
+        #expect(try RelayCopy(source: source, target: forgetful).run().spaces == 1)
+        #expect(try target.storage.readNow { try LogStorage.names(in: $0) } == [.shop])
+        #expect(throws: AnnalsError.self) { try RelayCopy(source: source, target: forgetful).run() }
+    }
+
     @Test func `nothing is copied over what is there`() async throws {
         let (first, second) = (place("first"), place("second"))
         _ = try await fill(first)
@@ -136,6 +170,73 @@ struct RelayCopyTests {
             try RelayCopy.makeFolder(place("target"), from: source) { bytes in if bytes > 5_000_000 { throw CancellationError() } }
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == before)
+    }
+
+    /// Puts a snapshot of so many bytes beside the log.
+    private func snapshot(_ log: RelayLog, _ position: Int64, byteCount: Int) async throws {
+        let upload = try await log.snapshots.begin(.shop, position: Position(position))
+        let bytes = [UInt8](repeating: UInt8(position), count: byteCount)
+        try await upload.write(bytes)
+        _ = try await upload.finish(digest: .sha256(bytes[...]))
+    }
+
+    @Test func `a snapshot that is given up while the log is copied is in the copy`() async throws {
+        let path = place("source")
+        _ = try await fill(path)
+        let log = try TestStorage.log(path, clock: clock.clock)
+        for position in [2, 4] as [Int64] { try await snapshot(log, position, byteCount: 3_000_000) }
+        let (source, target) = (try TestStorage.database(path), place("target"))
+        let isFirst = Mutex(true)
+        let report = try RelayCopy.makeFolder(target, from: source) { _ in
+            guard isFirst.withLock({ exchange(&$0, with: false) }) else { return }
+            // What a purge does: the log begins at the newest snapshot, and the one before goes.
+            let files = try log.database.storage.writeNow { db in
+                let space = try #require(try LogStorage.space(.shop, in: db))
+                let digest = try #require(try RunningDigests.at(Position(4), of: space.id, in: db))
+                try PurgeStorage.setHorizon(Position(4), digest, of: space.id, in: db)
+                return try LogStorage.dropOldSnapshots(of: space.id, limits: RelayLogLimits(), in: db)
+            }
+            #expect(files.count == 1)
+            for file in files { log.database.snapshots.remove(file) }
+        }
+        #expect(!isFirst.withLock { $0 } && report.snapshots == 2)
+        await log.close()
+        try source.close()
+        let copy = try RelayLog(database: RelayDatabase(directory: target), clock: clock.clock, logger: .silent)
+        for position in [2, 4] as [Int64] {
+            let file = try await copy.snapshots.open(.shop, atOrBefore: Position(position))
+            let bytes = try await file.read(at: 0, count: 4_000_000)
+            #expect(file.record.position == Position(position) && bytes == [UInt8](repeating: UInt8(position), count: 3_000_000))
+        }
+        await copy.close()
+    }
+
+    @Test func `a snapshot that cannot be read ends a copy with an error, and nothing is left`() async throws {
+        let path = place("source")
+        _ = try await fill(path)
+        let log = try TestStorage.log(path, clock: clock.clock)
+        try await snapshot(log, 2, byteCount: 10)
+        let name = try await log.snapshots.open(.shop).record.file
+        await log.close()
+        let source = try TestStorage.database(path)
+        defer { try? source.close() }
+        if TestStorage.postgres == nil {
+            source.snapshots.remove(name)
+        } else {
+            try await source.storage.write { db in
+                try db.execute("DELETE FROM annals_snapshot_pieces WHERE file = ?1", [name])
+                try db.execute("DELETE FROM annals_snapshot_files WHERE name = ?1", [name])
+            }
+        }
+        let target = place("target")
+        do {
+            _ = try RelayCopy.makeFolder(target, from: source)
+            Issue.record("it is copied")
+        } catch {
+            let error = try #require(error as? AnnalsError)
+            #expect(error.message.contains("the snapshot \(name) is gone or cannot be read") && error.hint?.contains("again") == true)
+        }
+        #expect(!FileManager.default.fileExists(atPath: target))
     }
 
     @Test func `a copy is of one moment, whatever the relay does meanwhile`() async throws {

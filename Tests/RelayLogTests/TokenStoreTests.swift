@@ -119,4 +119,21 @@ import Testing
         #expect(TokenStore.isEqual([1, 2], [1, 2]))
         #expect(!TokenStore.isEqual([1, 2], [1, 3]) && !TokenStore.isEqual([1], [1, 2]) && TokenStore.isEqual([], []))
     }
+
+    @Test func `a token that renews another is made whole, or not at all`() async throws {
+        let (_, old) = try await tokens.create(label: "till", space: .shop, scope: .read, by: .commandLine)
+        let (secret, record) = try #require(try await tokens.renew(old.id, lifetimeMilliseconds: 1000, by: .commandLine))
+        let again = try #require(try await tokens.renew(record.id, by: .commandLine)).record
+        #expect(record.holder == old.id && again.holder == old.id && record.label == "till" && record.space == .shop)
+        let granted = try await grant(secret)
+        #expect(granted?.holder == old.id && granted?.scope == .read)
+        #expect(try await tokens.list().map(\.holder) == [nil, old.id, old.id])
+        #expect(try await tokens.renew(99, by: .commandLine) == nil)
+        #expect(try await tokens.revoke(old.id))
+        // Its replicas are those of others now.
+        await #expect(throws: TokenStore.Refusal.isRevoked) { try await tokens.renew(old.id, by: .commandLine) }
+        #expect(try await tokens.list().count == 3)
+        let lines = try await database.audit(limit: 9).reversed()
+        #expect(lines.map(\.subject) == ["token 1 (till), read", "token 2 (till), read, renews 1", "token 3 (till), read, renews 2"])
+    }
 }

@@ -32,6 +32,8 @@ import Testing
         _ = try await push(&one, .writing(4))
         let digests = try await log.reading { try RunningDigests.at(Position(4), of: 1, in: $0) }
         clock.advance(milliseconds: 500)
+        // It says that it has taken in what is voided, and is written down for that when a second has passed.
+        #expect(try await log.retire(one.id, of: .shop))
         // Beside the relay, as the operator's command does.
         let beside = try TestStorage.database(directory.path)
         let outcome = try await beside.void(Position(3), of: .shop, withLater: false, now: clock.now)
@@ -105,6 +107,79 @@ import Testing
         let upload = try await log.snapshots.begin(.shop, position: Position(3))
         try await upload.write([1])
         _ = try await upload.finish(digest: .sha256([1]))
+        await log.close()
+    }
+
+    @Test func `what another wrote on top of it goes with it, or it is refused`() async throws {
+        var (one, two, three) = (TestReplica(1), TestReplica(2), TestReplica(3))
+        _ = try await push(&one, .writing(1))
+        let blind = three.batch(lineage, base: Position(1), .writing(3))
+        _ = try await push(&one, .writing(2), .writing(5))
+        #expect(try await log.push(blind).outcome == .accepted)
+        three.accept(blind)
+        // It had taken in position 3, and rests on it; what it wrote next does not meet it.
+        _ = try await push(&two, .writing(5), .writing(6))
+        _ = try await push(&two, .writing(7))
+        clock.advance(milliseconds: 1)
+        for replica in [two, three] { #expect(try await log.retire(replica.id, of: .shop)) }
+        await #expect(throws: VoidRefusal.isBuiltUpon(at: Position(5))) { try await log.void(Position(2), of: .shop, withLater: false) }
+        let outcome = try await log.void(Position(2), of: .shop, withLater: true)
+        #expect(outcome.voided == [2, 3, 5, 6].map { Position($0) })
+        #expect(outcome.author == one.id && outcome.others == [two.id])
+        await log.close()
+    }
+
+    @Test func `the relay's own entries count as growth, and the relay as no replica`() async throws {
+        var one = TestReplica(1)
+        _ = try await push(&one, .writing(1))
+        _ = try await push(&one, .writing(2))
+        let before = try #require(try await log.summaries(limit: 1).spaces.first)
+        let outcome = try await log.void(Position(2), of: .shop, withLater: false)
+        let summary = try #require(try await log.summaries(limit: 1).spaces.first)
+        let entry = try #require(try await log.pushes(of: .shop, limit: 1).first)
+        #expect(summary.replicas == 1 && entry.position == outcome.entry)
+        #expect(summary.days[0].positions == 3 && summary.days[0].bytes == before.days[0].bytes + entry.bytes)
+        let usage = try await log.usage(spaces: 5, replicas: 5, silence: 1000)
+        #expect(usage.replicaCount == 1 && usage.replicas.map(\.replica) == [one.id])
+        // What was written only grows; what is kept is told apart.
+        #expect(usage.spaces[0].writtenBytes == before.logBytes + entry.bytes)
+        let kept = try await log.pull(from: .shop, after: .zero).frames.reduce(Int64(0)) { $0 + Int64($1.batch.count) }
+        #expect(summary.logBytes == kept)
+        await log.close()
+    }
+
+    @Test func `a void leaves a line, and so does one that is refused`() async throws {
+        var one = TestReplica(1)
+        _ = try await push(&one, .writing(1))
+        _ = try await push(&one, .writing(2))
+        for position in [7, 2, 2] as [Int64] {
+            _ = try? await log.database.void(Position(position), of: .shop, withLater: false, now: clock.now, by: .commandLine)
+        }
+        let lines = try await log.audit(limit: 9).reversed()
+        #expect(lines.map(\.action) == ["entry-void", "entry-void", "entry-void"] && lines.allSatisfy { $0.actor == "cli" })
+        #expect(lines.map(\.subject) == ["7", "2 by \(one.id)", "2"])
+        #expect(lines.map(\.outcome) == ["no such position", "done", "void already"])
+        await log.close()
+    }
+
+    @Test func `a snapshot that went with a void does not count when the next is due`() async throws {
+        var limits = RelayLogLimits()
+        limits.snapshotLogPositions = 2
+        let directory = try TemporaryDirectory()
+        let log = try TestStorage.log(directory.path, limits: limits, clock: clock.clock)
+        let lineage = try await log.createSpace(.shop).lineage
+        var one = TestReplica(1)
+        for position in [1, 2] as [Int64] {
+            let batch = one.batch(lineage, base: Position(position - 1), .writing(1))
+            _ = try await log.push(batch)
+            one.accept(batch)
+            let upload = try await log.snapshots.begin(.shop, position: Position(position))
+            try await upload.write([UInt8(position)])
+            _ = try await upload.finish(digest: .sha256([UInt8(position)]))
+        }
+        #expect(try await log.void(Position(2), of: .shop, withLater: false).snapshots == [Position(2)])
+        let seen = LogMark(lineage: lineage, position: Position(3), replica: one.id)
+        #expect(try await log.pull(from: .shop, after: Position(3), seen: seen).isSnapshotDue)
         await log.close()
     }
 }

@@ -48,6 +48,29 @@ struct OwnersTests {
         for log in relays { await log.close() }
     }
 
+    @Test func `a replica that one relay only ever refused is whose it became at another`() async throws {
+        let relays = try (0..<2).map { _ in try TestStorage.log(directory.path) }
+        let lineage = try await relays[0].createSpace(.shop).lineage
+        var (stranger, replica) = (TestReplica(1), TestReplica(2))
+        try await push(&stranger, relays[0], lineage, by: .token(9))
+        let stale = replica.batch(lineage, base: .zero, .writing(1))
+        let refused = try await relays[1].push(stale.bytes, header: stale.header(), to: .shop, by: .token(1))
+        #expect(refused.outcome == .stale(at: Position(1)))
+        let batch = replica.batch(lineage, base: Position(1), .writing(1))
+        #expect(try await relays[0].push(batch.bytes, header: batch.header(), to: .shop, by: .token(1)).outcome == .accepted)
+        replica.accept(batch)
+        _ = try await relays[0].tokens.create(scope: .write)
+        let next = replica.batch(lineage, base: Position(2), .writing(7))
+        for log in relays {
+            await #expect(throws: RelayLogError.self) { try await log.push(next.bytes, header: next.header(), to: .shop, by: .token(2)) }
+        }
+        // And what it has there is found again beyond its newest transaction.
+        #expect(try await relays[1].push(next.bytes, header: next.header(), to: .shop, by: .token(1)).positions == [Position(3)])
+        #expect(try await relays[1].push(batch.bytes, header: batch.header(), to: .shop, by: .token(1)).positions == [Position(2)])
+        #expect(try await relays[0].replicas(of: .shop).map(\.owner) == ["token 9", "token 1"])
+        for log in relays { await log.close() }
+    }
+
     @Test func `a database of the version before is taken over`() async throws {
         var log = try TestStorage.log(directory.path)
         let lineage = try await log.createSpace(.shop).lineage

@@ -118,7 +118,7 @@ struct SeveralRelaysTests {
         await close()
     }
 
-    @Test(.timeLimit(.minutes(1))) func `who waits at one relay is woken by a push to the other`() async throws {
+    @Test(.timeLimit(.minutes(20))) func `who waits at one relay is woken by a push to the other`() async throws {
         var replica = TestReplica(1)
         let waiting = Task { try await relays[0].pull(from: .shop, after: .zero, wait: .seconds(50)) }
         while relays[0].waiterCount == 0 { await Task.yield() }

@@ -29,8 +29,11 @@ package final class TemporaryDirectory: Sendable {
 package enum TestStorage {
     package static let postgres = ProcessInfo.processInfo.environment["ANNALS_TEST_POSTGRES"]
 
-    package static func database(_ directory: String) throws -> RelayDatabase {
-        guard let postgres else { return try RelayDatabase(directory: directory) }
+    /// The same server by TCP, with a password.
+    package static let postgresByTCP = ProcessInfo.processInfo.environment["ANNALS_TEST_POSTGRES_TCP"]
+
+    package static func database(_ directory: String, byTCP: Bool = false) throws -> RelayDatabase {
+        guard let postgres = byTCP ? postgresByTCP : postgres else { return try RelayDatabase(directory: directory) }
         let schema = schema(of: directory)
         let url = "\(postgres) application_name=\(schema) options='-c search_path=\(schema)'"
         // Tests run all at once, and each has relays of its own.

@@ -31,6 +31,7 @@ import Testing
         var program: String
         var lag: Int64
         var retired: Int64?
+        var owner: String?
     }
 
     static let unknownReplica = ReplicaID(high: 1, low: 2)
@@ -38,7 +39,8 @@ import Testing
     /// Everything that needs the scope admin.
     static let requests: [(HTTPRequest.Method, String, String?)] = [
         (.get, "/v1/spaces", nil), (.get, "/v1/spaces/shop/replicas", nil),
-        (.post, "/v1/spaces/shop/replicas/\(unknownReplica)/retire", nil), (.get, "/v1/spaces/shop/pushes", nil),
+        (.post, "/v1/spaces/shop/replicas/\(unknownReplica)/retire", nil),
+        (.post, "/v1/spaces/shop/replicas/\(unknownReplica)/release", nil), (.get, "/v1/spaces/shop/pushes", nil),
         (.post, "/v1/spaces/shop/purge", "{}"), (.get, "/v1/admin/access", nil), (.get, "/v1/admin/tokens", nil),
         (.post, "/v1/admin/tokens", #"{"scope":"admin"}"#), (.delete, "/v1/admin/tokens/1", nil), (.get, "/v1/admin/audit", nil),
     ]
@@ -133,6 +135,35 @@ import Testing
             try await client.send(.post, "/v1/spaces/none/replicas/\(reader)/retire").expectProblem(404, "space-not-found")
             try await client.send(.post, "/v1/spaces/shop/replicas/nobody/retire").expectProblem(400, "bad-request")
         }
+    }
+
+    @Test func `a replica is released, and belongs to whoever pushes as it next`() async throws {
+        let fixture = try RelayFixture(noAuthorization: false)
+        let lineage = try await fixture.log.createSpace(.shop).lineage
+        let tokens = fixture.log.tokens
+        let (boss, admin) = try await tokens.create(label: "boss", space: .shop, scope: .admin)
+        let (old, _) = try await tokens.create(space: .shop, scope: .write)
+        let (new, record) = try await tokens.create(space: .shop, scope: .write)
+        try await fixture.run { client in
+            var replica = TestReplica(1)
+            let batch = replica.batch(lineage, base: .zero, .writing(1))
+            #expect(try await client.with(token: old).push(batch.bytes, headers: [.replicaName: "till"]).status == .ok)
+            replica.accept(batch)
+            let next = replica.batch(lineage, base: .zero, .writing(2)).bytes
+            try await client.with(token: new).push(next).expectProblem(403, "replica-owned-elsewhere")
+            let operators = client.with(token: boss)
+            let list = "/v1/spaces/shop/replicas"
+            #expect(try await operators.send(.get, list).json(Replicas.self).replicas.map(\.owner) == ["token 2"])
+            #expect(try await operators.send(.post, "\(list)/\(replica.id)/release").status == .noContent)
+            #expect(try await operators.send(.get, list).json(Replicas.self).replicas.map(\.owner) == [nil])
+            #expect(try await client.with(token: new).push(next).status == .ok)
+            #expect(try await operators.send(.get, list).json(Replicas.self).replicas.map(\.owner) == ["token \(record.id)"])
+            try await operators.send(.post, "\(list)/\(Self.unknownReplica)/release").expectProblem(404, "not-found")
+        }
+        let lines = try await fixture.log.audit(limit: 9)
+        #expect(
+            lines.map(\.action) == ["replica-release", "replica-release"] && lines.allSatisfy { $0.actor == "token \(admin.id) (boss)" })
+        #expect(lines.map(\.outcome) == ["no such replica", "done"] && lines[1].subject == "\(TestReplica(1).id) (till)")
     }
 
     @Test func `a purge says first what would go`() async throws {

@@ -76,6 +76,89 @@ import Testing
         }
     }
 
+    @Test func `a page and a waiting pull are no larger and no longer than the relay allows`() async throws {
+        var limits = RelayLimits()
+        (limits.pageBytes, limits.waitSeconds) = (1, 1)
+        let fixture = try RelayFixture(limits: limits)
+        try await fixture.run { client in
+            let lineage = try await client.create().lineage
+            var replica = TestReplica(1)
+            for number in 0..<3 {
+                let batch = replica.batch(lineage, base: Position(replica.counter.rawValue), .writing(UInt64(number)))
+                #expect(try await client.push(batch.bytes).status == .ok)
+                replica.accept(batch)
+            }
+            let page = try Page.decode(try await client.send(.get, "/v1/spaces/shop/entries?after=0&limit=1000000").bytes)
+            #expect(page.frames.count == 1 && page.head == Position(3))
+            // It comes back at all: asked for was a minute.
+            let waited = try Page.decode(try await client.send(.get, "/v1/spaces/shop/entries?after=3&wait=60").bytes)
+            #expect(waited.frames.isEmpty)
+        }
+    }
+
+    @Test func `a transaction in parts is refused where it gets too large`() async throws {
+        var limits = RelayLimits()
+        limits.transactionBytes = 5000
+        let fixture = try RelayFixture(limits: limits)
+        try await fixture.run { client in
+            let lineage = try await client.create().lineage
+            var replica = TestReplica(1)
+            let parts = replica.parts(lineage, base: .zero, .writing(1), count: 10)
+            var statuses: [Int] = []
+            for var part in parts {
+                part.payload = [UInt8](repeating: 1, count: 1000)
+                let response = try await client.push(part.bytes)
+                statuses.append(response.status.code)
+                if response.status != .ok {
+                    let problem = try response.expectProblem(413, "too-large")
+                    #expect(problem.detail?.contains("5000") == true)
+                    break
+                }
+            }
+            #expect(statuses.count > 2 && statuses.last == 413)
+        }
+    }
+
+    @Test func `snapshots being received have a number of their own`() async throws {
+        var limits = RelayLimits()
+        limits.snapshotUploads = 0
+        let fixture = try RelayFixture(limits: limits)
+        try await fixture.run { client in
+            _ = try await client.create()
+            let upload = try await client.upload([1], position: 0)
+            try upload.expectProblem(503, "unavailable")
+            #expect(upload.headers[.retryAfter] != nil)
+        }
+    }
+
+    @Test func `what is unpacked larger than a batch may be is refused`() async throws {
+        var limits = RelayLimits()
+        limits.batch.plainBytes = 500
+        let fixture = try RelayFixture(limits: limits)
+        try await fixture.run { client in
+            let lineage = try await client.create().lineage
+            var replica = TestReplica(1)
+            let batch = replica.batch(lineage, base: .zero, .writing(1), payload: [UInt8](repeating: 1, count: 1000))
+            try await client.push(batch.bytes).expectProblem(413, "too-large")
+        }
+    }
+
+    @Test func `a space's snapshot is not larger than the space may be`() async throws {
+        var limits = RelayLimits()
+        limits.spaceBytes = 100
+        let fixture = try RelayFixture(limits: limits)
+        try await fixture.run { client in
+            _ = try await client.create()
+            try await client.upload([UInt8](repeating: 1, count: 101), position: 0).expectProblem(413, "too-large")
+            #expect(try await client.upload([UInt8](repeating: 1, count: 100), position: 0).status == .created)
+        }
+    }
+
+    @Test(arguments: [(files: Int.max, expected: 16_384), (20_000, 16_384), (1024, 896), (80, 16)])
+    func `there are no more connections than files may be opened`(files: Int, expected: Int) {
+        #expect(RelayServer.connections(RelayLimits(), files: files) == expected)
+    }
+
     @Test func `a space too many is refused, those there are go on`() async throws {
         var limits = RelayLimits()
         limits.spaces = 1

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsWire
+import HTTPTypes
 import Foundation
 import RelayLog
 import RelayTestSupport
@@ -44,10 +45,26 @@ import Testing
     private static let batch = "Content-Type: \(Endpoints.MediaType.batch)"
     private static let snapshot = "Content-Type: \(Endpoints.MediaType.snapshot)"
 
+    /// Every address of the API, with its methods.
+    private static let every: [(path: String, methods: Set<String>)] = {
+        var methods: [String: Set<String>] = [:]
+        for operation in APIOperations.all {
+            let path = operation.path.replacing(/{(\w+)}/) { $0.output.1 == "space" ? "shop" : "1" }
+            methods[path, default: []].insert(operation.method.rawValue)
+            if operation.method == .get { methods[path, default: []].insert("HEAD") }
+        }
+        return methods.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }()
+
     static var cases: [Case] {
         var cases: [Case] = []
         func add(_ name: String, _ bytes: String, _ expected: Expected, halfClosed: Bool = false) {
             cases.append(Case(name: name, bytes: bytes, expected: expected, isHalfClosed: halfClosed))
+        }
+        for (path, methods) in every {
+            for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] where !methods.contains(method) {
+                add("method \(method) \(path) ", request(method, path, body: ""), .problem(405, "method-not-allowed"))
+            }
         }
         let endpoints: [(path: String, methods: Set<String>)] = [
             ("/health/live", ["GET", "HEAD"]), ("/health/ready", ["GET", "HEAD"]), (shop, ["GET", "HEAD", "PUT"]),
@@ -56,9 +73,6 @@ import Testing
             (shop + "/snapshot", ["GET", "HEAD", "PUT"]),
         ]
         for (path, methods) in endpoints {
-            for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] where !methods.contains(method) {
-                add("method \(method) \(path)", request(method, path, body: ""), .problem(405, "method-not-allowed"))
-            }
             guard !path.hasPrefix("/health") else { continue }
             let method = methods.contains("GET") ? "GET" : "POST"
             add("no token \(path)", request(method, path, token: ""), .problem(401, "not-authenticated"))
@@ -78,7 +92,7 @@ import Testing
             add("nowhere \(path)", request("GET", path), .problem(404, "not-found"))
         }
         // Types and encodings.
-        for type in ["", "Content-Type: text/plain", "Content-Type: \u{0}", "Content-Type: ;;;"] where !type.contains("\u{0}") {
+        for type in ["", "Content-Type: text/plain", "Content-Type: ;;;"] {
             let header = type.isEmpty ? [] : [type]
             add("type \(type)", request("POST", shop + "/push", header, body: "x"), .problem(415, "unsupported-media-type"))
             add("type \(type)", request("PUT", shop + "/snapshot?position=0", header, body: "x"), .problem(415, "unsupported-media-type"))

@@ -65,6 +65,18 @@ import Yams
         let names = Set(RelayLimits.named.map { $0.name.replacing("-", with: "") })
         for label in own { #expect(names.contains(label.lowercased()), "\(label) is in no table") }
         #expect(own.count > 10)
+        // Those of the log, too, but for what bounds the relay's own memory, or a time, and refuses nobody anything.
+        let inner: Set = [
+            "groupPushes", "groupBytes", "commitAttempts", "hashesPerSpace", "residentSpaces", "staleAnswersBeforeTurn", "turnMilliseconds",
+            "waitHintMilliseconds", "replicasCounted", "readers", "unsavedSightings", "sightingMilliseconds", "nameCharacters",
+            "spaceUseMilliseconds", "diskLookMilliseconds", "snapshotsKept", "snapshotLogBytes", "snapshotLeaseMilliseconds",
+            "purgeSliceBytes", "purgeSliceRuns", "parkedUploadMilliseconds", "snapshotOpenings", "growthDays", "waitTickMilliseconds",
+            "tokenMilliseconds", "tokensRemembered", "answerMilliseconds",
+        ]
+        let renamed = ["pendingPartBytes": "transactionbytes"]
+        let logs = Mirror(reflecting: RelayLogLimits()).children.compactMap(\.label).filter { !inner.contains($0) }
+        for label in logs { #expect(names.contains(renamed[label] ?? label.lowercased()), "\(label) is in no table") }
+        #expect(logs.count > 5)
     }
 
     @Test func `the document has every limit with its default, and no other`() throws {

@@ -74,6 +74,8 @@ struct ReplicaList: Encodable {
         var lastSeen: Int64
         /// When it was retired; left out for one that counts.
         var retired: Int64?
+        /// `token 3`, or a provider's subject; left out where it is nobody's.
+        var owner: String?
 
         init(_ record: ReplicaRecord, head: Position) {
             replica = record.replica
@@ -84,6 +86,8 @@ struct ReplicaList: Encodable {
             counter = record.counter.rawValue
             lastSeen = record.lastSeen
             retired = record.isRetired ? record.retired : nil
+            // Without its provider.
+            owner = record.owner.map { String($0.prefix { $0 != "\n" }) }
         }
     }
 }

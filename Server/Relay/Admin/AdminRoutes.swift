@@ -11,7 +11,7 @@ struct AdminRoutes: Sendable {
 
     /// GET /v1/admin/access: what the sender may administer.
     func access(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
-        var answer = AccessAnswer(space: try context.administeredSpace()?.description, time: log.time)
+        var answer = AccessAnswer(space: try context.administeredSpace()?.description, time: log.clock.wall())
         if case .token(let grant) = context.access { (answer.token, answer.expires) = (grant.id, grant.expires) }
         return JSONBody.response(answer)
     }
@@ -19,7 +19,7 @@ struct AdminRoutes: Sendable {
     /// GET /v1/admin/tokens
     func tokens(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let records = try await log.tokens.list(of: try context.administeredSpace())
-        return JSONBody.response(TokenList(tokens: records.map { TokenAnswer($0) }, time: log.time))
+        return JSONBody.response(TokenList(tokens: records.map { TokenAnswer($0) }, time: log.clock.wall()))
     }
 
     /// POST /v1/admin/tokens: 201 with the secret, which nobody can read again.
@@ -30,6 +30,7 @@ struct AdminRoutes: Sendable {
             throw ProblemResponse(
                 .notPermitted, detail: "This token administers one space only", hint: "Name that space, or ask the relay's operator")
         }
+        try log.reserve.check()
         let (secret, record) = try await log.tokens.create(
             label: asked.label, space: asked.space, scope: asked.scope, lifetimeMilliseconds: asked.lifetimeMilliseconds,
             by: context.operatorName)
@@ -60,6 +61,6 @@ struct AdminRoutes: Sendable {
             case .only(let space): try await log.audit(of: space, before: before, limit: limit)
             case .none: [AuditLine]()
             }
-        return JSONBody.response(AuditList(lines: lines.map(AuditList.Line.init), time: log.time))
+        return JSONBody.response(AuditList(lines: lines.map(AuditList.Line.init), time: log.clock.wall()))
     }
 }

@@ -19,7 +19,7 @@ struct AdminSpaceRoutes: Sendable {
             case .only(let space): try await log.summaries(only: space, after: after, limit: limit)
             case .none: ([SpaceSummary](), true)
             }
-        return JSONBody.response(SpaceList(spaces: spaces.map(SpaceList.Space.init), isLast: isLast, time: log.time))
+        return JSONBody.response(SpaceList(spaces: spaces.map(SpaceList.Space.init), isLast: isLast, time: log.clock.wall()))
     }
 
     /// GET /v1/spaces/{space}/replicas
@@ -27,16 +27,28 @@ struct AdminSpaceRoutes: Sendable {
         let space = try context.space(for: .admin)
         let records = try await log.replicas(of: space)
         let head = try await log.describe(space).head
-        return JSONBody.response(ReplicaList(head: head, replicas: records.map { .init($0, head: head) }, time: log.time))
+        return JSONBody.response(ReplicaList(head: head, replicas: records.map { .init($0, head: head) }, time: log.clock.wall()))
     }
 
     /// POST /v1/spaces/{space}/replicas/{replica}/retire: 204.
     func retire(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        try await change(context, log.retire)
+    }
+
+    /// POST /v1/spaces/{space}/replicas/{replica}/release: 204.
+    func release(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        try await change(context, log.release)
+    }
+
+    /// Does something to the replica that the address names.
+    private func change(
+        _ context: RelayRequestContext, _ body: (ReplicaID, SpaceName, Operator?) async throws -> Bool
+    ) async throws -> Response {
         let space = try context.space(for: .admin)
         guard let replica = context.parameters.get("replica").flatMap({ ReplicaID($0) }) else {
             throw ProblemResponse.badRequest("That is not a replica's id", hint: "It is a UUID")
         }
-        guard try await log.retire(replica, of: space, by: context.operatorName) else {
+        guard try await body(replica, space, context.operatorName) else {
             throw ProblemResponse(.notFound, detail: "The space \(space) has no such replica")
         }
         return Response(status: .noContent, headers: [.cacheControl: "no-store"])
@@ -48,7 +60,7 @@ struct AdminSpaceRoutes: Sendable {
         let after = try request.number(Endpoints.Query.after).map { Position($0) } ?? .zero
         let before = try request.number(Endpoints.Query.before).map { Position($0) } ?? Position(.max)
         let pushes = try await log.pushes(of: space, after: after, before: before, limit: try request.listed())
-        return JSONBody.response(PushList(pushes: pushes.map(PushList.Push.init), time: log.time))
+        return JSONBody.response(PushList(pushes: pushes.map(PushList.Push.init), time: log.clock.wall()))
     }
 
     /// POST /v1/spaces/{space}/purge: what went, or what would go.

@@ -29,9 +29,11 @@ final class Readings: Sendable {
             samples.append(Sample(Name.certificateExpiry, Double(identities.expires)))
             samples.append(Sample(Name.certificateFailures, Double(identities.failureCount)))
         }
-        let isReady = (try? await readiness.check()) != nil
-        samples.append(Sample(Name.ready, isReady ? 1 : 0))
-        if let usage = await usage() { samples += Self.samples(of: usage) }
+        // At once, since each waits a while for a storage that does not answer.
+        async let isReady = (try? await readiness.check()) != nil
+        async let usage = usage()
+        samples.append(Sample(Name.ready, await isReady ? 1 : 0))
+        if let usage = await usage { samples += Self.samples(of: usage) }
         return samples
     }
 

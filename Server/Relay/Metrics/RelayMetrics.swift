@@ -1,3 +1,4 @@
+internal import AnnalsWire
 internal import HTTPTypes
 internal import CoreMetrics
 internal import Metrics
@@ -46,6 +47,9 @@ final class RelayMetrics: Sendable {
         purges = counter(Name.purges)
         purgedBytes = counter(Name.purgedBytes)
         purgeFailures = counter(Name.purgeFailures)
+        // What rises from nothing to one is no increase to Prometheus: it must have seen the nothing.
+        for code in Problem.Code.allCases { problem(code.rawValue).increment(by: 0) }
+        for outcome in PushAnswer.Outcome.words { push(outcome).increment(by: 0) }
     }
 
     /// A request was answered. `route` is the address with its parameters' names, never what somebody sent.
@@ -65,7 +69,15 @@ final class RelayMetrics: Sendable {
         }
         count.increment()
         time.record(duration: duration)
-        if let problem { Counter(label: Name.problems, dimensions: [("code", problem)], factory: exporter).increment() }
+        if let problem { self.problem(problem).increment() }
+    }
+
+    private func problem(_ code: String) -> Counter {
+        Counter(label: Name.problems, dimensions: [("code", code)], factory: exporter)
+    }
+
+    private func push(_ outcome: String) -> Counter {
+        Counter(label: Name.pushes, dimensions: [("outcome", outcome)], factory: exporter)
     }
 
     private static let methods: Set<HTTPRequest.Method> = [.get, .head, .put, .post, .delete, .patch, .options]
@@ -74,7 +86,7 @@ final class RelayMetrics: Sendable {
     func notePush(_ outcome: String, transactions: Int) {
         let count = pushes.withLock { pushes in
             if let known = pushes[outcome] { return known }
-            let new = Counter(label: Name.pushes, dimensions: [("outcome", outcome)], factory: exporter)
+            let new = push(outcome)
             pushes[outcome] = new
             return new
         }

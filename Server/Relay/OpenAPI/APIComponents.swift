@@ -44,8 +44,8 @@ enum APIComponents {
         "Replica": object(
             [
                 "replica": uuid, "name": text, "program": text, "position": position, "lag": size, "counter": size, "lastSeen": time,
-                "retired": time,
-            ], optional: ["retired"]),
+                "retired": time, "owner": text,
+            ], optional: ["retired", "owner"]),
         "ReplicaList": object(["head": position, "replicas": list(ref("Replica")), "time": time]),
         "PushList": object([
             "pushes": list(

@@ -22,6 +22,11 @@ extension APIOperations {
             description: "Should it come back, it takes the newest snapshot, lays its own work on top, and counts again.", scope: "admin",
             answers: [.init(status: 204, description: "It is retired", headers: ["Cache-Control"])], problems: [.spaceNotFound, .notFound]),
         APIOperation(
+            method: .post, path: "\(space)/\(Endpoints.Action.replicas)/{replica}/\(Endpoints.Action.release)", id: "releaseReplica",
+            tag: .operators, summary: "Let a replica go on with another token",
+            description: "It belongs to whoever pushes as it next.", scope: "admin",
+            answers: [.init(status: 204, description: "It is nobody's", headers: ["Cache-Control"])], problems: [.spaceNotFound, .notFound]),
+        APIOperation(
             method: .get, path: "\(space)/\(Endpoints.Action.pushes)", id: "listPushes", tag: .operators,
             summary: "List the newest pushes", description: "Newest first; live by the event stream of the head.", scope: "admin",
             parameters: [

@@ -57,22 +57,35 @@ actor KeySource {
         }
     }
 
-    /// The keys; read anew first where they lack this one. nil where they could not be read yet.
-    func keys(with id: String?) async -> Current? {
-        let lacks = current.map { current in id.map { !current.keys.has($0) } ?? false } ?? true
-        let isOld = lastSuccess.map { clock.monotonic() - $0 >= Self.longestMilliseconds } ?? false
-        if lacks {
-            await readAgain()?.value
-        } else if isOld {
-            _ = readAgain()
-        }
-        return current
+    /// Keys as they were found for one question.
+    struct Found: Sendable {
+        /// nil where they could not be read yet.
+        var current: Current?
+        /// They were read for this question: what they lack there is not.
+        var isFresh = false
+        /// When they may be read again, in seconds.
+        var retryAfterSeconds: Int
     }
 
-    /// When the keys may be asked for again, in seconds; nil where the last try went well.
-    func retryAfterSeconds() -> Int? {
-        guard let lastTry, lastSuccess != lastTry else { return nil }
-        return max(1, Int((lastTry + Self.shortestMilliseconds - clock.monotonic() + 999) / 1000))
+    /// The keys; read anew first where they lack this one.
+    func keys(with id: String?) async -> Found {
+        let lacks = current.map { current in id.map { !current.keys.has($0) } ?? false } ?? true
+        if lacks { return await keysReadAnew() }
+        let isOld = lastSuccess.map { clock.monotonic() - $0 >= Self.longestMilliseconds } ?? false
+        if isOld { _ = readAgain() }
+        return found(isFresh: false)
+    }
+
+    /// The same keys, read anew if it is not too soon: another may have come in one's place.
+    func keysReadAnew() async -> Found {
+        let task = readAgain()
+        await task?.value
+        return found(isFresh: task != nil && lastSuccess == lastTry)
+    }
+
+    private func found(isFresh: Bool) -> Found {
+        let due = (lastTry ?? clock.monotonic()) + Self.shortestMilliseconds
+        return Found(current: current, isFresh: isFresh, retryAfterSeconds: max(1, Int((due - clock.monotonic() + 999) / 1000)))
     }
 
     /// Begins to read, or joins who does; nil where it is too soon.

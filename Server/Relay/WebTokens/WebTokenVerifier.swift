@@ -51,26 +51,37 @@ final class WebTokenVerifier: Sendable {
         guard parts.count == 3, let header = Self.decode(Header.self, parts[0]) else { throw .malformed }
         // Extensions that must be understood, of which none is.
         guard header.crit == nil, let algorithm = header.alg, KeySet.algorithms.contains(algorithm) else { throw .algorithm }
-        guard let current = await source.keys(with: header.kid) else {
-            throw .keysAway(retryAfterSeconds: await source.retryAfterSeconds() ?? 1)
-        }
+        var found = await source.keys(with: header.kid)
         let digest = AnnalsCore.Digest.sha256(bytes[...])
-        if let grant = known(digest, current.generation) { return try judged(grant) }
-        let check: any JWTAlgorithm
-        switch current.keys.check(id: header.kid, algorithm: algorithm) {
-        case .success(let found): check = found
-        case .failure(.unknownKey):
-            // What cannot be asked now may be known later; what was asked is not.
-            guard let seconds = await source.retryAfterSeconds() else { throw .unknownKey }
-            throw .keysAway(retryAfterSeconds: seconds)
-        case .failure(let refusal): throw refusal
-        }
+        if let current = found.current, let grant = known(digest, current.generation) { return try judged(grant) }
         let signed = bytes[..<(parts[1].endIndex)]
-        guard let signature = Self.base64URL(parts[2]), (try? check.verify(signature, signs: signed)) == true else { throw .signature }
+        guard let signature = Self.base64URL(parts[2]) else { throw .signature }
+        if try !Self.isSigned(signed, signature, header.kid, algorithm, found) {
+            // Another key may have come in the place of one that has no name, or has the same.
+            if !found.isFresh { found = await source.keysReadAnew() }
+            guard try Self.isSigned(signed, signature, header.kid, algorithm, found) else {
+                guard header.kid == nil, !found.isFresh else { throw .signature }
+                throw .keysAway(retryAfterSeconds: found.retryAfterSeconds)
+            }
+        }
+        guard let current = found.current else { throw .keysAway(retryAfterSeconds: found.retryAfterSeconds) }
         guard let claims = Self.decode(WebTokenClaims.self, parts[1], claim: settings.claim) else { throw .malformed }
         let grant = try judged(try grant(claims))
         remember(grant, digest, current.generation)
         return grant
+    }
+
+    /// Whether a key that fits signed it.
+    private static func isSigned(
+        _ signed: ArraySlice<UInt8>, _ signature: [UInt8], _ id: String?, _ algorithm: String, _ found: KeySource.Found
+    ) throws(WebTokenRefusal) -> Bool {
+        guard let current = found.current else { throw .keysAway(retryAfterSeconds: found.retryAfterSeconds) }
+        switch current.keys.check(id: id, algorithm: algorithm) {
+        case .success(let check): return (try? check.verify(signature, signs: signed)) == true
+        // What cannot be asked now may be known later; what was asked is not.
+        case .failure(.unknownKey) where !found.isFresh: throw .keysAway(retryAfterSeconds: found.retryAfterSeconds)
+        case .failure(let refusal): throw refusal
+        }
     }
 
     /// What claims allow that are signed.

@@ -18,6 +18,8 @@ package enum LogStorage {
         var floor: Position
         /// Bytes of all batches since the space's beginning, purged ones included.
         var logBytes: Int64
+        /// Bytes of those that are not there any more: purged, or voided.
+        var droppedBytes: Int64
         /// How often parts that wait were kept or dropped.
         var partChanges: Int64
         /// How often a replica was taken from its owner.
@@ -45,12 +47,16 @@ package enum LogStorage {
 
     /// - Parameter locking: others that want to write to the space wait until this transaction ends.
     static func space(_ name: SpaceName, in db: any LogConnection, locking: Bool = false) throws -> Space? {
-        let sql = "SELECT id, lineage, head, horizon, floor, log_bytes, part_changes, owner_changes FROM annals_spaces WHERE name = ?1"
+        let sql = """
+            SELECT id, lineage, head, horizon, floor, log_bytes, dropped_bytes, part_changes, owner_changes
+            FROM annals_spaces WHERE name = ?1
+            """
         guard let row = try db.row(locking ? sql + db.lockingClause : sql, [name]) else { return nil }
         guard let lineage = Lineage(bytes: try row.bytes(1)) else { throw RelayLogError.storage("a space's lineage is damaged") }
         return Space(
             id: try row.integer(0), lineage: lineage, head: try row.position(2), horizon: try row.position(3), floor: try row.position(4),
-            logBytes: try row.integer(5), partChanges: try row.integer(6), ownerChanges: try row.integer(7))
+            logBytes: try row.integer(5), droppedBytes: try row.integer(6), partChanges: try row.integer(7),
+            ownerChanges: try row.integer(8))
     }
 
     /// False when there is another one of that name.
@@ -64,15 +70,6 @@ package enum LogStorage {
 
     static func spaceCount(in db: any LogConnection) throws -> Int {
         Int(try db.integer("SELECT count(*) FROM annals_spaces", []) ?? 0)
-    }
-
-    /// What a space has beside the log since its horizon: snapshots, and parts that wait; and what of its log went.
-    static func use(of space: Int64, horizon: Position, in db: any LogConnection) throws -> (beside: Int64, gone: Int64) {
-        let snapshots = try db.integer("SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM annals_snapshots WHERE space = ?1", [space])
-        let parts = try db.integer("SELECT CAST(coalesce(sum(length(batch)), 0) AS BIGINT) FROM annals_parts WHERE space = ?1", [space])
-        // The log begins at a snapshot.
-        let gone = try db.integer("SELECT log_bytes FROM annals_snapshots WHERE space = ?1 AND position = ?2", [space, horizon])
-        return ((snapshots ?? 0) + (parts ?? 0), gone ?? 0)
     }
 
     static func names(in db: any LogConnection) throws -> [SpaceName] {
@@ -92,9 +89,11 @@ package enum LogStorage {
         try db.execute(sql, [head, floor, space.logBytes, space.partChanges, space.ownerChanges, space.id])
     }
 
-    /// For whoever appends beside the relay that serves.
-    static func save(head: Position, logBytes: Int64, of space: Int64, in db: any LogConnection) throws {
-        try db.execute("UPDATE annals_spaces SET head = ?1, log_bytes = ?2 WHERE id = ?3", [head, logBytes, space])
+    /// For whoever appends beside the relay that serves: the new head, what it brought, and what it took from the log instead.
+    static func save(head: Position, bytes: Int64, dropped: Int64, of space: Int64, in db: any LogConnection) throws {
+        let sql =
+            "UPDATE annals_spaces SET head = ?1, log_bytes = log_bytes + ?2, dropped_bytes = dropped_bytes + ?3 WHERE id = ?4"
+        try db.execute(sql, [head, bytes, dropped, space])
     }
 
     // MARK: Replicas

@@ -28,20 +28,24 @@ enum OwnerStorage {
 
     /// Holds in an upsert of a replica's row where its owner is `?7`, nobody, or a token that is not valid any more at `?5`; an
     /// empty `?7` is a relay that serves everybody.
+    ///
+    /// CASE, since of two conditions that AND joins a database takes either first, and of a subject there is no number.
     static let mayNote = """
-        ?7 = '' OR annals_replicas.owner IS NULL OR annals_replicas.owner = ?7 OR (
-            annals_replicas.owner LIKE '\(ReplicaOwner.tokenPrefix)%' AND NOT EXISTS (
+        ?7 = '' OR annals_replicas.owner IS NULL OR annals_replicas.owner = ?7
+            OR CASE WHEN annals_replicas.owner LIKE '\(ReplicaOwner.tokenPrefix)%' THEN NOT EXISTS (
                 SELECT 1 FROM annals_tokens AS t
-                WHERE annals_replicas.owner = '\(ReplicaOwner.tokenPrefix)' || coalesce(t.holder, t.id)
-                    AND t.revoked IS NULL AND (t.expires IS NULL OR t.expires > ?5)))
+                WHERE (t.id = \(tokenNumber) OR t.holder = \(tokenNumber))
+                    AND t.revoked IS NULL AND (t.expires IS NULL OR t.expires > ?5)) ELSE 1 = 0 END
         """
 
-    /// False when there is no such replica.
-    static func release(_ replica: ReplicaID, of space: Int64, in db: any LogConnection) throws -> Bool {
-        let sql = "UPDATE annals_replicas SET owner = NULL WHERE space = ?1 AND replica = ?2 RETURNING id"
-        guard try db.row(sql, [space, replica]) != nil else { return false }
+    private static let tokenNumber = "CAST(substr(annals_replicas.owner, \(ReplicaOwner.tokenPrefix.count + 1)) AS BIGINT)"
+
+    /// What the replica calls itself; nil when there is no such replica.
+    static func release(_ replica: ReplicaID, of space: Int64, in db: any LogConnection) throws -> String? {
+        let sql = "UPDATE annals_replicas SET owner = NULL WHERE space = ?1 AND replica = ?2 RETURNING name"
+        guard let name = try db.row(sql, [space, replica])?.text(0) else { return nil }
         try db.execute("UPDATE annals_spaces SET owner_changes = owner_changes + 1 WHERE id = ?1", [space])
-        return true
+        return name
     }
 }
 
@@ -55,8 +59,10 @@ extension RelayDatabase {
             try await storage.write { db in
                 guard let space = try LogStorage.space(name, in: db, locking: true) else { throw RelayLogError.spaceNotFound }
                 let found = try OwnerStorage.release(replica, of: space.id, in: db)
-                try AuditStorage.add(entry, subject: "\(replica)", outcome: found ? AuditEntry.done : "no such replica", in: db)
-                return found
+                try AuditStorage.add(
+                    entry, subject: AuditEntry.subject(replica, named: found), outcome: found == nil ? "no such replica" : AuditEntry.done,
+                    in: db)
+                return found != nil
             }
         }
     }

@@ -57,6 +57,7 @@ package final class RelayDatabase: Sendable {
         switch error {
         case let error as DatabaseError: error.message ?? error.resultCode.description
         case let error as SystemCallError: error.description
+        case RelayLogError.storage(let reason): reason
         default: String(describing: type(of: error))
         }
     }

@@ -25,7 +25,7 @@ struct RelayTable: Sendable {
         RelayTable(name: "annals_audit", columns: ["number", "id", "time", "actor", "action", "space", "subject", "outcome"]),
         runs,
         parts,
-        RelayTable(name: "annals_snapshots", columns: ["space", "position", "bytes", "digest", "file", "created", "log_bytes"]),
+        snapshots,
     ]
 
     /// The log. Rows may have megabytes, so these and the next are read a few at a time, by `space` and `order`.
@@ -34,6 +34,9 @@ struct RelayTable: Sendable {
         columns: ["space", "position", "count", "first_index", "replica", "counter", "received", "log_digest", "batch"])
     static let parts = RelayTable(
         name: "annals_parts", columns: ["space", "replica", "part", "counter", "digest", "received", "batch"])
+
+    static let snapshots = RelayTable(
+        name: "annals_snapshots", columns: ["space", "position", "bytes", "digest", "file", "created", "log_bytes"])
 
     var insertion: String {
         let values = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")

@@ -10,6 +10,10 @@ package protocol SnapshotFiles: Sendable {
     /// Throws where there is none of this name. What is open stays readable when it is removed.
     func open(_ name: String) throws -> any KeptSnapshotFile
 
+    /// Opens one that is in the state of the log which `db` reads, for as long as it does; also where it is removed by now, if that
+    /// can be. Throws where it cannot be read.
+    func open(_ name: String, in db: any LogConnection) throws -> any SnapshotBytes
+
     /// Does nothing where there is none of this name.
     func remove(_ name: String)
 
@@ -30,10 +34,12 @@ package protocol NewSnapshotFile: Sendable {
     func abandon()
 }
 
-package protocol KeptSnapshotFile: Sendable {
+package protocol SnapshotBytes {
     /// Fewer than `count` only at the file's end.
     func read(at offset: Int64, count: Int) throws -> [UInt8]
 }
+
+package protocol KeptSnapshotFile: SnapshotBytes, Sendable {}
 
 /// DATA/snapshots: a file goes by a temporary name while it comes in, and gets its own by one atomic rename.
 struct LocalSnapshotFiles: SnapshotFiles {
@@ -53,6 +59,10 @@ struct LocalSnapshotFiles: SnapshotFiles {
 
     func open(_ name: String) throws -> any KeptSnapshotFile {
         try DurableFile(reading: path(name))
+    }
+
+    func open(_ name: String, in db: any LogConnection) throws -> any SnapshotBytes {
+        try open(name)
     }
 
     func remove(_ name: String) {

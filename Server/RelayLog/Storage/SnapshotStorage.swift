@@ -57,6 +57,10 @@ extension LogStorage {
         return all.filter { old.contains($0.position) }.map(\.file)
     }
 
+    static func snapshotBytes(of space: Int64, in db: any LogConnection) throws -> Int64 {
+        try db.integer("SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM annals_snapshots WHERE space = ?1", [space]) ?? 0
+    }
+
     static func snapshotFiles(in db: any LogConnection) throws -> [String] {
         try db.rows("SELECT file FROM annals_snapshots", []).map { try $0.text(0) }
     }

@@ -1,4 +1,5 @@
 internal import AnnalsCore
+internal import AnnalsWire
 
 /// All SQL of what operators look at.
 enum SummaryStorage {
@@ -9,11 +10,11 @@ enum SummaryStorage {
             SELECT id, created, log_bytes - dropped_bytes,
                 (SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM annals_snapshots WHERE space = annals_spaces.id),
                 (SELECT count(*) FROM annals_snapshots WHERE space = annals_spaces.id),
-                (SELECT count(*) FROM annals_replicas WHERE space = annals_spaces.id),
+                (SELECT count(*) FROM annals_replicas WHERE space = annals_spaces.id AND replica <> ?2),
                 (SELECT received FROM annals_runs WHERE space = annals_spaces.id ORDER BY position DESC LIMIT 1)
             FROM annals_spaces WHERE name = ?1
             """
-        guard let row = try db.row(sql, [name]) else { return nil }
+        guard let row = try db.row(sql, [name, ReplicaID.relay]) else { return nil }
         return SpaceSummary(
             description: description, created: try row.integer(1), logBytes: try row.integer(2), snapshotBytes: try row.integer(3),
             snapshots: try row.integer(4), replicas: try row.integer(5), lastPush: row.isNull(6) ? nil : try row.integer(6),

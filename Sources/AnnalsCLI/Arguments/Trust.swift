@@ -8,25 +8,34 @@ import Foundation
 struct TrustOptions: ParsableArguments {
     @Option(
         name: .customLong("ca-file"),
-        help: "A PEM file of certificates to trust at the relay's address, instead of the system's; the store remembers it.",
+        help: """
+            A PEM file of certificates to trust at the relay's address, instead of the system's; the store remembers it. \
+            "system" forgets it.
+            """,
         completion: .file())
     var file: String?
     @Option(
         name: .customLong("pin"),
         help: ArgumentHelp(
-            "The relay's key must be this one, as sha256//BASE64; several may be given. The store remembers them.", valueName: "key"))
+            "The relay's key must be this one, as sha256//BASE64; several may be given. The store remembers them; \"none\" forgets them.",
+            valueName: "key"))
     var pins: [PinnedKey] = []
 
-    /// What was given.
-    var given: RelayTrust {
-        RelayTrust(caFile: file.map { URL(fileURLWithPath: $0).path }, pins: pins.map(\.text))
+    var isGiven: Bool { file != nil || !pins.isEmpty }
+
+    /// What was given, and what is remembered where nothing was.
+    private func filled(from remembered: RelayTrust) -> RelayTrust {
+        var trust = remembered
+        if let file { trust.caFile = file == "system" ? nil : URL(fileURLWithPath: file).path }
+        if !pins.isEmpty { trust.pins = pins.compactMap(\.text) }
+        return trust
     }
 
     /// What was given for an address, and what is remembered where nothing was.
     ///
     /// Throws `AnnalsError` with `.usage`, `.fileNotFound`, `.notPermitted` or `.configuration`.
     func trust(at address: String, remembered: RelayTrust = RelayTrust()) throws -> RelayTrust {
-        let trust = given.filled(from: remembered)
+        let trust = filled(from: remembered)
         guard address.lowercased().hasPrefix("https://") || trust == RelayTrust() else {
             throw AnnalsError(
                 .usage, operation: "connect", "\(address) has no certificate to check", hint: "--ca-file and --pin go with https://")
@@ -48,11 +57,16 @@ struct TrustOptions: ParsableArguments {
     }
 }
 
-/// The SHA-256 of a public key, as curl writes it.
+/// The SHA-256 of a public key, as curl writes it, or the word for none.
 struct PinnedKey: ExpressibleByArgument, Equatable, Sendable {
-    let text: String
+    /// nil for "none".
+    let text: String?
 
     init?(argument: String) {
+        if argument == "none" {
+            text = nil
+            return
+        }
         let prefix = "sha256//"
         guard argument.hasPrefix(prefix), Data(base64Encoded: String(argument.dropFirst(prefix.count)))?.count == 32 else { return nil }
         text = argument

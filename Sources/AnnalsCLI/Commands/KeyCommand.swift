@@ -88,6 +88,11 @@ private enum KeyFile {
         guard let old = FileManager.default.contents(atPath: path) else { throw failure(path) }
         let beside = "\(path).new-\(ReplicaID.random().description.prefix(8))"
         let separator = old.last == UInt8(ascii: "\n") ? "" : "\n"
+        guard old.count + separator.utf8.count + text.utf8.count <= SpaceKeyRing.maximumBytes else {
+            throw AnnalsError(
+                .cannotCreate, "\(path) would be larger than \(SpaceKeyRing.maximumBytes >> 10) KiB",
+                hint: "Leave out old keys that nothing is sealed under any more")
+        }
         try make(String(decoding: old, as: UTF8.self) + separator + text, at: beside)
         if let mode = try? FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] {
             try? FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: beside)

@@ -43,7 +43,7 @@ struct ReplayCommand: AsyncParsableCommand {
         if store != nil, relay != nil { throw ValidationError("name a store or --relay, not both.") }
         if relay != nil, space == nil { throw ValidationError("--relay needs --space.") }
         if relay != nil, position == nil { throw ValidationError("with --relay --to takes a position, such as 1200.") }
-        if relay == nil, trust.given != RelayTrust() { throw ValidationError("--ca-file and --pin go with --relay.") }
+        if relay == nil, trust.isGiven { throw ValidationError("--ca-file and --pin go with --relay.") }
         if relay == nil, spaceKey.file != nil { throw ValidationError("--space-key-file goes with --relay.") }
         if relay == nil, space != nil { throw ValidationError("--space goes with --relay.") }
     }

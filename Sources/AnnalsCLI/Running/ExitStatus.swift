@@ -25,9 +25,10 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         self =
             switch code {
             case .usage: .usage
-            case .notADatabase, .newerFormat, .notTracked, .schemaRefused, .constraint, .tokenExpired, .tokenUnknown, .corruptBatch,
+            case .notADatabase, .newerFormat, .notTracked, .schemaRefused, .constraint, .conflict, .validation, .tokenExpired,
+                .tokenUnknown, .corruptBatch,
                 .tooLarge, .diverged, .badFootprint, .notJoined, .alreadyJoined, .rowsDiffer, .relayWentBack, .expired,
-                .waitingForMigration:
+                .waitingForMigration, .rowNotFound:
                 .data
             case .fileNotFound, .spaceNotFound, .consumerUnknown: .noInput
             case .relayUnreachable, .notARelay: .relayUnreachable

@@ -8,7 +8,8 @@ import Foundation
 struct RelayConnections {
     private var clients: [RelayTrust: HTTPClient] = [:]
 
-    /// For a store that is joined already; `credentialFile` goes before the one that it remembers. What is given anew of whom to trust, the store remembers from now on.
+    /// For a store that is joined already; `credentialFile` goes before the one that it remembers. What is given anew of whom to
+    /// trust, the store remembers once a relay was found under it.
     ///
     /// Throws `AnnalsError` with `.notJoined`, or what reading the credential and the certificates throws.
     mutating func open(
@@ -20,14 +21,26 @@ struct RelayConnections {
         let remembered = credentialFile ?? state.credentialFile
         let token = try credential.token(remembered: remembered)
         let trusted = try trust.trust(at: state.relay, remembered: state.trust)
-        if trusted != state.trust { try await store.remember(trusted) }
         // Names are not for the relay of a sealed space.
-        return try HTTPRelay(
+        let relay = try HTTPRelay(
             address: state.relay, space: state.space,
             identity: .init(
                 name: state.sealedUnder == nil ? state.name : "", credential: token,
                 renewal: credential.renewal(remembered: remembered)),
             client: client(trusted))
+        if trusted != state.trust, await Self.isTrusted(relay) { try await store.remember(trusted) }
+        return relay
+    }
+
+    /// Whether who answers there is trusted, whatever it answers.
+    private static func isTrusted(_ relay: HTTPRelay) async -> Bool {
+        do {
+            _ = try await relay.describe()
+            return true
+        } catch {
+            if case .problem = error { return true }
+            return false
+        }
     }
 
     private mutating func client(_ trust: RelayTrust) throws -> HTTPClient {

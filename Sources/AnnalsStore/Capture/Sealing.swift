@@ -33,13 +33,16 @@ public enum Sealing {
         try sealReportingDrift(db, environment).number
     }
 
-    static func sealReportingDrift(_ db: Database, _ environment: CaptureEnvironment) throws -> (number: Int64?, drift: Drift.Report) {
+    /// - Parameter origin: whose work it is, where the caller knows: a migration that ran since the last seal.
+    static func sealReportingDrift(
+        _ db: Database, _ environment: CaptureEnvironment, as origin: TransactionInfo.Origin = .external
+    ) throws -> (number: Int64?, drift: Drift.Report) {
         precondition(db.isInsideTransaction, "sealing belongs inside a write transaction")
         guard try StoreSchema.exists(db) else { return (nil, Drift.Report()) }
         return try close(db, environment) { spans in
             var clock = try StoreClock.load(db)
             let latest = try spans.compactMap { try time(of: $0, db) }.max() ?? environment.now()
-            return TransactionInfo(id: environment.makeTransactionID(), time: clock.tick(now: latest), origin: .external)
+            return TransactionInfo(id: environment.makeTransactionID(), time: clock.tick(now: latest), origin: origin)
         }
     }
 

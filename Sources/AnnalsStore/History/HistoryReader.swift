@@ -21,10 +21,15 @@ public final class HistoryReader {
     private var names: [Int64: String] = [:]
 
     /// - Throws: `AnnalsError` with code `notTracked` when the database has no history.
-    public init(_ db: Database) throws {
+    public convenience init(_ db: Database) throws {
+        guard try db.tableExists("annals_transactions") else { throw Store.notTracked }
+        try self.init(db, tables: TrackedTables.load(db))
+    }
+
+    init(_ db: Database, tables: TrackedTables) throws {
         bounds = try HistoryBounds(db)
         self.db = db
-        changes = try NetChanges(db, tables: TrackedTables.load(db))
+        changes = try NetChanges(db, tables: tables)
         for row in try GRDB.Row.fetchAll(db, sql: "SELECT id, name FROM main.annals_tables ORDER BY id") {
             let name: String = row["name"]
             layouts[name.foldedIdentifier, default: []].append(row["id"])

@@ -1,4 +1,4 @@
-public import AnnalsCore
+import AnnalsCore
 import GRDB
 
 /// Transactions of history, oldest first, fetched page by page: memory stays flat however long history is, and nobody
@@ -55,13 +55,6 @@ public struct HistoryTransactions: AsyncSequence, Sendable {
     }
 }
 
-/// A row that history tells of.
-public struct ChangedRow: Hashable, Sendable {
-    public var table: String
-    /// As it was before an update or delete, and as it is after an insert.
-    public var key: [Value]
-}
-
 extension Store {
     /// The transactions of a request, in pages of so many.
     public func history(_ request: HistoryRequest = HistoryRequest(), pageSize: Int = 256) -> HistoryTransactions {
@@ -100,23 +93,12 @@ extension Store {
         }
     }
 
-    /// The rows that a request's transactions changed, each once, in the order in which they were changed first.
+    /// The rows that a request's transactions touched, each once, in the order in which they were touched first; a row that got
+    /// another key under both.
     ///
     /// - Throws: `AnnalsError` as `historyCount`.
-    public func changedRows(_ request: HistoryRequest = HistoryRequest()) async throws -> [ChangedRow] {
+    public func touchedRows(_ request: HistoryRequest = HistoryRequest()) async throws -> [PersistentIdentifier] {
         try await seal()
-        return try await read { db in
-            var found: [ChangedRow] = []
-            var known: Set<ChangedRow> = []
-            let reader = try HistoryReader(db)
-            try reader.forEachTransaction(request) { transaction in
-                try reader.forEachChange(in: transaction, request) { change in
-                    let row = ChangedRow(table: change.table, key: change.key)
-                    if known.insert(row).inserted { found.append(row) }
-                }
-                return true
-            }
-            return found
-        }
+        return try await read { db in try HistoryReader(db).touchedRows(request) }
     }
 }

@@ -147,23 +147,28 @@ extension HistoryReader {
     public func touchedRows(
         in transaction: HistoryTransaction, _ request: HistoryRequest = HistoryRequest()
     ) throws -> [PersistentIdentifier] {
-        var rows: [PersistentIdentifier] = []
-        try forEachChange(in: transaction, request) { rows += $0.touchedRows }
-        return Self.unique(rows)
+        var rows = DistinctRows()
+        try forEachChange(in: transaction, request) { rows.add($0.touchedRows) }
+        return rows.all
     }
 
     /// The rows that a request's transactions touched, each once, the first touched first. Memory is that of the keys.
     public func touchedRows(_ request: HistoryRequest) throws -> [PersistentIdentifier] {
-        var rows: [PersistentIdentifier] = []
+        var rows = DistinctRows()
         try forEachTransaction(request) { transaction in
-            rows += try touchedRows(in: transaction, request)
+            try forEachChange(in: transaction, request) { rows.add($0.touchedRows) }
             return true
         }
-        return Self.unique(rows)
+        return rows.all
     }
 
-    private static func unique(_ rows: [PersistentIdentifier]) -> [PersistentIdentifier] {
-        var seen: Set<PersistentIdentifier> = []
-        return rows.filter { seen.insert($0).inserted }
+    /// Each row once, in the order in which they came first.
+    private struct DistinctRows {
+        private(set) var all: [PersistentIdentifier] = []
+        private var seen: Set<PersistentIdentifier> = []
+
+        mutating func add(_ rows: [PersistentIdentifier]) {
+            for row in rows where seen.insert(row).inserted { all.append(row) }
+        }
     }
 }

@@ -158,11 +158,12 @@ struct Pull {
         return transactions.reversed()
     }
 
-    private func recordRebase(since mark: [Int64: Int64]) throws {
+    private func recordRebase(since mark: [Int64: Int64], _ renamed: [RenamedRows.Renaming] = []) throws {
         let spans = session.spans(since: mark)
         guard !spans.isEmpty else { return }
         let info = TransactionInfo(id: identities.next(), time: now, author: state.name, contextName: "rebase")
-        _ = try Sealing.record(db, spans: spans, info: info, origin: .rebase, process: process, replica: state.replica)
+        let number = try Sealing.record(db, spans: spans, info: info, origin: .rebase, process: process, replica: state.replica)
+        try RenamedRows.note(db, renamed, in: number)
     }
 
     // MARK: Apply
@@ -283,7 +284,8 @@ struct Pull {
             _ = try Sealing.record(
                 db, spans: spans, info: info, origin: .imported, process: process, replica: replica, position: position)
         }
-        clock.observe(writer.time)
+        // The relay writes no rows, so its clock is not one to be ahead of.
+        if replica != .relay { clock.observe(writer.time) }
         var lost = 0
         var journal: [JournalEntry] = []
         let isKnown = notes?.knownWork.contains(info.id) ?? false
@@ -313,6 +315,7 @@ struct Pull {
             session: session, lives: notes.lives, policies: policies, replica: state.replica, relayTime: relayTime, highestKeys: highest)
         var own = try SchemaOffers.own(db)
         var conflicts = 0
+        var renamed: [RenamedRows.Renaming] = []
         for (row, transaction) in zip(rows, transactions) {
             guard !known.contains(row.id) else {
                 notes.knownWork.call(row.id, in: &layOn.lives)
@@ -329,6 +332,7 @@ struct Pull {
             try transaction.decisions.apply(db)
             try UnsettledReferences.settled(db, row.id)
             conflicts += laid.conflicts
+            renamed += laid.renamed
             let parts = try Outbox.PartWriter(db, inPlaceOf: row, limits: limits)
             let rewritten = try BodyBuilder.rewritten(
                 transaction, laid, order: session.tableOrder, key: cipher?.footprintKey ?? .none, parts: parts)
@@ -338,7 +342,7 @@ struct Pull {
                 try Outbox.delete(db, sequence: row.sequence)
             }
         }
-        try recordRebase(since: mark)
+        try recordRebase(since: mark, renamed)
         return conflicts
     }
 

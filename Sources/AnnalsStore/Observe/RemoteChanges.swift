@@ -9,6 +9,9 @@ public struct RemoteChange: Hashable, Sendable {
     public let storeIdentifier: String
     /// Whether one of them was not made through this `Store`: another process's, or another connection's of this one.
     public let isExternal: Bool
+    /// Rows that a sync gave other keys meanwhile, each from its first identifier to its last. Whoever holds one of the old
+    /// identifiers goes on with the new one.
+    public let renumbered: [RenumberedRow]
 }
 
 /// Tells of every commit that changed tracked rows, by this process or another, until the task that iterates is cancelled.
@@ -86,8 +89,9 @@ public struct RemoteChanges: AsyncSequence, Sendable {
             guard told.map({ $0.number < found.state.token.number }) ?? true else { return nil }
             defer { (told, foreign) = (found.state.token, found.foreign) }
             return RemoteChange(
-                token: found.state.token, storeIdentifier: found.state.store, isExternal: found.state.hasExternal || found.foreign > foreign
-            )
+                token: found.state.token, storeIdentifier: found.state.store,
+                isExternal: found.state.hasExternal || found.foreign > foreign,
+                renumbered: found.state.renumbered)
         }
     }
 }
@@ -104,6 +108,7 @@ extension Store {
         var store: String
         /// Strangers' transactions are among the new ones.
         var hasExternal: Bool
+        var renumbered: [RenumberedRow]
     }
 
     /// Seals what strangers wrote, and says where history stands.
@@ -127,7 +132,8 @@ extension Store {
                         db, sql: "SELECT EXISTS (SELECT 1 FROM main.annals_transactions WHERE number > ? AND origin = ?)",
                         arguments: [token?.number ?? bounds.latest.number, TransactionOrigin.external.rawValue])
                     let state = CommittedState(
-                        token: bounds.latest, store: bounds.storeID.description, hasExternal: hasExternal ?? false)
+                        token: bounds.latest, store: bounds.storeID.description, hasExternal: hasExternal ?? false,
+                        renumbered: try RenamedRows.load(db, after: token?.number ?? bounds.latest.number).composed())
                     return (state, foreign.count)
                 }
             }
@@ -139,6 +145,8 @@ extension Store {
 enum WatchLimits {
     /// Before another look where the lock could not be had.
     static let pauseWhenBusy = Duration.milliseconds(50)
+    /// So many of the journal's newest lines are looked through for keys that became others.
+    static let journalEntries = 10_000
 }
 
 /// Who tells that something was committed.

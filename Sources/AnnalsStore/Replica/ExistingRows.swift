@@ -139,11 +139,13 @@ private struct JoiningRows {
         for (_, row) in gone.filter({ $0.table === table }) { session.checks.noteGone(table, row) }
     }
 
-    private func record(since mark: [Int64: Int64]) throws {
+    private func record(since mark: [Int64: Int64], _ renamed: [RenamedRows.Renaming] = []) throws {
         let spans = session.spans(since: mark)
         guard !spans.isEmpty else { return }
         let info = TransactionInfo(id: step.environment.makeTransactionID(), time: try step.tick(), author: state.name, contextName: "join")
-        _ = try Sealing.record(db, spans: spans, info: info, origin: .rebase, process: step.environment.processName, replica: state.replica)
+        let number = try Sealing.record(
+            db, spans: spans, info: info, origin: .rebase, process: step.environment.processName, replica: state.replica)
+        try RenamedRows.note(db, renamed, in: number)
     }
 
     // MARK: Ours on top
@@ -178,6 +180,6 @@ private struct JoiningRows {
             transaction, laid, order: session.tableOrder, key: try step.cipher()?.footprintKey ?? .none, parts: parts)
         if let draft { try Outbox.append(db, draft) }
         try HighestKeys.save(db, session.highestKeys)
-        try record(since: mark)
+        try record(since: mark, laid.renamed)
     }
 }

@@ -10,11 +10,6 @@ public struct RelayTrust: Sendable, Hashable {
         self.pins = pins
     }
 
-    /// What is said here, and what another one says where nothing is.
-    public func filled(from other: RelayTrust) -> RelayTrust {
-        RelayTrust(caFile: caFile ?? other.caFile, pins: pins.isEmpty ? other.pins : pins)
-    }
-
     static func load(_ meta: Meta) throws -> RelayTrust {
         RelayTrust(caFile: try meta.text(.caFile), pins: try meta.text(.pins)?.split(separator: "\n").map(String.init) ?? [])
     }

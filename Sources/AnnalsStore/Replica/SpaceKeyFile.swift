@@ -12,8 +12,14 @@ public enum SpaceKeyFile {
             throw AnnalsError(
                 .missingKey, "there is no space key file \(path)", hint: "Put it back; another replica of the space has the same")
         }
-        guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: SpaceKeyRing.maximumBytes) else {
+        guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: SpaceKeyRing.maximumBytes + 1) else {
             throw AnnalsError(.missingKey, "the space key file \(path) cannot be read", hint: "Check its permissions")
+        }
+        // Cut off it could seal under an old key.
+        guard data.count <= SpaceKeyRing.maximumBytes else {
+            throw AnnalsError(
+                .missingKey, "the space key file \(path) is larger than \(SpaceKeyRing.maximumBytes >> 10) KiB",
+                hint: "Leave out old keys that nothing is sealed under any more")
         }
         do {
             return try SpaceKeyRing(text: String(decoding: data, as: UTF8.self))
@@ -57,7 +63,9 @@ extension AnnalsError {
     package static func keyNeeded(for space: SpaceName, _ id: UInt64, operation: String) -> AnnalsError {
         AnnalsError(
             .missingKey, operation: operation, "the space \(space) is sealed under the key \(SpaceKey.name(of: id)), and no key is given",
-            hint: "Give the space's key file with --space-key-file; nothing was changed")
+            hint: operation == "sync"
+                ? "Open the store with the key, or leave and join again with --space-key-file; nothing was changed"
+                : "Give the space's key file with --space-key-file; nothing was changed")
     }
 
     /// A space is sealed under none of the keys that are given.

@@ -22,6 +22,27 @@ enum DatabaseFile {
         if size == 0 { throw AnnalsError(.notADatabase, operation: "open", "\(path) is empty", hint: "Create its tables first") }
     }
 
+    /// Whether a new file may be made there without touching anything: there is none, or an empty one.
+    static func isMissing(_ path: String) throws -> Bool {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else { return true }
+        guard !isFolder.boolValue else { return false }
+        return try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64 == 0
+    }
+
+    /// Makes a file, in WAL mode: then readers and the writer do not wait for each other.
+    ///
+    /// - Throws: `AnnalsError.cannotCreate`.
+    static func create(_ path: String, _ options: GRDB.Configuration) throws -> any DatabaseWriter {
+        do {
+            return try DatabasePool(path: path, configuration: options)
+        } catch let error as DatabaseError where [.SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM].contains(error.resultCode) {
+            throw AnnalsError(
+                .cannotCreate, operation: "open", "the file \(path) cannot be made", hint: "Its folder must exist and be writable",
+                underlying: error)
+        }
+    }
+
     /// Opens it in the journal mode that it has: a pool would turn a file with a rollback journal to WAL.
     static func open(_ path: String, _ options: GRDB.Configuration) throws -> any DatabaseWriter {
         let queue = try DatabaseQueue(path: path, configuration: options)

@@ -22,6 +22,7 @@ final class SchemaCache: Sendable {
 
     private let compared = Mutex<Compared?>(nil)
     private let beginning = Mutex<Int64?>(nil)
+    private let all = Mutex<TableCatalog?>(nil)
 
     func tables(_ db: Database) throws -> TrackedTables {
         try current(db).tables
@@ -51,6 +52,15 @@ final class SchemaCache: Sendable {
         return standing
     }
 
+    /// Every table of the app's, tracked or not.
+    func catalog(_ db: Database) throws -> TableCatalog {
+        let version = try Self.version(db)
+        if let known = all.withLock({ $0 }), known.version == version { return known }
+        let new = TableCatalog(version: version, try SchemaReader(db).tables())
+        all.withLock { $0 = new }
+        return new
+    }
+
     private static func version(_ db: Database) throws -> Int64 {
         try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version")) ?? 0
     }
@@ -67,11 +77,13 @@ final class SchemaCache: Sendable {
         let version = beginning.withLock { $0 }
         known.withLock { if $0?.version != version { $0 = nil } }
         compared.withLock { if $0?.version != version { $0 = nil } }
+        all.withLock { if $0?.version != version { $0 = nil } }
     }
 
     /// After Annals' own tables were brought in line with the schema.
     func forget() {
         known.withLock { $0 = nil }
         compared.withLock { $0 = nil }
+        all.withLock { $0 = nil }
     }
 }

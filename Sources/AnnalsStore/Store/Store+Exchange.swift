@@ -144,18 +144,13 @@ extension Store {
             }
             if let taken { return taken }
         }
-        do {
-            return try await merging("sync") { db, step in
-                let exchange = try Self.exchange(db, step, taking: page)
-                if try step.schemaStanding().isCaughtUp {
-                    _ = try Self.pull(db, step, exchange.state, policies).takeKept()
-                    step.forgetStanding()
-                }
-                return try Self.take(page, exchange, step, policies)
+        return try await merging("sync") { db, step in
+            let exchange = try Self.exchange(db, step, taking: page)
+            if try step.schemaStanding().isCaughtUp {
+                _ = try Self.pull(db, step, exchange.state, policies).takeKept()
+                step.forgetStanding()
             }
-        } catch let error as AnnalsError where error.code == .corruptBatch {
-            guard let status = try await dropKeptParts() else { throw error }
-            return TakenPage(status: status, transactions: 0, changes: 0, bytes: 0, conflicts: 0, lost: 0)
+            return try Self.take(page, exchange, step, policies)
         }
     }
 
@@ -167,6 +162,11 @@ extension Store {
             try KeptParts.clear(db)
             return try ReplicaExchange(db, step.identities).status()
         }
+    }
+
+    /// Entries that were passed over as voided, and that no entry of the relay's explains so far.
+    package func passedVoids() async throws -> [VoidedEntry] {
+        try await translated("sync") { try await database.reading { db in try PassedVoids.load(db) } }
     }
 
     /// What must be done and hold before a page is taken in.

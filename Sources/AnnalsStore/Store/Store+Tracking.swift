@@ -53,6 +53,18 @@ extension Store {
         }
     }
 
+    /// Writes as `write` does, and says where history stands after it; nil where nothing was changed.
+    public func transaction<T: Sendable>(
+        author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
+    ) async throws -> (value: T, token: HistoryToken?) {
+        try await managed("write") { db, step in
+            let (value, number) = try Sealing.managedWrite(db, author: author, contextName: contextName, step.environment) { db in
+                try CallersError.passing { try updates(db) }
+            }
+            return (value, try number.map { _ in try HistoryBounds(db).latest })
+        }
+    }
+
     /// Seals what other programs wrote, so that history is up to date.
     public func seal() async throws {
         try await managed("history") { _, step in _ = try step.seal() }

@@ -15,6 +15,20 @@ public import GRDB
 public final class Store: Sendable {
     /// Choices made when a store is opened.
     public struct Configuration: Sendable {
+        /// Where there is no file, or an empty one, a new one is made, in WAL mode.
+        public var createIfMissing = false
+        /// Brings the schema up to date before anything else is done with the store. What it does to tracked rows is in history,
+        /// as a transaction of origin migration.
+        public var migrator: DatabaseMigrator?
+        /// The tables that have history from the moment on at which the store is open; nil leaves that to `track`.
+        ///
+        /// With `.tables` each of them must be there and be one that can be tracked, or the store does not open.
+        public var tables: Tracking.Selection?
+        /// Called with every connection as it is opened, for functions, collations and pragmas of the app's own. Not with
+        /// `Store(wrapping:)`, whose connections are the app's.
+        public var prepareDatabase: (@Sendable (Database) throws -> Void)?
+        /// Logs statements with their times; see `StatementTrace`. Not with `Store(wrapping:)`.
+        public var trace: StatementTrace?
         /// How long to wait for another program's lock.
         public var busyTimeout: Duration = .seconds(10)
         /// The wall clock, in milliseconds since 1970.
@@ -55,43 +69,65 @@ public final class Store: Sendable {
     let patience: Patience
     let foreign = ForeignCommits()
 
-    /// Opens a database that exists. The journal mode stays as it is found.
+    /// Opens a database: makes it if it may, migrates it, starts the history of its tables, and checks it.
     ///
-    /// - Throws: `AnnalsError` with code `fileNotFound`, `notADatabase`, `readOnly`, `busy` or `newerFormat`.
+    ///     var configuration = Store.Configuration()
+    ///     configuration.createIfMissing = true
+    ///     configuration.migrator = migrator
+    ///     configuration.tables = .all
+    ///     let store = try Store(path: "shop.db", configuration: configuration)
+    ///
+    /// The journal mode of a file that exists stays as it is found. This blocks the calling thread for as long as migrations
+    /// take.
+    ///
+    /// - Throws: `AnnalsError` with code `fileNotFound`, `cannotCreate`, `notADatabase`, `readOnly`, `notPermitted`, `busy` or
+    ///   `newerFormat`; `schemaRefused` for a table that cannot be tracked, and for a schema that knows migrations which the
+    ///   migrator lacks. What the migrator's own closures throw comes through as it is.
     public init(path: String, configuration: Configuration = Configuration()) throws {
         self.path = path
         self.configuration = configuration
         patience = Patience(configuration.busyTimeout)
         do {
-            try DatabaseFile.check(path)
-            var options = GRDB.Configuration()
-            options.busyMode = patience.busyMode
-            options.label = "annals"
-            if configuration.isScratch { options.prepareDatabase { db in try db.execute(sql: "PRAGMA synchronous = OFF") } }
-            if configuration.isUntrusted { options.prepareDatabase { db in try db.execute(sql: "PRAGMA trusted_schema = OFF") } }
-            database = try DatabaseFile.open(path, options)
+            let options = configuration.connectionOptions(patience)
+            if try configuration.createIfMissing && DatabaseFile.isMissing(path) {
+                database = try DatabaseFile.create(path, options)
+            } else {
+                try DatabaseFile.check(path)
+                database = try DatabaseFile.open(path, options)
+            }
             try database.writeWithoutTransaction { [foreign] db in try foreign.look(db) }
         } catch {
             throw StoreError.translate(error, operation: "open", path: path)
         }
         try checkFormat()
+        try prepare()
     }
 
     /// A store in memory, for tests and trials. `name` is free.
+    ///
+    /// - Throws: as `init(path:configuration:)`.
     public init(inMemory name: String? = nil, configuration: Configuration = Configuration()) throws {
         path = ":memory:"
         self.configuration = configuration
         patience = Patience(configuration.busyTimeout)
-        database = try DatabaseQueue(named: name)
+        do {
+            database = try DatabaseQueue(named: name, configuration: configuration.connectionOptions(patience))
+        } catch {
+            throw StoreError.translate(error, operation: "open", path: path)
+        }
+        try prepare()
     }
 
-    /// Adopts an app's own pool or queue, which goes on being used as before.
+    /// Adopts an app's own pool or queue, which goes on being used as before. The configuration's migrator and tables count.
+    ///
+    /// - Throws: as `init(path:configuration:)`.
     public init(wrapping writer: any DatabaseWriter, configuration: Configuration = Configuration()) throws {
         path = writer.path
         self.configuration = configuration
         patience = Patience(configuration.busyTimeout)
         database = writer
         try checkFormat()
+        try prepare()
     }
 
     private func checkFormat() throws {

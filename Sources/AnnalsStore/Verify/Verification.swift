@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsWire
 public import GRDB
 
 /// Looks for everything that can be off in a store (laws 1, 3, 4 and 8).
@@ -33,7 +34,7 @@ public enum Verification {
                     findings += missing
                     hasHistory = missing.isEmpty
                 }
-                if hasHistory { findings += try TriggerChecks(db: db).run() + unseen(db) }
+                if hasHistory { findings += try TriggerChecks(db: db).run() + unseen(db) + leftOut(db) }
                 return .rollback
             }
             guard hasHistory else { return findings }
@@ -56,6 +57,15 @@ public enum Verification {
         } catch {
             throw StoreError.translate(error, operation: "verify", path: db.mainFile)
         }
+    }
+
+    /// What the relay left out of the log without its log saying so.
+    private static func leftOut(_ db: Database) throws -> [Finding] {
+        guard let state = try ReplicaState.load(db), state.position >= state.head, let entry = try PassedVoids.load(db).first else {
+            return []
+        }
+        let message = "the relay left out the entry at position \(entry.position) as if it had been voided, and its log does not say so"
+        return [Finding(.log, message)]
     }
 
     private static func unseen(_ db: Database) throws -> [Finding] {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import AnnalsStore
 
-@Suite("Watching a store for commits", .timeLimit(.minutes(10)))
+@Suite("Watching a store for commits", .timeLimit(.minutes(20)))
 struct CommitWatcherTests {
     /// A database in a folder of its own, and the `sqlite3` shell as the other program.
     private final class Place {

@@ -80,6 +80,7 @@ export const access = () => json('GET', 'v1/admin/access');
 export const spaces = (after) => json('GET', `v1/spaces${query({ after, limit: 100 })}`);
 export const replicas = (name, signal) => json('GET', `${space(name)}/replicas`, { signal });
 export const retire = (name, replica) => json('POST', `${space(name)}/replicas/${replica}/retire`);
+export const release = (name, replica) => json('POST', `${space(name)}/replicas/${replica}/release`);
 export const pushes = (name, { after, before, limit = 30 } = {}, signal) => json('GET', `${space(name)}/pushes${query({ after, before, limit })}`, { signal });
 export const purge = (name, body) => json('POST', `${space(name)}/purge`, { body });
 export const tokens = () => json('GET', 'v1/admin/tokens');

@@ -99,7 +99,25 @@ export async function showSpace({ place, access, signal, failed }, name) {
   }
 
   function actions(replica) {
-    if (replica.retired) return '';
+    return h('span', { class: 'buttons' }, replica.retired ? '' : retire(replica), replica.owner ? release(replica) : '');
+  }
+
+  function release(replica) {
+    const called = replica.name || replica.replica.slice(0, 8);
+    return h('button', {
+      type: 'button', 'data-replica': `${replica.replica} release`, 'aria-label': `Release ${called}`,
+      onclick: () => confirm(`Release ${called}?`, [
+        `It belongs to ${replica.owner}, and nobody else pushes as it.`,
+        'After this it belongs to whoever pushes as it next, so that it can go on with another token.',
+      ], 'Release', async () => {
+        await relay.release(name, replica.replica);
+        say(`${called} belongs to whoever pushes as it next`);
+        await refresh();
+      }),
+    }, 'Release');
+  }
+
+  function retire(replica) {
     const called = replica.name || replica.replica.slice(0, 8);
     return h('button', {
       type: 'button', 'data-replica': replica.replica, 'aria-label': `Retire ${called}`,

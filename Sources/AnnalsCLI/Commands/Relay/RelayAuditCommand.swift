@@ -7,7 +7,7 @@ struct RelayAuditCommand: AsyncParsableCommand {
         commandName: "audit",
         abstract: "List what operators did to a relay, newest first, also while it serves.",
         discussion: """
-            Tokens made and revoked, replicas retired, spaces purged: by whom (a token's number and label, or `cli`), when, and \
+            Tokens made and revoked, replicas retired and released, spaces purged, entries voided: by whom (a token's number and label, or `cli`), when, and \
             what came of it. What the relay does by itself is not in it.
 
             Example:

@@ -42,7 +42,7 @@ struct RelayCopyCommand: AsyncParsableCommand {
         discussion: """
             Copies every space with its log, snapshots, replicas and tokens, in one transaction. Stop the relay first, and serve the \
             copy afterwards, not both: of two logs with one name the replicas of each would refuse the other. A place is a folder or \
-            the address of a PostgreSQL database, where no relay's data may be yet.
+            the address of a PostgreSQL database, where no relay's data may be yet; a folder with a = in its name is written as ./a=b.
 
             Examples:
               annals relay copy --from relay-data --to postgres://annals@db.internal/annals
@@ -75,10 +75,11 @@ struct RelayCopyCommand: AsyncParsableCommand {
         }
     }
 
-    /// PostgreSQL's addresses are URLs or `name=value` pairs.
+    /// PostgreSQL's addresses are URLs or `name=value` pairs; a path with a `=` has a `/` before it, if only that of `./`.
     static func storage(_ place: String) -> RelayConfiguration.Storage {
-        let isAddress = ["postgres://", "postgresql://"].contains { place.hasPrefix($0) } || place.contains("=")
-        return isAddress ? .postgres(place) : .directory(place)
+        let isURL = ["postgres://", "postgresql://"].contains { place.hasPrefix($0) }
+        let isPairs = place.firstIndex(of: "=").map { !place[..<$0].contains("/") } ?? false
+        return isURL || isPairs ? .postgres(place) : .directory(place)
     }
 }
 
@@ -90,6 +91,8 @@ private enum RelayCopying {
         line: (String) -> String
     ) async throws {
         let console = output.console
+        // All snapshots are open at once.
+        FileLimit.raise()
         let isCancelled = Flag()
         let report = try await Progress.during(label, on: console) { progress in
             try await withTaskCancellationHandler {

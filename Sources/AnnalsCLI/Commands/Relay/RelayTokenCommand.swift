@@ -55,10 +55,15 @@ struct RelayTokenCreateCommand: AsyncParsableCommand {
             return try await tokens.create(
                 label: label ?? "", space: space, scope: scope ?? .write, lifetimeMilliseconds: expires?.milliseconds, by: .commandLine)
         }
-        guard let renewed = try await tokens.renew(renews, lifetimeMilliseconds: expires?.milliseconds, by: .commandLine) else {
-            throw AnnalsError(.fileNotFound, "there is no token \(renews)", hint: "See annals relay token list")
+        do {
+            let renewed = try await tokens.renew(renews, lifetimeMilliseconds: expires?.milliseconds, by: .commandLine)
+            guard let renewed else { throw AnnalsError(.fileNotFound, "there is no token \(renews)", hint: "See annals relay token list") }
+            return renewed
+        } catch TokenStore.Refusal.isRevoked {
+            throw AnnalsError(
+                .constraint, "token \(renews) is revoked and cannot be renewed",
+                hint: "Make a new one: its replicas belong to whoever pushes next")
         }
-        return renewed
     }
 }
 

@@ -14,7 +14,8 @@ struct RelayVoidCommand: AsyncParsableCommand {
             An entry of the relay's own says in the log what was voided, for good.
 
             Refused where a live replica other than the author is known to have taken the entry in, by having pulled what follows \
-            it (a replica that is gone is retired), and where later work of its author may rest on it, unless --with-later voids that as well.
+            it (a replica that is gone is retired), and where later work may rest on it, of its author or of a replica that had taken it in \
+            and is retired, unless --with-later voids that as well.
 
             Examples:
               annals relay void 1200 --data relay-data --space shop
@@ -26,7 +27,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
     @OptionGroup var folder: RelayDataOption
     @Option(help: "The space.")
     var space: SpaceName
-    @Flag(name: .customLong("with-later"), help: "Also later work of the same author that may rest on it.")
+    @Flag(name: .customLong("with-later"), help: "Also later work that may rest on it.")
     var withLater = false
     @OptionGroup var output: OutputOptions
 
@@ -50,6 +51,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
         output.console.print(
             "\(space): position\(count == 1 ? "" : "s") \(list(outcome.voided)) of replica \(outcome.author) \(count == 1 ? "is" : "are") "
                 + "void, as position \(outcome.entry) says")
+        for other in outcome.others { output.console.note("annals: note: what replica \(other) wrote on top of it went with it") }
         for snapshot in outcome.snapshots { output.console.note("annals: note: the snapshot at position \(snapshot) held it and is gone") }
     }
 
@@ -63,7 +65,8 @@ struct RelayVoidCommand: AsyncParsableCommand {
     private func json(_ outcome: VoidOutcome) -> JSON {
         .object([
             "space": .text(space.description), "voided": .array(outcome.voided.map { .integer($0.rawValue) }),
-            "author": .text(outcome.author.description), "entry": .integer(outcome.entry.rawValue),
+            "author": .text(outcome.author.description), "others": .array(outcome.others.map { .text($0.description) }),
+            "entry": .integer(outcome.entry.rawValue),
             "snapshots": .array(outcome.snapshots.map { .integer($0.rawValue) }),
         ])
     }
@@ -84,7 +87,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
                 hint: "So it can be opened. A replica that is gone for good is retired: annals relay retire")
         case .isBuiltUpon(let later):
             AnnalsError(
-                .constraint, "position \(later), of the same author, may rest on position \(position)",
+                .constraint, "position \(later), by its author or by one that had taken it in, may rest on position \(position)",
                 hint: "--with-later voids both; nothing was changed")
         }
     }

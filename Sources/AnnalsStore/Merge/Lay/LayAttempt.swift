@@ -73,7 +73,7 @@ final class LayAttempt {
         noteNames()
         layOn.highestKeys = highestKeys
         let kept = try transaction.journal.filter { try !isTakenBack($0) }
-        return LayOn.Laid(rows: net, journal: kept + settled, conflicts: settled.count)
+        return LayOn.Laid(rows: net, journal: kept + settled, conflicts: settled.count, renamed: renamings())
     }
 
     // MARK: Planning

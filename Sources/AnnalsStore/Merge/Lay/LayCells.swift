@@ -36,25 +36,17 @@ extension LayAttempt {
             return
         }
         let policy = columnPolicy(number, place)
-        if policy.isCombining, column.old != stored, let combined = try combine(policy, number, column, stored) {
-            set(place, of: number, to: combined, by: index)
+        let mark = rows[number].life.flatMap { lives[$0].writer(of: place) }
+        let outcome = try policy.settle(
+            base: column.old, stored: stored, incoming: column.new, isContested: mark != nil,
+            later: { mark.map { winner(against: $0) } ?? .incoming }, combine: { try combine(policy, number, column, stored) })
+        switch outcome {
+        case .unchanged: break
+        case .combined(let value):
+            set(place, of: number, to: value, by: index)
             verdicts[index].combined.insert(place)
-            return
-        }
-        guard column.new != stored else { return }
-        guard let mark = rows[number].life.flatMap({ lives[$0].writer(of: place) }) else {
-            set(place, of: number, to: column.new, by: index)
-            return
-        }
-        let winner: JournalEntry.Side =
-            switch policy {
-            case .mergeByPropertyStoreTrump: .stored
-            case .mergeByPropertyObjectTrump: .incoming
-            default: self.winner(against: mark)
-            }
-        if winner == .incoming {
-            set(place, of: number, to: column.new, by: index)
-        } else {
+        case .incoming: set(place, of: number, to: column.new, by: index)
+        case .stored:
             verdicts[index].losses[place] = Reason(kind: cellKind(index), policy: policyName(policy), mark: mark)
         }
     }
@@ -82,17 +74,11 @@ extension LayAttempt {
     }
 
     private func combine(_ policy: ColumnPolicy, _ number: Int, _ column: AskedColumn, _ stored: Value) throws -> Value? {
-        let table = rows[number].table
-        var combined = policy.combine(base: column.old, stored: stored, incoming: column.new)
-        if combined == nil, case .sql(let expression) = policy, let evaluate = layOn.policies.evaluate, let row = rows[number].after {
-            let named = Dictionary(zip(table.definition.columns.map(\.name), row), uniquingKeysWith: { $1 })
-            combined = try evaluate(
-                expression,
-                SQLConflict(
-                    table: table.name, column: table.definition.columns[column.column].name, base: column.old, stored: stored,
-                    incoming: column.new, row: named))
-        }
-        return try combined.map { try session.asStored($0, in: table.definition.columns[column.column]) }
+        let definition = rows[number].table.definition
+        let combined = try layOn.policies.combine(
+            policy, base: column.old, stored: stored, incoming: column.new, table: definition.name, column: column.column,
+            columns: definition.columns.map(\.name), row: rows[number].after)
+        return try combined.map { try session.asStored($0, in: definition.columns[column.column]) }
     }
 
     /// The policy by which a column was settled after all: what is not combinable goes to the later writer.

@@ -44,6 +44,8 @@ final class LayOn {
         var journal: [JournalEntry]
         /// How many of those were settled here.
         var conflicts: Int
+        /// Its rows that are called otherwise than it called them.
+        var renamed: [RenamedRows.Renaming]
     }
 
     func lay(_ transaction: OutboxTransaction) throws -> Laid {

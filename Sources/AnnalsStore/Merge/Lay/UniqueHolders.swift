@@ -13,16 +13,22 @@ struct UniqueHolders {
     }
 
     private let session: MergeSession
-    private let table: RowTable
+    private let definition: TableDefinition
+    /// The row of a key.
+    private let row: ([Value]) throws -> [Value]?
 
     init(_ session: MergeSession, _ table: RowTable) {
+        self.init(session, table.definition) { try table.row($0) }
+    }
+
+    init(_ session: MergeSession, _ definition: TableDefinition, row: @escaping ([Value]) throws -> [Value]?) {
         self.session = session
-        self.table = table
+        self.definition = definition
+        self.row = row
     }
 
     func collisions(of row: [Value]) throws -> [Collision] {
         var collisions: [Collision] = []
-        let definition = table.definition
         let key = zip(definition.primaryKey, definition.primaryKeyCollations).map {
             TableDefinition.IndexColumn(name: definition.columns[$0].name, place: $0, collation: $1)
         }
@@ -38,8 +44,7 @@ struct UniqueHolders {
     }
 
     /// The condition speaks of NEW, as in a trigger: here the one row of an outer query, which the inner ones see.
-    private func holder(of row: [Value], _ target: ConflictTarget) throws -> [Value]? {
-        let definition = table.definition
+    private func holder(of wanted: [Value], _ target: ConflictTarget) throws -> [Value]? {
         let name = SQL.quote(definition.name)
         let condition = target.condition(on: definition, as: "held")
         let key = definition.primaryKey.map { SQL.quote(definition.columns[$0].name) }
@@ -49,10 +54,10 @@ struct UniqueHolders {
             SELECT \(found.joined(separator: ", ")) FROM \(newRow(definition)) AS NEW
             WHERE EXISTS (SELECT 1 FROM \(name) AS held WHERE \(condition))
             """)
-        for (place, value) in row.enumerated() { statement.bind(place + 1, value) }
+        for (place, value) in wanted.enumerated() { statement.bind(place + 1, value) }
         defer { statement.reset() }
         guard try statement.step() else { return nil }
-        return try table.row(statement.values(0..<key.count))
+        return try row(statement.values(0..<key.count))
     }
 
     /// The row as a query. VIRTUAL columns, which an index may name, are computed as often as one can depend on another.

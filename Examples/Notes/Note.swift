@@ -1,0 +1,29 @@
+import Annals
+import Foundation
+
+/// A note: an ordinary GRDB record. Its key is random, so that notes made on two machines at once are two notes.
+struct Note: Codable, Identifiable, Hashable, Sendable, FetchableRecord, PersistableRecord {
+    static let databaseTableName = "note"
+
+    var id = UUID().uuidString
+    var title: String
+    var isDone = false
+    /// Seconds since 1970: new notes come last.
+    var created = Date().timeIntervalSince1970
+
+    /// As the list shows them; the id settles ties, so that every machine shows the same order.
+    static let inOrder = Note.order(Column("created"), Column("id"))
+
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("note") { db in
+            try db.create(table: "note") { table in
+                table.primaryKey("id", .text)
+                table.column("title", .text).notNull()
+                table.column("isDone", .boolean).notNull()
+                table.column("created", .double).notNull()
+            }
+        }
+        return migrator
+    }
+}

@@ -1,0 +1,77 @@
+import Annals
+
+/// The notes of one file, and what a person can do with them.
+struct Notebook: Sendable {
+    let store: Store
+
+    /// Opens the file, and makes it where there is none.
+    init(path: String) async throws {
+        var configuration = GRDB.Configuration()
+        configuration.busyMode = .timeout(10)
+        let pool = try DatabasePool(path: path, configuration: configuration)
+        try Note.migrator.migrate(pool)
+        store = try Store(wrapping: pool)
+        try await store.track(.tables(["note"]))
+    }
+
+    /// Shows the notes, and again whenever some program, or a sync, has changed them; until the task is cancelled.
+    func follow(_ show: @Sendable ([Note]) async -> Void) async throws {
+        let changes = store.remoteChanges
+        await show(try await notes())
+        for try await _ in changes { await show(try await notes()) }
+    }
+
+    private func notes() async throws -> [Note] {
+        try await store.read { db in try Note.inOrder.fetchAll(db) }
+    }
+
+    /// Does what a line says.
+    ///
+    /// - Returns: what to answer, if anything.
+    func perform(_ command: Command) async throws -> String? {
+        try await store.write(author: "notes") { db in
+            switch command {
+            case .add(let title):
+                try Note(title: title).insert(db)
+            case .edit(let number, let title):
+                guard var note = try Self.note(number, db) else { return "there is no note \(number)" }
+                try note.updateChanges(db) { $0.title = title }
+            case .toggle(let number):
+                guard var note = try Self.note(number, db) else { return "there is no note \(number)" }
+                try note.updateChanges(db) { $0.isDone.toggle() }
+            case .remove(let number):
+                guard let note = try Self.note(number, db) else { return "there is no note \(number)" }
+                try note.delete(db)
+            }
+            return nil
+        }
+    }
+
+    private static func note(_ number: Int, _ db: Database) throws -> Note? {
+        guard number > 0 else { return nil }
+        return try Note.inOrder.limit(1, offset: number - 1).fetchOne(db)
+    }
+}
+
+/// A line that changes notes. They are named by the numbers of the list.
+enum Command: Sendable {
+    case add(String)
+    case edit(Int, String)
+    case toggle(Int)
+    case remove(Int)
+
+    init?(_ line: String) {
+        let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+        let rest = words.count > 1 ? words[1] : ""
+        switch (words.first, Int(rest)) {
+        case ("add", _) where !rest.isEmpty: self = .add(rest)
+        case ("done", let number?): self = .toggle(number)
+        case ("remove", let number?): self = .remove(number)
+        case ("edit", nil):
+            let parts = rest.split(separator: " ", maxSplits: 1).map(String.init)
+            guard parts.count == 2, let number = Int(parts[0]) else { return nil }
+            self = .edit(number, parts[1])
+        default: return nil
+        }
+    }
+}

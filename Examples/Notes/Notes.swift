@@ -1,0 +1,110 @@
+import Annals
+import Foundation
+import Logging
+
+/// Notes on a terminal, kept in step with those on other machines.
+@main
+struct Notes {
+    static let commands = "add TITLE   done N   edit N TITLE   remove N   pause   resume   quit"
+
+    static func main() async {
+        // What the agent logs would be drawn over the list, which shows its events anyway.
+        LoggingSystem.bootstrap { _ in SwiftLogNoOpLogHandler() }
+        do {
+            try await run(Options(CommandLine.arguments.dropFirst()))
+        } catch let error as AnnalsError where error.code == .usage {
+            FileHandle.standardError.write(Data("notes: \(error)\n".utf8))
+            exit(64)
+        } catch {
+            FileHandle.standardError.write(Data("notes: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func run(_ options: Options) async throws {
+        let notebook = try await Notebook(path: options.file)
+        let screen = Screen()
+        guard let address = try options.address() else { return try await serve(notebook, nil, screen) }
+        // Its notes and the space's come together: a note is the same where it has the same key.
+        let agent = try SyncAgent(store: notebook.store, joining: address, existing: .sameKey)
+        try await serve(notebook, agent, screen)
+        do {
+            try await agent.sync()
+        } catch let error as AnnalsError where error.isRetryable {
+            await screen.tell("what is not sent yet is sent next time: \(error.message)")
+        }
+    }
+
+    /// Shows the list, stays in touch with the relay and does what is typed, until one of them ends: the input, or what fails.
+    private static func serve(_ notebook: Notebook, _ agent: SyncAgent?, _ screen: Screen) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            defer { group.cancelAll() }
+            group.addTask { try await notebook.follow { await screen.show($0) } }
+            group.addTask { try await obey(notebook, agent, screen) }
+            if let agent {
+                let events = agent.events
+                group.addTask { for await event in events { await screen.show(event) } }
+                group.addTask { try await agent.run() }
+            }
+            try await group.next()
+        }
+    }
+
+    private static func obey(_ notebook: Notebook, _ agent: SyncAgent?, _ screen: Screen) async throws {
+        for await line in Input.lines() {
+            switch line {
+            case "quit": return
+            case "pause": agent?.pause()
+            case "resume": agent?.resume()
+            case "": break
+            default:
+                guard let command = Command(line) else {
+                    await screen.tell(commands)
+                    continue
+                }
+                await screen.tell(try await notebook.perform(command))
+            }
+        }
+    }
+}
+
+/// What the command line says.
+struct Options {
+    static let usage = "annals-notes FILE [--relay URL] [--space NAME] [--name NAME]"
+
+    var file: String
+    private var named = ["--space": "notes", "--name": ProcessInfo.processInfo.hostName]
+
+    init(_ arguments: ArraySlice<String>) throws {
+        var rest = arguments
+        guard let file = rest.popFirst(), !file.hasPrefix("-") else { throw Self.misuse }
+        self.file = file
+        while let option = rest.popFirst() {
+            guard ["--relay", "--space", "--name"].contains(option), let value = rest.popFirst() else { throw Self.misuse }
+            named[option] = value
+        }
+    }
+
+    /// nil without a relay.
+    func address() throws -> SpaceAddress? {
+        guard let relay = named["--relay"] else { return nil }
+        return try SpaceAddress(
+            named["--space"] ?? "", at: relay, as: named["--name"] ?? "",
+            credential: ProcessInfo.processInfo.environment["ANNALS_CREDENTIAL"])
+    }
+
+    private static var misuse: AnnalsError { AnnalsError(.usage, "usage: \(usage)") }
+}
+
+/// The lines that are typed, or come through a pipe.
+enum Input {
+    /// Reading blocks its thread, which is therefore one of its own.
+    static func lines() -> AsyncStream<String> {
+        let (stream, continuation) = AsyncStream<String>.makeStream()
+        Thread.detachNewThread {
+            while let line = readLine() { continuation.yield(line.trimmingCharacters(in: .whitespaces)) }
+            continuation.finish()
+        }
+        return stream
+    }
+}

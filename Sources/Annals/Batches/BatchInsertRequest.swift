@@ -1,0 +1,121 @@
+import AnnalsCore
+import AnnalsStore
+public import GRDB
+
+/// Inserts many records in one transaction, each as it comes, so that memory does not grow with their number.
+///
+///     let reader = try CSVReader("people.csv")
+///     let request = BatchInsertRequest(Person.self, onConflict: .update(["name"], of: ["email"])) { try reader.next() }
+///     let result = try await store.execute(request, author: "import")
+///     print(result.count, result.token as Any)
+///
+/// Triggers, constraints and history see every row, as if it had been inserted alone. It stands where Core Data has
+/// `NSBatchInsertRequest`.
+public struct BatchInsertRequest<Record: PersistableRecord & Sendable>: Sendable {
+    /// What becomes of a record whose unique values another row has. Rows are never replaced, which would delete them first.
+    public enum OnConflict: Sendable, Hashable {
+        /// The whole request fails, and nothing is inserted.
+        case error
+        /// The row stays as it is.
+        case ignore
+        /// The named columns of the row get the record's values; all but the key and `of` where none are named.
+        ///
+        /// `of` names the columns of the uniqueness constraint that is meant; empty: whichever it is.
+        case update([String] = [], of: [String] = [])
+    }
+
+    public var onConflict: OnConflict
+    public var resultType: BatchResultType
+    let next: @Sendable () throws -> Record?
+
+    /// - Parameter next: the records one after another, nil at their end; called on the store's writing thread. What it throws
+    ///   undoes everything and is thrown by `execute`.
+    public init(
+        _ type: Record.Type = Record.self, onConflict: OnConflict = .error, resultType: BatchResultType = .count,
+        next: @escaping @Sendable () throws -> Record?
+    ) {
+        self.onConflict = onConflict
+        self.resultType = resultType
+        self.next = next
+    }
+
+    /// The same with records that are there already.
+    public init(_ records: [Record], onConflict: OnConflict = .error, resultType: BatchResultType = .count) {
+        let source = Remaining(records)
+        self.init(onConflict: onConflict, resultType: resultType) { source.next() }
+    }
+
+    func run(_ db: Database) throws -> BatchResult {
+        var result = BatchResult()
+        var insertion: BatchInsertion?
+        while let record = try next() {
+            let values = try record.databaseDictionary
+            if insertion == nil || insertion?.fits(values) == false {
+                insertion = try BatchInsertion(db, Record.databaseTableName, Array(values.keys), onConflict.clause(_:_:))
+            }
+            try insertion?.insert(values, resultType, &result)
+        }
+        return result
+    }
+}
+
+extension BatchInsertRequest.OnConflict {
+    /// The end of an INSERT into these columns of a table with that key.
+    func clause(_ columns: [String], _ key: [String]) -> String {
+        switch self {
+        case .error: return ""
+        case .ignore: return "ON CONFLICT DO NOTHING"
+        case .update(let named, let target):
+            let kept = Set((key + target).map { $0.lowercased() })
+            let set = named.isEmpty ? columns.filter { !kept.contains($0.lowercased()) } : named
+            let place = target.isEmpty ? "" : "(\(target.map(\.quotedDatabaseIdentifier).joined(separator: ", "))) "
+            guard !set.isEmpty else { return "ON CONFLICT \(place)DO NOTHING" }
+            let quoted = set.map(\.quotedDatabaseIdentifier)
+            // What is there already is not written again.
+            return """
+                ON CONFLICT \(place)DO UPDATE SET \(quoted.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")) \
+                WHERE \(quoted.map { "\($0) IS NOT excluded.\($0)" }.joined(separator: " OR "))
+                """
+        }
+    }
+}
+
+/// One INSERT statement, for all records that have the same columns.
+private struct BatchInsertion {
+    private let columns: [String]
+    private let statement: Statement
+    private let table: String
+    private let key: [String]
+
+    init(_ db: Database, _ table: String, _ columns: [String], _ clause: ([String], [String]) -> String) throws {
+        self.table = table
+        // In one order, so that the statement is the same for the same columns.
+        self.columns = columns.sorted()
+        key = try db.primaryKey(table).columns
+        let names = self.columns.map(\.quotedDatabaseIdentifier).joined(separator: ", ")
+        let places = self.columns.map { _ in "?" }.joined(separator: ", ")
+        statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO \(table.quotedDatabaseIdentifier) (\(names)) VALUES (\(places)) \(clause(self.columns, key)) \
+                RETURNING \(key.map(\.quotedDatabaseIdentifier).joined(separator: ", "))
+                """)
+    }
+
+    func fits(_ values: [String: DatabaseValue]) -> Bool {
+        values.count == columns.count && columns.allSatisfy { values[$0] != nil }
+    }
+
+    func insert(_ values: [String: DatabaseValue], _ type: BatchResultType, _ result: inout BatchResult) throws {
+        let rows = try GRDB.Row.fetchCursor(statement, arguments: StatementArguments(columns.map { values[$0] ?? .null }))
+        while let row = try rows.next() { result.note(row, of: table, type) }
+    }
+}
+
+extension BatchResult {
+    /// A row was written; `key` holds the columns of its key.
+    mutating func note(_ key: GRDB.Row, of table: String, _ type: BatchResultType) {
+        count += 1
+        guard type == .identifiers else { return }
+        identifiers.append(PersistentIdentifier(table: table, key: key.databaseValues.map { Value($0) }))
+    }
+}

@@ -1,0 +1,41 @@
+public import GRDB
+
+/// Updates all rows that a request selects, in one transaction and without reading them into memory.
+///
+///     let request = BatchUpdateRequest(Item.self) {
+///         [Column("price").set(to: Column("price") * 1.1)]
+///     } where: {
+///         $0.filter(Column("category") == "tea")
+///     }
+///     let result = try await store.execute(request, author: "prices")
+///
+/// It stands where Core Data has `NSBatchUpdateRequest`; observers and history see every row.
+public struct BatchUpdateRequest<Record: TableRecord>: Sendable {
+    public var resultType: BatchResultType
+    private let assignments: @Sendable () -> [ColumnAssignment]
+    private let selection: @Sendable (QueryInterfaceRequest<Record>) -> QueryInterfaceRequest<Record>
+
+    /// - Parameters:
+    ///   - assignments: what the columns get: values, or expressions of the row's columns.
+    ///   - selection: which rows; all without it.
+    public init(
+        _ type: Record.Type = Record.self, resultType: BatchResultType = .count,
+        set assignments: @escaping @Sendable () -> [ColumnAssignment],
+        where selection: @escaping @Sendable (QueryInterfaceRequest<Record>) -> QueryInterfaceRequest<Record> = { $0 }
+    ) {
+        self.resultType = resultType
+        self.assignments = assignments
+        self.selection = selection
+    }
+
+    func run(_ db: Database) throws -> BatchResult {
+        // SQLite keeps in memory what a statement returns until it is done.
+        if resultType == .count { return BatchResult(count: try selection(Record.all()).updateAll(db, assignments())) }
+        var result = BatchResult()
+        let key = try db.primaryKey(Record.databaseTableName).columns.map { Column($0) }
+        let statement = try selection(Record.all()).updateAndFetchStatement(db, assignments(), selection: key)
+        let rows = try GRDB.Row.fetchCursor(statement)
+        while let row = try rows.next() { result.note(row, of: Record.databaseTableName, resultType) }
+        return result
+    }
+}

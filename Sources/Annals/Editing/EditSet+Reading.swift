@@ -1,0 +1,214 @@
+import AnnalsCore
+import AnnalsStore
+import GRDB
+
+/// How a set comes to know rows, and how it goes on with them when the store went on.
+extension EditSet {
+    /// Takes in rows that were just read. One that is known stays as it was read first, so that a record from then and one from
+    /// now mean the same.
+    ///
+    /// - Returns: the records of those that are not to be deleted, with their edits.
+    mutating func read<Record: EditableRecord>(_ fetched: [FetchedRow], _ type: Record.Type, at newest: Int64) throws -> [Record] {
+        let table = try table(of: Record.self)
+        var records: [Record] = []
+        for row in fetched {
+            let values: [Value?] = table.columns.map { row.row.hasColumn($0.name) ? Value(row.row[$0.name] as DatabaseValue) : nil }
+            let identifier = table.identifier(of: values.map { $0 ?? .null })
+            if let known = rows[identifier] {
+                if known.now == nil { continue }
+                guard known.hasEdits else {
+                    records.append(try row.isAsFetched && known.now == values ? Record(row: row.row) : known.decode(Record.self))
+                    continue
+                }
+                guard row.row.scopes.isEmpty, row.row.prefetchedRows.isEmpty else {
+                    throw AnnalsError.editing(
+                        "a row of \(table.name) has edits, and was fetched together with rows of other tables",
+                        hint: "Save first, or fetch them apart")
+                }
+                records.append(try known.decode(Record.self))
+                continue
+            }
+            var known = EditedRow(table: table, base: values, now: values, asOf: newest)
+            for column in table.generatedColumns where row.row.hasColumn(column.name) {
+                known.generated[column.name] = row.row[column.name]
+            }
+            rows[identifier] = known
+            records.append(try Record(row: row.row))
+        }
+        return records
+    }
+
+    /// A row with all columns of its table.
+    typealias FetchedRow = (row: Row, isAsFetched: Bool)
+
+    /// What a request left out must be remembered too.
+    static func whole(_ row: Row, _ table: DeclaredTable, _ db: Database) throws -> FetchedRow {
+        guard !table.columns.allSatisfy({ row.hasColumn($0.name) }) else { return (row, true) }
+        let key = try table.primaryKey.map { place in
+            guard row.hasColumn(table.columns[place].name) else {
+                throw AnnalsError.editing("a request for \(table.name) leaves its key out", hint: "Select the key's columns too")
+            }
+            return Value(row[table.columns[place].name] as DatabaseValue)
+        }
+        return (try PersistentIdentifier(table: table.name, key: key).fetch(db) ?? row, false)
+    }
+
+    /// The rows that are known, as they are stored; nil in the place of one that is gone.
+    func stored(_ db: Database) throws -> [PersistentIdentifier: Row?] {
+        var stored: [PersistentIdentifier: Row?] = [:]
+        for (identifier, row) in rows where row.base != nil { stored[identifier] = .some(try identifier.fetch(db)) }
+        return stored
+    }
+
+    /// Brings known rows to what is stored; edits stay on top of it. A row that is gone is forgotten, unless it was edited.
+    mutating func refresh(_ stored: [PersistentIdentifier: Row?]) {
+        for (identifier, stored) in stored {
+            guard let row = rows[identifier], row.base != nil else { continue }
+            guard let stored else {
+                if !row.hasEdits { rows[identifier] = nil }
+                continue
+            }
+            let values: [Value?] = row.table.columns.map { Value(stored[$0.name] as DatabaseValue) }
+            var fresh = row
+            for column in row.table.generatedColumns { fresh.generated[column.name] = stored[column.name] }
+            if let base = row.base, let now = row.now {
+                fresh.now = values.indices.map { now[$0] != base[$0] ? now[$0] : values[$0] }
+            }
+            fresh.base = values
+            fresh.isAdopted = false
+            rows[identifier] = fresh
+        }
+    }
+
+    // MARK: Keys that others gave out first
+
+    /// The point of history from which on renumberings are of interest.
+    var oldest: Int64 { rows.values.map(\.asOf).min() ?? newest }
+
+    /// Goes on with rows under the keys that syncs gave them, as they are told up to a point of history.
+    mutating func follow(_ renumbered: [RenumberedRow], upTo newest: Int64) {
+        self.newest = max(self.newest, newest)
+        guard !renumbered.isEmpty else {
+            for (identifier, row) in rows where row.asOf < newest { rows[identifier]?.asOf = newest }
+            return
+        }
+        var followed: [PersistentIdentifier: EditedRow] = [:]
+        for (identifier, row) in rows {
+            let since = row.asOf
+            var row = row
+            let current = row.rename(from: identifier, to: renumbered.current(identifier, since: since)) {
+                renumbered.current($0, since: since)
+            }
+            row.asOf = max(since, newest)
+            if current != identifier { renamed[identifier] = current }
+            followed[current] = row
+        }
+        // What had one of the old keys since is another row.
+        for (old, _) in renamed where followed[old] != nil { renamed[old] = nil }
+        rows = followed
+    }
+
+    // MARK: After a save
+
+    /// What became of the rows that a save took.
+    struct Saved {
+        struct Row {
+            var identifier: PersistentIdentifier
+            /// nil where there is no such row any more.
+            var stored: [Value]?
+            var generated: [String: DatabaseValue]
+        }
+
+        /// By what they were called when the save began.
+        var rows: [PersistentIdentifier: Row] = [:]
+        /// What new rows are called that were called otherwise.
+        var names: [PersistentIdentifier: PersistentIdentifier] = [:]
+        var start: EditSet
+        var newest: Int64
+    }
+
+    /// Goes on after a save. What was edited since it began stays edited.
+    mutating func absorb(_ saved: Saved) {
+        for (old, outcome) in saved.rows where old != outcome.identifier { renamed[old] = outcome.identifier }
+        for (old, outcome) in saved.rows {
+            guard var row = rows.removeValue(forKey: rows[old] == nil ? current(old) : old) else { continue }
+            let start = saved.start.rows[old]
+            row.asOf = saved.newest
+            row.isAdopted = false
+            guard let stored = outcome.stored else {
+                // Gone; unless it was inserted once more since.
+                guard row.now != nil, row.now != start?.now else { continue }
+                row.base = nil
+                rows[outcome.identifier] = row
+                continue
+            }
+            if let now = row.now {
+                row.now = stored.indices.map { place in now[place] == start?.now?[place] ? stored[place] : now[place] }
+            } else if start?.now != nil {
+                // Deleted since.
+                row.now = nil
+            } else {
+                row.now = stored
+            }
+            row.base = stored
+            row.generated = outcome.generated
+            rows[outcome.identifier] = row
+        }
+        // What was edited since may refer to new rows by the keys that they had. Nothing stored does.
+        let names = saved.names
+        var followed: [PersistentIdentifier: EditedRow] = [:]
+        for (identifier, row) in rows {
+            var row = row
+            row.now = row.now.map { row.referring($0) { names[$0] ?? $0 } }
+            let current = row.key ?? identifier
+            if current != identifier { renamed[identifier] = current }
+            followed[current] = row
+        }
+        rows = followed
+        newest = max(newest, saved.newest)
+    }
+}
+
+extension EditedRow {
+    /// The row under another key, its references to others under theirs. Returns its key, of which such a reference may be part.
+    mutating func rename(
+        from old: PersistentIdentifier, to new: PersistentIdentifier, _ current: (PersistentIdentifier) -> PersistentIdentifier
+    ) -> PersistentIdentifier {
+        base = base.map { referring($0, current) }
+        now = now.map { referring($0, current) }
+        if new != old {
+            for (place, value) in zip(table.primaryKey, new.key) {
+                base?[place] = value
+                now?[place] = value
+            }
+        }
+        return key ?? new
+    }
+
+    /// What its values call it.
+    var key: PersistentIdentifier? {
+        (now ?? base).map { values in table.identifier(of: values.map { $0 ?? .null }) }
+    }
+
+    /// Values whose references follow their parents.
+    func referring(_ values: [Value?], _ current: (PersistentIdentifier) -> PersistentIdentifier) -> [Value?] {
+        var values = values
+        for reference in references(in: values) {
+            let parent = current(reference.parent)
+            guard parent != reference.parent else { continue }
+            for (place, value) in zip(reference.places, parent.key) { values[place] = value }
+        }
+        return values
+    }
+
+    /// Whom these values refer to by foreign keys to primary keys, with the places of the key's columns in their order.
+    func references(in values: [Value?]) -> [(parent: PersistentIdentifier, places: [Int])] {
+        table.foreignKeys.compactMap { key in
+            let places = key.places.compactMap(\.self)
+            guard places.count == key.columns.count else { return nil }
+            let parts = places.compactMap { values[$0] }
+            guard parts.count == places.count, !parts.contains(where: \.isNull) else { return nil }
+            return (PersistentIdentifier(table: key.parentTable, key: parts), places)
+        }
+    }
+}

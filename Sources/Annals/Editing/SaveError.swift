@@ -1,0 +1,124 @@
+public import AnnalsCore
+public import AnnalsStore
+import GRDB
+
+/// Why a save or a write was refused. Nothing was changed.
+///
+///     do {
+///         try await context.save()
+///     } catch let error as AnnalsError {
+///         switch error.saveError {
+///         case .conflicts(let conflicts): show(conflicts)                  // others were first
+///         case .constraints(let refused): complain(refused[0].columns)     // a value is taken, missing or wrong
+///         case .validation(let row, let reason): mark(row, reason)         // what the record's own code threw
+///         case .busy: tryAgain()
+///         case nil: throw error
+///         }
+///     }
+public enum SaveError: Error, Sendable {
+    /// Rows that others changed or deleted since they were read.
+    case conflicts([MergeConflict])
+    /// Rows that a constraint refuses.
+    case constraints([ConstraintConflict])
+    /// What a record's `willSave`, `willInsert`, `willUpdate` or `willDelete` threw.
+    case validation(PersistentIdentifier, any Error)
+    /// Another program held the lock all the time.
+    case busy
+}
+
+extension AnnalsError {
+    /// What a caller can branch on where a save or a write was refused; nil for every other error.
+    ///
+    /// Of a plain `store.write` a constraint is told by its name, table and columns; SQLite does not say more.
+    public var saveError: SaveError? {
+        if let error = underlying as? SaveError { return error }
+        if code == .busy { return .busy }
+        guard code == .constraint, let error = underlying as? DatabaseError else { return nil }
+        return Refused(error).map { .constraints([$0.conflict]) }
+    }
+
+    static func othersChanged(_ conflicts: [MergeConflict]) -> AnnalsError {
+        let tables = Set(conflicts.map(\.identifier.table)).sorted().joined(separator: ", ")
+        return AnnalsError(
+            .conflict, operation: "save", "others changed \(conflicts.count == 1 ? "a row" : "\(conflicts.count) rows") of \(tables) since",
+            hint: "Nothing was saved. Refresh and save again, or save with a merge policy", underlying: SaveError.conflicts(conflicts))
+    }
+
+    static func refused(_ conflicts: [ConstraintConflict]) -> AnnalsError {
+        let first = conflicts.first
+        let columns = first.map { conflict in conflict.columns.map { "\(conflict.table).\($0)" }.joined(separator: ", ") } ?? ""
+        let place = columns.isEmpty ? first?.table ?? "" : columns
+        let what =
+            switch first?.kind {
+            case .unique: "a unique value is taken: \(place)"
+            case .foreignKey: "a foreign key would be broken: \(place)"
+            case .notNull: "a value is missing: \(place)"
+            case .check: "a CHECK refuses a row: \(place)"
+            case .datatype: "a value has the wrong type: \(place)"
+            case .trigger, nil: "a row is refused: \(place)"
+            }
+        return AnnalsError(
+            .constraint, operation: "save", what, hint: "Nothing was saved", underlying: SaveError.constraints(conflicts))
+    }
+
+    static func validation(_ row: PersistentIdentifier, _ error: any Error) -> AnnalsError {
+        AnnalsError(
+            .validation, operation: "save", "a row of \(row.table) is not valid", hint: "Nothing was saved",
+            underlying: SaveError.validation(row, error))
+    }
+
+    static func editing(_ message: String, hint: String? = nil) -> AnnalsError {
+        AnnalsError(.usage, operation: "edit", message, hint: hint)
+    }
+}
+
+/// What SQLite says of a constraint that it refuses to break.
+struct Refused {
+    var kind: ConstraintConflict.Kind
+    var table: String
+    var columns: [String]
+    var name: String?
+
+    /// nil for an error that is about no constraint.
+    init?(_ error: DatabaseError) {
+        let message = error.message ?? ""
+        let text = message.split(separator: ": ", maxSplits: 1).dropFirst().first.map(String.init) ?? ""
+        (table, columns, name) = ("", [], nil)
+        switch error.extendedResultCode {
+        case .SQLITE_CONSTRAINT_UNIQUE, .SQLITE_CONSTRAINT_PRIMARYKEY, .SQLITE_CONSTRAINT_ROWID: kind = .unique
+        case .SQLITE_CONSTRAINT_NOTNULL: kind = .notNull
+        case .SQLITE_CONSTRAINT_CHECK: kind = .check
+        case .SQLITE_CONSTRAINT_FOREIGNKEY: kind = .foreignKey
+        case _ where message == "FOREIGN KEY constraint failed": kind = .foreignKey
+        case .SQLITE_CONSTRAINT_TRIGGER: kind = .trigger
+        case _ where error.resultCode == .SQLITE_MISMATCH: kind = .datatype
+        // SQLITE_CONSTRAINT_DATATYPE, which GRDB has no name for.
+        case _ where message.hasPrefix("cannot store "): kind = .datatype
+        case _ where error.resultCode == .SQLITE_CONSTRAINT: kind = .trigger
+        default: return nil
+        }
+        switch kind {
+        case .unique where text.hasPrefix("index '"): name = String(text.dropFirst(7).dropLast())
+        case .unique, .notNull: readColumns(text)
+        case .check: name = text
+        case .trigger: name = message
+        case .datatype: readColumns(message.split(separator: " column ").last.map(String.init) ?? "")
+        case .foreignKey: break
+        }
+    }
+
+    /// `table.first, table.second`
+    private mutating func readColumns(_ text: String) {
+        for part in text.split(separator: ", ") {
+            let names = part.split(separator: ".", maxSplits: 1)
+            guard names.count == 2 else { continue }
+            table = String(names[0])
+            columns.append(String(names[1]))
+        }
+    }
+
+    var conflict: ConstraintConflict {
+        ConstraintConflict(
+            kind: kind, table: table, identifier: nil, name: name, columns: columns, values: [:], mine: nil, others: [])
+    }
+}

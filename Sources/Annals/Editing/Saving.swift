@@ -1,0 +1,166 @@
+import AnnalsCore
+import AnnalsStore
+import GRDB
+
+/// One save, within its SQLite transaction.
+///
+/// First every row that was edited or deleted is compared with what is stored, and the policy settles what others changed. What is
+/// left is written: rows that go, new rows, then changed ones. A row that a constraint refuses waits for the others, since they may
+/// make room for it; when nothing moves any more the policy decides, or the save fails.
+struct Saving {
+    let session: SaveSession
+    let policy: MergePolicy
+    let start: EditSet
+    var edits: EditSet
+    var waiting: [PlannedRow] = []
+    var result: EditSet.Saved
+    /// What rows of this save are called now: new ones by their real keys, dropped ones by the rows in their place.
+    var names: [PersistentIdentifier: PersistentIdentifier] = [:]
+    /// Rows that this save wrote, with the places that it gave other values; of new rows all.
+    var written: [PersistentIdentifier: Set<Int>] = [:]
+    var settledConflicts: [MergeConflict] = []
+    var settledConstraints: [ConstraintConflict] = []
+
+    var db: Database { session.db }
+
+    init(_ session: SaveSession, _ edits: EditSet, _ policy: MergePolicy) {
+        self.session = session
+        self.policy = policy
+        self.edits = edits
+        start = edits
+        result = EditSet.Saved(start: edits, newest: edits.newest)
+    }
+
+    /// What a save did.
+    struct Outcome {
+        var rows: EditSet.Saved
+        var conflicts: [MergeConflict]
+        var constraints: [ConstraintConflict]
+        var identifiers: [PersistentIdentifier: PersistentIdentifier]
+
+        func summary(_ token: HistoryToken?) -> SavedEdits {
+            SavedEdits(token: token, identifiers: identifiers, mergeConflicts: conflicts, constraintConflicts: constraints)
+        }
+    }
+
+    mutating func run() throws -> Outcome {
+        edits.catalog = session.catalog
+        let newest = try session.newestTransaction()
+        edits.follow(try Store.renumberedRows(db, after: edits.oldest), upTo: newest)
+        result.newest = newest
+        try plan()
+        try write()
+        if session.hasBrokenForeignKeys { throw AnnalsError.refused(try brokenForeignKeys()) }
+        try noteOutcomes()
+        result.names = names
+        let renamed = result.rows.filter { $0.key != $0.value.identifier }.mapValues(\.identifier)
+        return Outcome(rows: result, conflicts: settledConflicts, constraints: settledConstraints, identifiers: renamed)
+    }
+
+    /// What the rows of the save hold now: the next edits begin with that.
+    private mutating func noteOutcomes() throws {
+        for (old, row) in start.rows where row.hasEdits {
+            let followed = edits.current(old)
+            let identifier = names[followed] ?? followed
+            guard let table = session.catalog[identifier.table] else { continue }
+            var saved = EditSet.Saved.Row(
+                identifier: identifier, stored: try session.row(identifier.key, of: table), generated: [:])
+            if saved.stored != nil, !table.generatedColumns.isEmpty, let row = try identifier.fetch(db) {
+                for column in table.generatedColumns { saved.generated[column.name] = row[column.name] }
+            }
+            result.rows[old] = saved
+        }
+    }
+}
+
+/// One row that is to be written.
+struct PlannedRow {
+    enum Action {
+        case insert
+        /// The row as it is stored.
+        case update(from: [Value])
+        case delete(stored: [Value])
+    }
+
+    var identifier: PersistentIdentifier
+    var row: EditedRow
+    var action: Action
+    /// As it is to be. A column is nil where a new row leaves it to its default.
+    var values: [Value?]
+    var refusal: Refused?
+
+    var table: DeclaredTable { row.table }
+
+    /// Places that get other values than are stored; of rows that come or go all.
+    var changed: Set<Int> {
+        guard case .update(let stored) = action else { return Set(values.indices) }
+        return Set(stored.indices.filter { values[$0] != stored[$0] })
+    }
+
+    var mine: RowSnapshot? {
+        if case .delete = action { return nil }
+        return RowSnapshot(table, values)
+    }
+}
+
+/// What a save did.
+public struct SavedEdits: Sendable {
+    /// The point of history right after it; nil where nothing was changed, or the store has no history.
+    public var token: HistoryToken?
+    /// What rows are called that were called otherwise before: new ones whose key SQLite made, and those in whose place a policy
+    /// put a stored row.
+    public var identifiers: [PersistentIdentifier: PersistentIdentifier] = [:]
+    /// Conflicts that the policy settled.
+    public var mergeConflicts: [MergeConflict] = []
+    /// Unique values that were taken, as the policy settled it.
+    public var constraintConflicts: [ConstraintConflict] = []
+}
+
+extension Store {
+    /// A context for edits in memory.
+    ///
+    ///     let context = try await store.editContext(author: "till 3")
+    ///
+    /// - Parameters:
+    ///   - author: who history says has written.
+    ///   - mergePolicy: what a save does where others changed the same rows.
+    /// - Throws: `AnnalsError` when SQLite refuses to tell the tables.
+    public func editContext(
+        author: String? = nil, contextName: String? = nil, mergePolicy: MergePolicy = .error
+    ) async throws -> EditContext {
+        EditContext(self, try await emptyEdits(), author: author, contextName: contextName, mergePolicy)
+    }
+
+    /// Writes records that were read before, if others did not change their rows since, or as a policy says.
+    ///
+    ///     try await store.write(author: "till 3", mergePolicy: .mergeByPropertyObjectTrump) { edits in
+    ///         try edits.update(paid, from: invoice)
+    ///         try edits.insert(Payment(invoiceID: invoice.id, amount: 120))
+    ///     }
+    ///
+    /// It is an `EditContext` for one save. The plain `write` needs no policy: what its closure reads is what it writes over.
+    ///
+    /// - Throws: `AnnalsError`, see `AnnalsError.saveError`; what `makeEdits` throws. Nothing is changed then.
+    @discardableResult
+    public func write(
+        author: String? = nil, contextName: String? = nil, mergePolicy: MergePolicy, _ makeEdits: (inout EditSet) throws -> Void
+    ) async throws -> SavedEdits {
+        var edits = try await emptyEdits()
+        try makeEdits(&edits)
+        guard edits.hasChanges else { return SavedEdits() }
+        let all = edits
+        let saved = try await save(author: author, contextName: contextName) {
+            all
+        } write: { session, edits in
+            var saving = Saving(session, edits, mergePolicy)
+            return try saving.run()
+        } done: { saved, token in
+            saved.summary(token)
+        }
+        return saved ?? SavedEdits()
+    }
+
+    private func emptyEdits() async throws -> EditSet {
+        try await readForEditing { _, catalog, newest in EditSet(catalog, newest: newest) }
+    }
+}

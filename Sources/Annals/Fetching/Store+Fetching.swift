@@ -1,0 +1,54 @@
+public import AnnalsStore
+public import GRDB
+
+extension Store {
+    /// The rows of a query, in its order.
+    ///
+    ///     let adults = try await store.fetch(Person.query.and(Column("age") >= 18).ascending("name"))
+    ///
+    /// - Throws: `AnnalsError`: `usage` for a column or table that does not exist, by name.
+    public func fetch<Record>(_ query: Query<Record>) async throws -> [Record] {
+        try await reading(query) { db in try query.fetchAll(db) }
+    }
+
+    /// The rows of a GRDB request.
+    ///
+    /// - Throws: as `fetch` of a query does.
+    public func fetch<Request: FetchRequest>(_ request: Request) async throws -> [Request.RowDecoder]
+    where Request.RowDecoder: FetchableRecord & Sendable {
+        try await reading(request) { db in try request.fetchAll(db) }
+    }
+
+    /// The first row of a query; nil where there is none.
+    public func first<Record>(_ query: Query<Record>) async throws -> Record? {
+        try await reading(query) { db in try query.fetchOne(db) }
+    }
+
+    /// The first row of a GRDB request; nil where there is none.
+    public func first<Request: FetchRequest>(_ request: Request) async throws -> Request.RowDecoder?
+    where Request.RowDecoder: FetchableRecord & Sendable {
+        try await reading(request) { db in try request.fetchOne(db) }
+    }
+
+    /// How many rows there are. Nothing is decoded.
+    public func count<Record>(_ query: Query<Record>) async throws -> Int {
+        try await reading(query) { db in try query.fetchCount(db) }
+    }
+
+    /// How many rows a GRDB request finds.
+    public func count(_ request: some FetchRequest) async throws -> Int {
+        try await reading(request) { db in try request.fetchCount(db) }
+    }
+
+    /// Whether there is such a row. SQLite stops at the first.
+    public func exists<Record>(_ query: Query<Record>) async throws -> Bool {
+        try await reading(query) { db in try !query.request.isEmpty(db) }
+    }
+
+    func reading<Request: FetchRequest, T: Sendable>(
+        _ request: Request, _ body: @escaping @Sendable (Database) throws -> T
+    ) async throws -> T {
+        let table = (Request.RowDecoder.self as? any TableRecord.Type)?.databaseTableName
+        return try await read { db in try UnknownNames.named(db, in: table) { try body(db) } }
+    }
+}

@@ -1,0 +1,196 @@
+import AnnalsCore
+import AnnalsStore
+import GRDB
+
+/// What a list holds between two snapshots, and how it becomes the next one.
+///
+/// Where history says which rows changed, and each row of the list depends on one row of the table alone, only the keys are
+/// read again, in their order, and of the rows those that changed. Otherwise all rows are read and compared as they lie, and
+/// only those that differ are decoded.
+struct ListState<SectionID: Hashable & Sendable, Item: FetchableRecord & Identifiable & Sendable>: Sendable
+where Item.ID: Hashable & Sendable {
+    typealias Snapshot = FetchedResultsSnapshot<SectionID, Item>
+
+    private struct Entry {
+        var content: RowContent
+        var id: Item.ID
+        var section: SectionID
+    }
+
+    private(set) var snapshot: Snapshot?
+    private var keys: [RowKey] = []
+    private var entries: [RowKey: Entry] = [:]
+    /// Whether the request brings rows of other tables in queries of their own; nil while there was no row to tell by. Which
+    /// tables these are the request does not say, so that any change may be one.
+    private var isPrefetching: Bool?
+
+    /// Brings the list to what an access reads.
+    ///
+    /// - Returns: whether there is another snapshot now.
+    mutating func refresh(
+        _ request: QueryInterfaceRequest<Item>, _ store: Store, _ db: Database, section: (Item) -> SectionID
+    ) throws -> Bool {
+        let list = try ListRequest(request, db)
+        let tables = try ListTables(list.region, db)
+        let isAny = isPrefetching ?? false || tables.haveUntracked
+        let committed = try store.committedRows(
+            db, after: snapshot?.token, tables: isAny ? [] : tables.tracked, limit: ListLimits.rowsReadOneByOne
+        ) { isAny || list.region.isModified(by: $0) }
+        guard let old = snapshot else {
+            try tables.check(list.table)
+            _ = try readAll(list, db, section)
+            snapshot = try compose(committed.token, changed: [], [:])
+            return true
+        }
+        if committed.rows?.isEmpty ?? false {
+            snapshot?.token = committed.token
+            return false
+        }
+        let oldKeys = keys
+        let renumbered = committed.renumbered.filter { $0.key.table.lowercased() == list.table.lowercased() }
+        let calledBefore = renumbered.keys.map { entries[RowKey($0.key.map(\.databaseValue))]?.id }
+        let changed: Set<RowKey>
+        if let rows = committed.rows, isPrefetching == false, list.canReadRowByRow {
+            changed = try read(rows.filter { $0.table.lowercased() == list.table.lowercased() }, list, db, section)
+        } else {
+            changed = try readAll(list, db, section)
+        }
+        guard !changed.isEmpty || keys != oldKeys else {
+            snapshot?.token = committed.token
+            return false
+        }
+        var renamed: [Item.ID: Item.ID] = [:]
+        for (before, to) in zip(calledBefore, renumbered.values) {
+            if let before, let now = entries[RowKey(to.key.map(\.databaseValue))] { renamed[before] = now.id }
+        }
+        snapshot = try compose(committed.token, after: old, changed: changed, renamed)
+        return true
+    }
+
+    // MARK: Reading
+
+    /// Reads keys, and the rows that are new or touched. Gives those that are new or other than they were.
+    private mutating func read(
+        _ touched: Set<PersistentIdentifier>, _ list: ListRequest<Item>, _ db: Database, _ section: (Item) -> SectionID
+    ) throws -> Set<RowKey> {
+        let now = try list.fetchKeys(db)
+        var wanted = Set<RowKey>()
+        // Only between the first and the last place where the two differ.
+        let prefix = zip(keys, now).prefix { $0 == $1 }.count
+        let suffix = zip(keys.dropFirst(prefix).reversed(), now.dropFirst(prefix).reversed()).prefix { $0 == $1 }.count
+        var gone = Set(keys[prefix..<keys.count - suffix])
+        for key in now[prefix..<now.count - suffix] where gone.remove(key) == nil { wanted.insert(key) }
+        for key in gone { entries[key] = nil }
+        for row in touched {
+            let key = RowKey(row.key.map(\.databaseValue))
+            if entries[key] != nil { wanted.insert(key) }
+        }
+        var changed: Set<RowKey> = []
+        for key in wanted {
+            guard let row = try list.fetchRow(key, db) else { continue }
+            if try take(row, key, section) { changed.insert(key) }
+        }
+        keys = now
+        return changed
+    }
+
+    /// Reads all rows. Gives those that are new or other than they were.
+    private mutating func readAll(_ list: ListRequest<Item>, _ db: Database, _ section: (Item) -> SectionID) throws -> Set<RowKey> {
+        let rows = try Row.fetchAll(db, list.request)
+        var now: [RowKey] = []
+        now.reserveCapacity(rows.count)
+        var gone = Set(keys)
+        var changed: Set<RowKey> = []
+        var seen = Set<RowKey>(minimumCapacity: rows.count)
+        for row in rows {
+            let key = try list.key(of: row)
+            guard seen.insert(key).inserted else {
+                throw AnnalsError(
+                    .usage, operation: "list", "the list of \(list.table) has a row twice",
+                    hint: "Use including(all:), or group by the primary key")
+            }
+            gone.remove(key)
+            now.append(key)
+            if try take(row, key, section) { changed.insert(key) }
+        }
+        for key in gone { entries[key] = nil }
+        if let first = rows.first { isPrefetching = !first.prefetchedRows.isEmpty }
+        keys = now
+        return changed
+    }
+
+    /// Decodes a row that is new or other than it was.
+    private mutating func take(_ row: Row, _ key: RowKey, _ section: (Item) -> SectionID) throws -> Bool {
+        let content = RowContent(row)
+        guard entries[key]?.content != content else { return false }
+        let item = try Item(row: row)
+        entries[key] = Entry(content: content, id: item.id, section: section(item))
+        decoded.append(item)
+        return true
+    }
+
+    /// Items that were decoded since the last snapshot.
+    private var decoded: [Item] = []
+
+    // MARK: Composing
+
+    private mutating func compose(
+        _ token: HistoryToken, after old: Snapshot? = nil, changed: Set<RowKey>, _ renamed: [Item.ID: Item.ID]
+    ) throws -> Snapshot {
+        var new = Snapshot(token: token)
+        new.number = (old?.number ?? 0) + 1
+        arrange(&new)
+        new.items = old?.items ?? [:]
+        for item in decoded { new.items[item.id] = item }
+        decoded = []
+        if new.items.count > new.itemIdentifiers.count {
+            for id in Set(new.items.keys).subtracting(new.itemIdentifiers) { new.items[id] = nil }
+        }
+        guard new.items.count == new.itemIdentifiers.count else {
+            throw AnnalsError(
+                .usage, operation: "list", "two rows of the list have the same id", hint: "Let the id be made of the primary key")
+        }
+        new.renumberings = old?.renumberings ?? []
+        if !renamed.isEmpty { new.renumberings.append((new.number, renamed)) }
+        if let old {
+            let arrived = Set(renamed.values)
+            for key in changed {
+                guard let id = entries[key]?.id, old.items[id] != nil || arrived.contains(id) else { continue }
+                new.reconfiguredItemIdentifiers.insert(id)
+            }
+        }
+        return new
+    }
+
+    /// Puts the items under their sections. Mostly those of a section follow each other, and nothing has to be looked up.
+    private func arrange(_ new: inout Snapshot) {
+        var places: [SectionID: Int] = [:]
+        var sections: [(id: SectionID, items: [Item.ID])] = []
+        var place = 0
+        for key in keys {
+            guard let entry = entries[key] else { continue }
+            if sections.isEmpty || sections[place].id != entry.section {
+                place = places[entry.section] ?? sections.count
+                if place == sections.count {
+                    places[entry.section] = place
+                    sections.append((entry.section, []))
+                }
+            }
+            sections[place].items.append(entry.id)
+        }
+        for section in sections {
+            let start = new.itemIdentifiers.count
+            new.sectionIdentifiers.append(section.id)
+            new.itemIdentifiers += section.items
+            new.ranges[section.id] = start..<new.itemIdentifiers.count
+        }
+    }
+}
+
+/// Bounds of lists.
+enum ListLimits {
+    /// Changed rows up to which each is read by itself; beyond that reading the whole list is quicker.
+    static let rowsReadOneByOne = 1_000
+    /// Before another look where another program held the lock.
+    static let pauseWhenBusy = Duration.milliseconds(50)
+}

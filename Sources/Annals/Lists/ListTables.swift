@@ -1,0 +1,38 @@
+import AnnalsCore
+import AnnalsStore
+import GRDB
+
+/// The tables that a list's request reads, by whether history tells of them.
+struct ListTables {
+    private(set) var tracked: [String] = []
+    private(set) var haveUntracked = false
+
+    init(_ region: DatabaseRegion, _ db: Database) throws {
+        let names = Set(try TrackedTable.fetchTracked(db).map { $0.name.lowercased() })
+        let tables = try String.fetchAll(
+            db.cachedStatement(sql: "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'annals\\_%' ESCAPE '\\'"))
+        for table in tables where region.isModified(byEventsOfKind: .insert(tableName: table)) {
+            if names.contains(table.lowercased()) { tracked.append(table) } else { haveUntracked = true }
+        }
+    }
+
+    /// - Throws: `AnnalsError` with code `notTracked` where history tells of none of them.
+    func check(_ table: String) throws {
+        guard tracked.isEmpty else { return }
+        throw AnnalsError(
+            .notTracked, operation: "list", "the list of \(table) reads no table that has history",
+            hint: "Track \(table); history is what tells a list of changes")
+    }
+}
+
+extension DatabaseRegion {
+    /// Whether a change of history is one in these tables and columns.
+    func isModified(by change: HistoryChange) -> Bool {
+        switch change.kind {
+        case .insert: isModified(byEventsOfKind: .insert(tableName: change.table))
+        case .delete: isModified(byEventsOfKind: .delete(tableName: change.table))
+        case .update:
+            isModified(byEventsOfKind: .update(tableName: change.table, columnNames: Set(change.columns.map(\.name))))
+        }
+    }
+}

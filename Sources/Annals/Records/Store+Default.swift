@@ -1,0 +1,35 @@
+public import AnnalsStore
+import AnnalsCore
+import Synchronization
+
+/// The store that records mean which are told no other: set when an app starts.
+///
+///     Store.setDefault(try Store(path: path))
+///     try await Person(id: 1, name: "Ada").insert()
+///
+/// A test gives its own task another one, so that tests run beside each other:
+///
+///     try await Store.withDefault(store) { try await person.insert() }
+extension Store {
+    private static let shared = Mutex<Store?>(nil)
+    @TaskLocal private static var ofTask: Store?
+
+    /// - Throws: `AnnalsError` with code `configuration` where none was set.
+    public static func requireDefault() throws -> Store {
+        guard let store = ofTask ?? shared.withLock({ $0 }) else {
+            throw AnnalsError(
+                .configuration, operation: "store", "no default store was set", hint: "Call Store.setDefault when the app starts")
+        }
+        return store
+    }
+
+    /// Sets the default store of the process; nil for none.
+    public static func setDefault(_ store: Store?) { shared.withLock { $0 = store } }
+
+    /// Runs work, and the child tasks that it starts, with another default store.
+    public static func withDefault<T>(
+        _ store: Store, isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> T
+    ) async rethrows -> T {
+        try await $ofTask.withValue(store, operation: body, isolation: isolation)
+    }
+}

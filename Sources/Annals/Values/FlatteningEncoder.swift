@@ -1,0 +1,104 @@
+/// Hands a record's properties on to another encoder; a composite's as columns of their own.
+struct FlatteningEncoder: Encoder {
+    let base: any Encoder
+    /// Stands before each name.
+    var prefix = ""
+    /// By the property's name.
+    let composites: [String: Composite]
+
+    var codingPath: [any CodingKey] { base.codingPath }
+    var userInfo: [CodingUserInfoKey: Any] { base.userInfo }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        KeyedEncodingContainer(
+            FlatteningContainer<Key>(
+                base: base.container(keyedBy: ColumnKey.self), encoder: base, prefix: prefix, composites: composites))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer { base.unkeyedContainer() }
+    func singleValueContainer() -> any SingleValueEncodingContainer { base.singleValueContainer() }
+}
+
+/// A column's name as a key.
+struct ColumnKey: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(_ name: String) {
+        stringValue = name
+    }
+
+    init?(stringValue: String) {
+        self.init(stringValue)
+    }
+
+    init?(intValue: Int) { nil }
+}
+
+private struct FlatteningContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    var base: KeyedEncodingContainer<ColumnKey>
+    let encoder: any Encoder
+    let prefix: String
+    let composites: [String: Composite]
+
+    var codingPath: [any CodingKey] { base.codingPath }
+
+    private func column(_ key: Key) -> ColumnKey { ColumnKey(prefix + key.stringValue) }
+
+    mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
+        guard let composite = composites[key.stringValue] else { return try base.encode(value, forKey: column(key)) }
+        try value.encode(to: FlatteningEncoder(base: encoder, prefix: composite.prefix, composites: [:]))
+    }
+
+    mutating func encodeIfPresent<T: Encodable>(_ value: T?, forKey key: Key) throws {
+        if let value { return try encode(value, forKey: key) }
+        try encodeNil(forKey: key)
+    }
+
+    /// A composite that is not there is NULL in each of its columns.
+    mutating func encodeNil(forKey key: Key) throws {
+        guard let composite = composites[key.stringValue] else { return try base.encodeNil(forKey: column(key)) }
+        for name in composite.columnNames { try base.encodeNil(forKey: ColumnKey(name)) }
+    }
+
+    mutating func encode(_ value: Bool, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: String, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: Double, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: Float, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: Int, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: Int8, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: Int16, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: Int32, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: Int64, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: UInt, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: UInt8, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: UInt16, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: UInt32, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+    mutating func encode(_ value: UInt64, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }
+
+    mutating func encodeIfPresent(_ value: Bool?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: String?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: Double?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: Float?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: Int?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: Int8?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: Int16?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: Int32?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: Int64?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: UInt?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: UInt8?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: UInt16?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: UInt32?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+    mutating func encodeIfPresent(_ value: UInt64?, forKey key: Key) throws { try base.encodeIfPresent(value, forKey: column(key)) }
+
+    mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
+        base.nestedContainer(keyedBy: type, forKey: column(key))
+    }
+
+    mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+        base.nestedUnkeyedContainer(forKey: column(key))
+    }
+
+    mutating func superEncoder() -> any Encoder { base.superEncoder() }
+    mutating func superEncoder(forKey key: Key) -> any Encoder { base.superEncoder(forKey: column(key)) }
+}

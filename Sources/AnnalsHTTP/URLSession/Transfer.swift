@@ -1,0 +1,138 @@
+import Foundation
+
+/// One request on its way through a URLSession, from its start to its end.
+///
+/// `@unchecked Sendable` because it is handed to the loop's queue before anything in it changes, and from then on only that
+/// queue, which does one thing at a time, touches it.
+final class Transfer: @unchecked Sendable {
+    let request: HTTPRequest
+    private let url: URL
+    private let sink: any BodySink
+    private let onSent: (@Sendable (Int64) -> Void)?
+
+    var task: URLSessionTask?
+    private var head: ResponseHead?
+    /// Pieces that the reader has no room for yet.
+    private var waiting: [Data] = []
+    /// How it ended, while pieces wait.
+    private var ending: Result<ResponseHead, HTTPError>?
+    private(set) var hasEnded = false
+
+    init(_ request: HTTPRequest, sink: any BodySink, onSent: (@Sendable (Int64) -> Void)? = nil) throws(HTTPError) {
+        try request.validate()
+        guard let url = URL(string: request.url), url.scheme == "http" || url.scheme == "https" else {
+            throw HTTPError(.badURL, "the address must begin with http:// or https://")
+        }
+        guard url.host?.isEmpty == false else { throw HTTPError(.badURL, "the address names no host") }
+        guard url.user == nil, url.password == nil else {
+            throw HTTPError(.badURL, "the address must hold no user name or password; give a token instead")
+        }
+        self.request = request
+        self.url = url
+        self.sink = sink
+        self.onSent = onSent
+    }
+
+    /// How messages name the server. Never the whole address, which may hold a secret.
+    var server: String { (url.host ?? "") + (url.port.map { ":\($0)" } ?? "") }
+
+    /// The request as URLSession takes it. The body is read whole: what a replica sends at a time is some mebibytes.
+    func makeRequest() throws(HTTPError) -> URLRequest {
+        var made = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalAndRemoteCacheData)
+        made.httpMethod = request.method
+        made.timeoutInterval = request.stallTimeout.map { $0 / .seconds(1) } ?? .infinity
+        made.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
+        for header in request.headers { made.addValue(header.value, forHTTPHeaderField: header.name) }
+        if let source = try BodySource(request.body) {
+            var body = Data(count: Int(source.length))
+            var offset = 0
+            while offset < body.count {
+                let read = body.withUnsafeMutableBytes { bytes in
+                    Result { () throws(HTTPError) in try source.read(into: UnsafeMutableRawBufferPointer(rebasing: bytes[offset...])) }
+                }
+                offset += try read.get()
+            }
+            made.httpBody = body
+        }
+        return made
+    }
+
+    // MARK: What the session tells, on the loop's queue
+
+    func noteSent(_ bytes: Int64) { onSent?(bytes) }
+
+    /// - Throws: what keeps the answer from being taken.
+    func begin(_ response: URLResponse) throws(HTTPError) {
+        guard let response = response as? HTTPURLResponse else {
+            throw HTTPError(.protocolError, "no answer came from \(server)", wasSent: true)
+        }
+        let fields = response.allHeaderFields.compactMap { name, value in
+            (name as? String).map { HTTPHeaders.Field(name: $0, value: "\(value)") }
+        }
+        let head = ResponseHead(status: response.statusCode, headers: HTTPHeaders(fields))
+        self.head = head
+        try sink.begin(head)
+    }
+
+    /// Takes a piece; false when the connection is to pause.
+    func accept(_ data: Data) throws(HTTPError) -> Bool {
+        waiting.append(data)
+        return try flush()
+    }
+
+    /// Goes on with what waited; false when the reader has no room for all of it.
+    func flush() throws(HTTPError) -> Bool {
+        while let data = waiting.first {
+            let taken = data.withUnsafeBytes { bytes in Result { () throws(HTTPError) in try sink.accept(bytes) } }
+            guard try taken.get() else { return false }
+            waiting.removeFirst()
+        }
+        if let ending { finish(ending) }
+        return true
+    }
+
+    /// The session has nothing more to tell; what waits is handed out first, unless it failed.
+    func complete(_ error: (any Error)?) {
+        if let error {
+            finish(.failure(Self.translate(error, server, hasHead: head != nil)))
+        } else if let head {
+            if waiting.isEmpty { finish(.success(head)) } else { ending = .success(head) }
+        } else {
+            finish(.failure(HTTPError(.protocolError, "no answer came from \(server)", wasSent: true)))
+        }
+    }
+
+    func finish(_ outcome: Result<ResponseHead, HTTPError>) {
+        guard !hasEnded else { return }
+        hasEnded = true
+        waiting = []
+        sink.finish(outcome)
+    }
+
+    /// Whether the server may have seen it is said in doubt.
+    private static func translate(_ error: any Error, _ server: String, hasHead: Bool) -> HTTPError {
+        let code = (error as? URLError)?.code
+        switch code {
+        case .cannotConnectToHost?, .notConnectedToInternet?:
+            return HTTPError(.cannotConnect, "no connection to \(server)")
+        case .cannotFindHost?, .dnsLookupFailed?:
+            return HTTPError(.cannotResolve, "\(server) has no address")
+        case .timedOut?:
+            return HTTPError(.stalled, "no byte moved for too long, to or from \(server)", wasSent: true)
+        case .cancelled?:
+            return HTTPError(.cancelled, "the request was cancelled", wasSent: true)
+        case .serverCertificateHasBadDate?: return untrusted(.expired, server)
+        case .serverCertificateNotYetValid?: return untrusted(.notYetValid, server)
+        case .serverCertificateUntrusted?, .serverCertificateHasUnknownRoot?: return untrusted(.unknownIssuer, server)
+        case .secureConnectionFailed?:
+            return HTTPError(.tls, "no secure connection to \(server)")
+        default:
+            let kind: HTTPError.Kind = hasHead ? .receiveFailed : .sendFailed
+            return HTTPError(kind, "the connection to \(server) broke", wasSent: true)
+        }
+    }
+
+    private static func untrusted(_ problem: CertificateProblem, _ server: String) -> HTTPError {
+        HTTPError(.tls, problem.text(server, ""), certificate: problem)
+    }
+}

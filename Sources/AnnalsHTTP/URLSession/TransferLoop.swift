@@ -1,0 +1,159 @@
+import Foundation
+
+/// A client's transfers on Apple's systems, over one URLSession whose delegate runs on a queue of its own.
+///
+/// Everything happens on that queue, which does one thing at a time, as the thread does where there is libcurl. Requests go out in
+/// turn by the session's own limits; a redirection is handed back as the answer it is, and cookies and caches are off.
+final class TransferLoop: Sendable {
+    private let session: URLSession
+    private let transfers: Transfers
+    private let queue: OperationQueue
+
+    /// - Throws: `tls` for certificates or keys to trust instead of the system's, which are not to be had here.
+    init(_ configuration: HTTPClient.Configuration) throws(HTTPError) {
+        guard configuration.caFile == nil, configuration.pinnedKeys.isEmpty else {
+            throw HTTPError(
+                .tls, "on this system only certificates that the system trusts can be used", certificate: .trustUnusable)
+        }
+        queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 1
+        let options = URLSessionConfiguration.ephemeral
+        options.httpShouldSetCookies = false
+        options.urlCache = nil
+        options.httpMaximumConnectionsPerHost = configuration.activeTransfers
+        options.timeoutIntervalForResource = .infinity
+        transfers = Transfers()
+        session = URLSession(configuration: options, delegate: transfers, delegateQueue: queue)
+    }
+
+    /// There is no thread to run: the session has its own.
+    func run() {}
+
+    func start(_ transfer: Transfer) {
+        queue.addOperation { [session, transfers] in transfers.start(transfer, in: session) }
+        guard let timeout = transfer.request.timeout else { return }
+        DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) { [weak self] in
+            let error = HTTPError(.timeout, "the time for the request is over, to \(transfer.server)", wasSent: true)
+            self?.end(transfer, error)
+        }
+    }
+
+    /// Ends a transfer with `cancelled`, unless it has ended already.
+    func cancel(_ transfer: Transfer) {
+        end(transfer, HTTPError(.cancelled, "the request was cancelled", wasSent: true))
+    }
+
+    /// Lets a paused transfer go on, unless it has ended.
+    func resume(_ transfer: Transfer) {
+        queue.addOperation { [transfers] in transfers.resume(transfer) }
+    }
+
+    /// Ends all transfers with `closed`; returns when that is done.
+    func close() async {
+        await withCheckedContinuation { continuation in
+            requestClose()
+            queue.addOperation { continuation.resume() }
+        }
+    }
+
+    /// Like `close`, without waiting.
+    func requestClose() {
+        queue.addOperation { [session, transfers] in
+            transfers.close()
+            session.invalidateAndCancel()
+        }
+    }
+
+    private func end(_ transfer: Transfer, _ error: HTTPError) {
+        queue.addOperation { [transfers] in transfers.end(transfer, error) }
+    }
+}
+
+/// The session's delegate.
+///
+/// `@unchecked Sendable` because it is called on the loop's queue only, which does one thing at a time.
+private final class Transfers: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+    private var running: [Int: Transfer] = [:]
+    private var isClosed = false
+
+    func start(_ transfer: Transfer, in session: URLSession) {
+        guard !isClosed else { return transfer.finish(.failure(Self.closed)) }
+        do throws(HTTPError) {
+            let task = session.dataTask(with: try transfer.makeRequest())
+            transfer.task = task
+            running[task.taskIdentifier] = transfer
+            task.resume()
+        } catch {
+            transfer.finish(.failure(error))
+        }
+    }
+
+    func end(_ transfer: Transfer, _ error: HTTPError) {
+        guard !transfer.hasEnded else { return }
+        transfer.finish(.failure(error))
+        if let task = transfer.task {
+            running[task.taskIdentifier] = nil
+            task.cancel()
+        }
+    }
+
+    func resume(_ transfer: Transfer) {
+        guard !transfer.hasEnded else { return }
+        do throws(HTTPError) {
+            if try transfer.flush() { transfer.task?.resume() }
+        } catch {
+            end(transfer, error)
+        }
+    }
+
+    func close() {
+        isClosed = true
+        for transfer in running.values { transfer.finish(.failure(Self.closed)) }
+        running = [:]
+    }
+
+    private static var closed: HTTPError { HTTPError(.closed, "the HTTP client was shut down") }
+
+    // MARK: What the session tells
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
+        completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(nil)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
+    ) {
+        running[task.taskIdentifier]?.noteSent(totalBytesSent)
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        guard let transfer = running[dataTask.taskIdentifier] else { return completionHandler(.cancel) }
+        do throws(HTTPError) {
+            try transfer.begin(response)
+            completionHandler(.allow)
+        } catch {
+            completionHandler(.cancel)
+            end(transfer, error)
+        }
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        guard let transfer = running[dataTask.taskIdentifier] else { return }
+        do throws(HTTPError) {
+            if try !transfer.accept(data) { dataTask.suspend() }
+        } catch {
+            end(transfer, error)
+        }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        running.removeValue(forKey: task.taskIdentifier)?.complete(error)
+    }
+}

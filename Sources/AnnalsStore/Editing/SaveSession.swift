@@ -1,0 +1,172 @@
+package import AnnalsCore
+import AnnalsMerge
+package import GRDB
+import GRDBSQLite
+
+/// What saving edited rows needs of the inside of a store: rows as they are, the merge rules, who is in the way.
+///
+/// A save stands to the stored rows as a rebase stands to the log: "incoming" is what is to be saved, base is what its author
+/// had read. So columns are settled by the rule that settles them in a rebase, with the store's own policies.
+package final class SaveSession {
+    package let db: Database
+    package let catalog: TableCatalog
+    private let session: MergeSession
+    private let configured: MergePolicies
+    private var loaded: MergePolicies?
+
+    /// Which side a column goes to that both changed and whose policy does not combine.
+    package enum Trump: Sendable {
+        case store, object
+    }
+
+    /// A row that has a unique tuple which another row wants.
+    package struct Holder {
+        package var row: [Value]
+        /// Places of the index's columns; nil where it stands over expressions or generated columns.
+        package var places: [Int]?
+        package var isKey: Bool
+    }
+
+    init(_ db: Database, _ configuration: Store.Configuration, _ schema: SchemaCache) throws {
+        self.db = db
+        catalog = try schema.catalog(db)
+        session = MergeSession(db, registry: try schema.tables(db))
+        configured = configuration.mergePolicies
+    }
+
+    /// The number of history's newest transaction; zero without history.
+    package func newestTransaction() throws -> Int64 { try Self.newestTransaction(db) }
+
+    fileprivate static func newestTransaction(_ db: Database) throws -> Int64 {
+        guard try StoreSchema.exists(db) else { return 0 }
+        return try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions") ?? 0
+    }
+
+    // MARK: Rows
+
+    /// The row of a key as it is stored; nil where there is none.
+    package func row(_ key: [Value], of table: TableDefinition) throws -> [Value]? {
+        try fetch(table, table.primaryKey.map { "\(SQL.quote(table.columns[$0].name)) = ?" }, key)
+    }
+
+    /// The row that was just inserted into a table with rowids.
+    package func lastInsertedRow(of table: TableDefinition) throws -> [Value]? {
+        guard !table.isWithoutRowid, let name = table.rowidName else { return nil }
+        return try fetch(table, ["\(name) = ?"], [.integer(db.lastInsertedRowID)])
+    }
+
+    private func fetch(_ table: TableDefinition, _ conditions: [String], _ values: [Value]) throws -> [Value]? {
+        let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
+        let statement = try session.prepared(
+            "SELECT \(columns) FROM \(SQL.quote(table.name)) WHERE \(conditions.joined(separator: " AND "))")
+        for (place, value) in values.enumerated() { statement.bind(place + 1, value) }
+        defer { statement.reset() }
+        return try statement.step() ? statement.values(0..<table.columns.count) : nil
+    }
+
+    /// What the column would hold once the value is written to it.
+    package func asStored(_ value: Value, _ place: Int, of table: TableDefinition) throws -> Value {
+        try session.asStored(value, in: table.columns[place])
+    }
+
+    // MARK: Merging
+
+    /// The stored row with what was changed merged into it, column by column.
+    ///
+    /// A column whose policy combines, the space's or the program's, combines here too. The others go where `trump` says, if
+    /// both sides changed them.
+    package func merged(_ table: TableDefinition, base: [Value], stored: [Value], mine: [Value], _ trump: Trump) throws -> [Value] {
+        let rules = try policies()[table.name]
+        var merged = stored
+        for place in stored.indices where mine[place] != base[place] {
+            var policy: ColumnPolicy = trump == .store ? .mergeByPropertyStoreTrump : .mergeByPropertyObjectTrump
+            let own = rules.policy(ofColumn: table.columns[place].name)
+            if own.isCombining, !table.primaryKey.contains(place) { policy = own }
+            let outcome = try policy.settle(
+                base: base[place], stored: stored[place], incoming: mine[place], isContested: stored[place] != base[place],
+                later: { trump == .store ? .stored : .incoming },
+                combine: {
+                    try policies().combine(
+                        policy, base: base[place], stored: stored[place], incoming: mine[place], table: table.name, column: place,
+                        columns: table.columns.map(\.name), row: stored
+                    ).map { try asStored($0, place, of: table) }
+                })
+            switch outcome {
+            case .unchanged, .stored: break
+            case .incoming: merged[place] = mine[place]
+            case .combined(let value): merged[place] = value
+            }
+        }
+        return merged
+    }
+
+    private func policies() throws -> MergePolicies {
+        if let loaded { return loaded }
+        let inForce = try ReplicaTables.exist(db) ? PolicyTable.load(db) : []
+        let policies = try MergePolicies(inForce, over: configured)
+        loaded = policies
+        return policies
+    }
+
+    // MARK: Constraints
+
+    /// Rows that keep another out of a table's key and unique indexes; that row's own stored form is not among them.
+    package func holders(of row: [Value], in table: TableDefinition, exceptKey own: [Value]?) throws -> [Holder] {
+        try UniqueHolders(session, table) { try self.row($0, of: table) }.collisions(of: row)
+            .filter { collision in table.primaryKey.map { collision.holder[$0] } != own }
+            .map { Holder(row: $0.holder, places: $0.places, isKey: $0.isKey) }
+    }
+
+    /// Whether a foreign key is broken that is looked at only at COMMIT.
+    package var hasBrokenForeignKeys: Bool {
+        var current: CInt = 0
+        var highest: CInt = 0
+        let code = sqlite3_db_status(db.sqliteConnection, SQLITE_DBSTATUS_DEFERRED_FKS, &current, &highest, 0)
+        return code == SQLITE_OK && current != 0
+    }
+}
+
+extension Store {
+    /// Saves edits as one transaction of history.
+    ///
+    /// - Parameters:
+    ///   - take: what is to be saved, asked for when it is this save's turn; nil when there is nothing.
+    ///   - done: told of what was saved after COMMIT, before another save begins.
+    /// - Returns: what `done` makes of it; nil where there was nothing to save.
+    package func save<Edits, Saved, Outcome: Sendable>(
+        author: String?, contextName: String?, take: @escaping @Sendable () -> Edits?,
+        write: @escaping @Sendable (SaveSession, Edits) throws -> Saved,
+        done: @escaping @Sendable (Saved, HistoryToken?) -> Outcome
+    ) async throws -> Outcome? {
+        let (configuration, schema) = (configuration, schema)
+        return try await translated("save") {
+            try await database.writeWithoutTransaction { db in
+                guard let edits = take() else { return nil }
+                let (saved, token) = try inManagedTransaction(db, author: author, contextName: contextName) { db in
+                    // Rows of one save may refer to each other, whatever their order.
+                    try db.execute(sql: "PRAGMA defer_foreign_keys = ON")
+                    return try write(SaveSession(db, configuration, schema), edits)
+                }
+                return done(saved, token)
+            }
+        }
+    }
+
+    /// Reads for an edit context: with the tables as they are declared, and with the number of history's newest transaction.
+    package func readForEditing<T: Sendable>(
+        _ body: @escaping @Sendable (Database, TableCatalog, _ newest: Int64) throws -> T
+    ) async throws -> T {
+        let schema = schema
+        return try await translated("read") {
+            try await database.read { db in
+                let newest = try SaveSession.newestTransaction(db)
+                return try CallersError.passing { try body(db, schema.catalog(db), newest) }
+            }
+        }
+    }
+
+    /// Rows that a sync gave other keys after a point of history, oldest first.
+    package static func renumberedRows(_ db: Database, after number: Int64) throws -> [RenumberedRow] {
+        try RenamedRows.load(db, after: number)
+    }
+}

@@ -1,0 +1,86 @@
+import AnnalsCore
+import Foundation
+import GRDB
+
+/// Rows of this store that are called otherwise since a rebase: an integer key that another replica had taken first, a reference
+/// in a key to such a row, or a row that was made one with another.
+///
+/// The conflict journal tells of them too, but only once the space has ordered them, and without saying when it happened here;
+/// whoever holds an old identifier must know from which moment on it means another row.
+enum RenamedRows {
+    static let schema = """
+        CREATE TABLE IF NOT EXISTS annals_renamed (
+            number INTEGER NOT NULL,
+            old TEXT NOT NULL,
+            new TEXT NOT NULL,
+            PRIMARY KEY (number, old)
+        ) WITHOUT ROWID;
+        """
+    static let tables = ["annals_renamed"]
+
+    /// What a laid transaction calls otherwise than its author did.
+    struct Renaming {
+        var old: PersistentIdentifier
+        var new: PersistentIdentifier
+    }
+
+    /// - Parameter number: of the transaction of history that has the rows under their new keys.
+    static func note(_ db: Database, _ renamings: [Renaming], in number: Int64) throws {
+        guard !renamings.isEmpty else { return }
+        if try !db.tableExists("annals_renamed") {
+            // A store that was joined before there was this table.
+            try db.execute(sql: schema)
+            try Drift.noteSchemaVersion(db)
+        }
+        let insert = try db.cachedStatement(
+            sql: """
+                INSERT INTO annals_renamed (number, old, new) VALUES (?, ?, ?)
+                ON CONFLICT (number, old) DO UPDATE SET new = excluded.new
+                """)
+        for renaming in renamings { try insert.execute(arguments: [number, text(renaming.old), text(renaming.new)]) }
+    }
+
+    /// Oldest first; what one transaction renamed happened at once.
+    static func load(_ db: Database, after number: Int64) throws -> [RenumberedRow] {
+        guard try db.tableExists("annals_renamed") else { return [] }
+        return try GRDB.Row.fetchAll(
+            db.cachedStatement(sql: "SELECT number, old, new FROM annals_renamed WHERE number > ? ORDER BY number"), arguments: [number]
+        ).map { row in
+            let (old, new): (Data, Data) = (row["old"], row["new"])
+            do {
+                return RenumberedRow(
+                    old: try JSONDecoder().decode(PersistentIdentifier.self, from: old),
+                    new: try JSONDecoder().decode(PersistentIdentifier.self, from: new), number: row["number"])
+            } catch {
+                throw StoreDamage("annals_renamed")
+            }
+        }
+    }
+
+    static func purge(_ db: Database, through number: Int64) throws {
+        guard try db.tableExists("annals_renamed") else { return }
+        try db.cachedStatement(sql: "DELETE FROM annals_renamed WHERE number <= ?").execute(arguments: [number])
+    }
+
+    private static func text(_ identifier: PersistentIdentifier) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(identifier), as: UTF8.self)
+    }
+}
+
+extension LayAttempt {
+    /// Rows that this transaction made, and that have another key than it gave them.
+    func renamings() -> [RenamedRows.Renaming] {
+        verdicts.indices.compactMap { index in
+            guard case .insert(let asked) = transaction.changes[index].change, var number = verdicts[index].row else { return nil }
+            while let target = rows[number].substitute { number = target }
+            guard let after = rows[number].after else { return nil }
+            let table = rows[number].table
+            let (old, new) = (table.key(of: asked), table.key(of: after))
+            guard old != new else { return nil }
+            return RenamedRows.Renaming(
+                old: PersistentIdentifier(table: table.name, key: old), new: PersistentIdentifier(table: table.name, key: new))
+        }
+    }
+}

@@ -1,0 +1,60 @@
+import AnnalsCore
+public import GRDB
+
+/// Core Data's `performAndWait`: for programs without concurrency, and for code that cannot wait otherwise. Each blocks the
+/// calling thread; on the main thread of an app take the async forms. Within a closure of `read` or `write` use its `Database`
+/// instead: a second access there would wait for itself, and is a programming error.
+extension Store {
+    /// Reads the last committed state on the calling thread.
+    ///
+    ///     let count = try store.readAndWait { db in try Invoice.fetchCount(db) }
+    ///
+    /// - Throws: `AnnalsError` when SQLite refuses; what `body` throws otherwise.
+    public func readAndWait<T>(_ body: (Database) throws -> T) throws -> T {
+        try passingCallersErrors("read") { try database.read { db in try CallersError.passing { try body(db) } } }
+    }
+
+    /// Writes as one transaction of history on the calling thread; see `write`.
+    ///
+    /// - Throws: `AnnalsError` when SQLite refuses; what `updates` throws otherwise. Nothing is changed then.
+    @discardableResult
+    public func writeAndWait<T>(author: String? = nil, contextName: String? = nil, _ updates: (Database) throws -> T) throws -> T {
+        try passingCallersErrors("write") {
+            try database.writeWithoutTransaction { db in
+                try inManagedTransaction(db, author: author, contextName: contextName) { db in
+                    try CallersError.passing { try updates(db) }
+                }.value
+            }
+        }
+    }
+
+    private func passingCallersErrors<T>(_ operation: String, _ body: () throws -> T) throws -> T {
+        do {
+            return try blocking(operation) { _ in try body() }
+        } catch  where CallersError.isIn(error) {
+            schema.forget()
+            throw CallersError.of(error)
+        } catch {
+            schema.forgetRolledBack()
+            throw error
+        }
+    }
+
+    /// One write transaction with its place in history; the token is nil where nothing changed, or there is no history.
+    func inManagedTransaction<T>(
+        _ db: Database, author: String?, contextName: String?, _ updates: (Database) throws -> T
+    ) throws -> (value: T, token: HistoryToken?) {
+        var result: (T, HistoryToken?)?
+        try db.inTransaction(.immediate) {
+            try foreign.look(db)
+            try schema.begin(db)
+            let step = ManagedStep(db, configuration, schema)
+            let (value, number) = try Sealing.managedWrite(
+                db, author: author, contextName: contextName, step.environment, updates)
+            result = (value, try number == nil ? nil : HistoryBounds(db).latest)
+            return .commit
+        }
+        guard let result else { throw AnnalsError(.defect, operation: "write", "a write ended without an outcome") }
+        return result
+    }
+}

@@ -1,0 +1,97 @@
+import AnnalsCore
+import GRDB
+
+extension Store.Configuration {
+    /// How connections of the store's own are opened.
+    func connectionOptions(_ patience: Patience) -> GRDB.Configuration {
+        var options = GRDB.Configuration()
+        options.busyMode = patience.busyMode
+        options.label = "annals"
+        if isScratch { options.prepareDatabase { db in try db.execute(sql: "PRAGMA synchronous = OFF") } }
+        if isUntrusted { options.prepareDatabase { db in try db.execute(sql: "PRAGMA trusted_schema = OFF") } }
+        if let trace { options.prepareDatabase { db in trace.install(db) } }
+        if let prepareDatabase { options.prepareDatabase(prepareDatabase) }
+        return options
+    }
+}
+
+/// What a store does to its database when it is opened.
+extension Store {
+    func prepare() throws {
+        if let migrator = configuration.migrator { try migrate(migrator) }
+        if let selection = configuration.tables { try installCapture(selection) }
+    }
+
+    private func migrate(_ migrator: DatabaseMigrator) throws {
+        let unknown = try blocking("migrate") { database in
+            try database.reading { db in try migrator.hasBeenSuperseded(db) }
+        }
+        guard !unknown else {
+            throw AnnalsError(
+                .schemaRefused, operation: "migrate", "a newer version of this app has changed the schema of \(path)",
+                hint: "Update the app; nothing was changed")
+        }
+        let isDue = try blocking("migrate") { database in try database.reading { db in try !migrator.hasCompletedMigrations(db) } }
+        guard isDue else { return }
+        // What others wrote is theirs; what lies open afterwards is the migrations'.
+        try sealNow(as: .external)
+        defer { schema.forget() }
+        do {
+            try blocking("migrate") { database in
+                do {
+                    try migrator.migrate(database)
+                } catch  where !StoreError.knows(error) {
+                    throw CallersError(error: error)
+                }
+            }
+        } catch  where CallersError.isIn(error) {
+            try sealNow(as: .migration)
+            throw CallersError.of(error)
+        }
+        try sealNow(as: .migration)
+    }
+
+    private func sealNow(as origin: TransactionInfo.Origin) throws {
+        try blocking("migrate") { database in
+            try database.writeWithoutTransaction { db in
+                try db.inTransaction(.immediate) {
+                    _ = try Sealing.sealReportingDrift(db, ManagedStep(db, configuration, schema).environment, as: origin)
+                    return .commit
+                }
+            }
+        }
+    }
+
+    private func installCapture(_ selection: Tracking.Selection) throws {
+        try blocking("track") { database in
+            try database.writeWithoutTransaction { db in
+                guard try !isInstalled(selection, db) else { return }
+                try db.inTransaction(.immediate) {
+                    let report = try Tracking.track(db, selection, ManagedStep(db, configuration, schema).environment)
+                    try Self.check(report, selection)
+                    return .commit
+                }
+            }
+        }
+        schema.forget()
+    }
+
+    /// So that a store whose tables are tracked opens without waiting for who writes.
+    private func isInstalled(_ selection: Tracking.Selection, _ db: Database) throws -> Bool {
+        guard case .tables(let names) = selection, try StoreSchema.exists(db) else { return false }
+        let tracked = Set(try TrackedTable.fetchTracked(db).map(\.name.foldedIdentifier))
+        let present = Set(try SchemaReader(db).tableNames().map(\.foldedIdentifier))
+        return names.allSatisfy { tracked.contains($0.foldedIdentifier) && present.contains($0.foldedIdentifier) }
+    }
+
+    /// A table that was named must have a history; of all tables, only those that can have one do.
+    private static func check(_ report: TrackingReport, _ selection: Tracking.Selection) throws {
+        guard case .tables = selection else { return }
+        for table in report.tables {
+            guard case .skipped(let refusal) = table.outcome else { continue }
+            throw AnnalsError(
+                .schemaRefused, operation: "track", "the table \(table.name) cannot have a history: \(refusal.message)",
+                hint: "Nothing was changed", underlying: refusal)
+        }
+    }
+}

@@ -1,0 +1,91 @@
+import AnnalsCore
+import Foundation
+import Synchronization
+
+/// Hands an agent's events to whoever listens, each at a pace of its own.
+///
+/// A listener who is busy keeps nobody waiting: so many events wait for it, and beyond them the oldest go.
+final class EventBoard: Sendable {
+    private struct State {
+        var listeners: [Int: AsyncStream<SyncEvent>.Continuation] = [:]
+        var lastListener = 0
+        var lastOperation = 0
+        /// The operation that was told of last, which what happens to a snapshot belongs to.
+        var current: SyncEvent?
+    }
+
+    private let state = Mutex(State())
+    private let now: @Sendable () -> Int64
+
+    /// - Parameter now: milliseconds since 1970.
+    init(now: @escaping @Sendable () -> Int64) {
+        self.now = now
+    }
+
+    deinit {
+        for listener in state.withLock({ $0.listeners }).values { listener.finish() }
+    }
+
+    /// The events from now on, until the board goes or the stream does.
+    func listen() -> AsyncStream<SyncEvent> {
+        let (stream, continuation) = AsyncStream<SyncEvent>.makeStream(bufferingPolicy: .bufferingNewest(SyncLimits.waitingEvents))
+        let number = state.withLock { state in
+            state.lastListener += 1
+            state.listeners[state.lastListener] = continuation
+            return state.lastListener
+        }
+        continuation.onTermination = { [weak self] _ in self?.forget(number) }
+        return stream
+    }
+
+    private func forget(_ listener: Int) {
+        // What goes with a continuation must not go while the lock is held.
+        _ = state.withLock { $0.listeners.removeValue(forKey: listener) }
+    }
+
+    private var date: Date { Date(timeIntervalSince1970: Double(now()) / 1_000) }
+
+    func begin(_ stage: SyncEvent.Stage) -> SyncEvent {
+        let date = date
+        let event = state.withLock { state in
+            state.lastOperation += 1
+            return SyncEvent(id: state.lastOperation, stage: stage, startDate: date)
+        }
+        tell(event)
+        return event
+    }
+
+    func tell(_ event: SyncEvent, isEnd: Bool = false) {
+        var event = event
+        event.date = date
+        if isEnd { event.endDate = event.date }
+        let listeners = state.withLock { state in
+            state.current = event
+            return state.listeners
+        }
+        for listener in listeners.values { listener.yield(event) }
+    }
+
+    /// A snapshot has got on. What goes on in an agent that is doing nothing else is told by nobody.
+    func note(_ transfer: SyncEvent.Transfer) {
+        let event = state.withLock { state -> SyncEvent? in
+            guard var event = state.current, !event.hasEnded else { return nil }
+            if let last = event.transfer, last.stage == transfer.stage, transfer.bytes >= last.bytes,
+                transfer.bytes - last.bytes < SyncLimits.bytesPerEvent
+            {
+                return nil
+            }
+            event.transfer = transfer
+            state.current = event
+            return event
+        }
+        if let event { tell(event) }
+    }
+
+    /// The operation that failed last is going to be tried again after a pause.
+    func noteRetry(after pause: Duration) {
+        guard var event = state.withLock({ $0.current }), event.error != nil else { return }
+        event.retryAfter = pause
+        tell(event, isEnd: true)
+    }
+}

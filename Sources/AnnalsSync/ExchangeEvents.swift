@@ -1,0 +1,67 @@
+import AnnalsCore
+import AnnalsStore
+
+/// The operations of one exchange, told as they go on.
+struct ExchangeEvents {
+    private let board: EventBoard
+    private var open: [SyncEvent.Stage: SyncEvent] = [:]
+
+    init(_ board: EventBoard) {
+        self.board = board
+    }
+
+    mutating func begin(_ stage: SyncEvent.Stage) {
+        guard open[stage] == nil else { return }
+        open[stage] = board.begin(stage)
+    }
+
+    mutating func begin(_ step: Exchange.Step) {
+        switch step {
+        case .push: begin(.export)
+        case .pull: begin(.import)
+        case .wait, .done: break
+        }
+    }
+
+    /// What the exchange has moved so far. The answer to a push may bring what others wrote.
+    mutating func note(_ summary: SyncAgent.Summary, _ status: ExchangeStatus) {
+        if summary.pulled.transactions > 0 { begin(.import) }
+        move(.export, summary.pushed, remaining: status.outbox)
+        move(.import, summary.pulled, remaining: Int(max(0, status.head.rawValue - status.position.rawValue)))
+    }
+
+    private mutating func move(_ stage: SyncEvent.Stage, _ flow: SyncAgent.Summary.Flow, remaining: Int) {
+        guard var event = open[stage], event.transactions != flow.transactions || event.remaining != remaining else { return }
+        event.transactions = flow.transactions
+        event.changes = flow.changes
+        event.bytes = flow.bytes
+        event.remaining = remaining
+        open[stage] = event
+        board.tell(event)
+    }
+
+    mutating func end(_ stage: SyncEvent.Stage, isCaughtUp: Bool = false) {
+        guard var event = open.removeValue(forKey: stage) else { return }
+        event.isCaughtUp = isCaughtUp
+        board.tell(event, isEnd: true)
+    }
+
+    /// Ends whatever is under way. What failed before it had a name was setting up.
+    mutating func fail(_ error: any Error) {
+        if open.isEmpty { begin(.setup) }
+        for stage in SyncEvent.Stage.allCases {
+            guard var event = open.removeValue(forKey: stage) else { continue }
+            event.error = Self.edge(error)
+            board.tell(event, isEnd: true)
+        }
+    }
+
+    private static func edge(_ error: any Error) -> AnnalsError {
+        switch error {
+        case let error as AnnalsError: error
+        case let error as TransportError: error.annalsError
+        case is CancellationError: AnnalsError(.cancelled, operation: "sync", "stopped")
+        default: AnnalsError(.defect, operation: "sync", "\(error)", underlying: error)
+        }
+    }
+}

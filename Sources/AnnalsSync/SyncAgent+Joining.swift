@@ -1,0 +1,35 @@
+import AnnalsCore
+public import AnnalsStore
+public import Logging
+
+extension SyncAgent {
+    /// An agent that makes the store a replica of a space over HTTP, where it is none yet, and then keeps it in step.
+    ///
+    /// - Parameter existing: what becomes of rows that differ from those of a space that exists. `.sameKey` fits an app that opens
+    ///   its store with the tables it needs, and then finds out that there is a space with rows already.
+    /// - Throws: `AnnalsError` with code `usage` when the address is not one.
+    public init(
+        store: Store, joining address: SpaceAddress, existing: ExistingRows? = nil, logger: Logger = Logger(label: "annals.sync")
+    ) throws {
+        try self.init(store: store, transport: address.transport(), joining: address, existing: existing, logger: logger)
+    }
+
+    /// Joins the space that the agent was given, where the store is no replica yet. Each exchange begins with it.
+    func joinIfNeeded() async throws {
+        guard let home else { return }
+        if let state = try await store.replicaState(), try await store.creationStage() == nil {
+            guard state.space == home.address.space else { throw Self.anotherSpace(state.space, home.address.space) }
+            return
+        }
+        let joining = home.address.joining(over: transport, store.configuration, environment, progress)
+        _ = try await joining.join(store, existing: home.existing)
+        logger.notice("joined the space \(home.address.space)")
+    }
+
+    /// Rows are never brought from one space to another because an app was given another address.
+    private static func anotherSpace(_ joined: SpaceName, _ given: SpaceName) -> AnnalsError {
+        AnnalsError(
+            .alreadyJoined, operation: "join", "the store belongs to the space \(joined), not to \(given)",
+            hint: "Nothing was changed. Call leave() first to bring its rows to another space, or open another store")
+    }
+}

@@ -1,0 +1,141 @@
+import Annals
+import Foundation
+import Synchronization
+import Testing
+
+private struct Guest: Codable, PersistableRecord, FetchableRecord, Sendable, Equatable {
+    static let databaseTableName = "person"
+    var id: Int64?
+    var email: String
+    var name: String
+    var age: Int = 0
+}
+
+@Suite("Batches")
+struct BatchTests {
+    private func store() async throws -> Store {
+        let store = try Store(inMemory: nil)
+        try await store.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE person (id INTEGER PRIMARY KEY, email TEXT NOT NULL UNIQUE, name TEXT NOT NULL, age INTEGER NOT NULL);
+                    CREATE TABLE pet (id INTEGER PRIMARY KEY, owner INTEGER REFERENCES person(id) ON DELETE CASCADE);
+                    CREATE TABLE loan (id INTEGER PRIMARY KEY, person INTEGER NOT NULL REFERENCES person(id) DEFERRABLE INITIALLY DEFERRED);
+                    """)
+        }
+        try await store.track(.all)
+        return store
+    }
+
+    private func people(_ names: String...) -> [Guest] {
+        names.map { Guest(email: "\($0)@example.org", name: $0) }
+    }
+
+    private func all(_ store: Store) async throws -> [String] {
+        try await store.read { db in try String.fetchAll(db, sql: "SELECT name || ' ' || age FROM person ORDER BY id") }
+    }
+
+    @Test("insert as one transaction of history with its author, and say how many, which and where history stands")
+    func insert() async throws {
+        let store = try await store()
+        let result = try await store.execute(
+            BatchInsertRequest(people("ada", "bob", "cleo"), resultType: .identifiers), author: "import", contextName: "first")
+        #expect(result.count == 3)
+        #expect(result.identifiers == (1...3).map { PersistentIdentifier(table: "person", key: [.integer($0)]) })
+        #expect(result.token == (try await store.latestToken()))
+        var transactions: [HistoryTransaction] = []
+        for try await transaction in store.history(HistoryRequest()) { transactions.append(transaction) }
+        #expect(transactions.count == 1 && transactions[0].author == "import" && transactions[0].contextName == "first")
+    }
+
+    @Test("take records as they come, and undo all where the source or a constraint fails")
+    func streaming() async throws {
+        struct Broken: Error {}
+        let store = try await store()
+        let count = Mutex(0)
+        let request = BatchInsertRequest(Guest.self) {
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            return number <= 5_000 ? Guest(email: "\(number)", name: "n") : nil
+        }
+        #expect(try await store.execute(request).count == 5_000)
+        let failing = BatchInsertRequest(Guest.self) {
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            if number > 5_010 { throw Broken() }
+            return Guest(email: "more \(number)", name: "n")
+        }
+        await #expect(throws: Broken.self) { try await store.execute(failing) }
+        await #expect { try await store.execute(BatchInsertRequest(people("x", "y", "x"))) } throws: {
+            ($0 as? AnnalsError)?.code == .constraint
+        }
+        #expect(try await all(store).count == 5_000)
+    }
+
+    @Test("upsert writes the named columns only, never replaces a row, and leaves alone what is equal")
+    func upsert() async throws {
+        let store = try await store()
+        try await store.execute(BatchInsertRequest(people("ada", "bob")))
+        try await store.write { db in try db.execute(sql: "UPDATE person SET age = 40; INSERT INTO pet VALUES (1, 1)") }
+        let news = [
+            Guest(email: "ada@example.org", name: "Ada"), Guest(email: "bob@example.org", name: "bob"), Guest(email: "new", name: "new"),
+        ]
+        let result = try await store.execute(
+            BatchInsertRequest(news, onConflict: .update(["name"], of: ["email"]), resultType: .identifiers))
+        #expect(result.count == 2)
+        #expect(result.identifiers.map(\.key) == [[.integer(1)], [.integer(3)]])
+        #expect(try await all(store) == ["Ada 40", "bob 40", "new 0"])
+        #expect(try await store.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pet") } == 1)
+        // All columns but the key, whichever constraint it is.
+        try await store.execute(BatchInsertRequest([Guest(id: 2, email: "bob@example.org", name: "Bob", age: 1)], onConflict: .update()))
+        #expect(try await all(store) == ["Ada 40", "Bob 1", "new 0"])
+        let none = try await store.execute(BatchInsertRequest(news, onConflict: .ignore))
+        #expect(none.count == 0 && none.token == nil)
+    }
+
+    @Test("update by expressions where a request says, and tell which rows")
+    func update() async throws {
+        let store = try await store()
+        try await store.execute(BatchInsertRequest(people("ada", "bob", "cleo")))
+        let request = BatchUpdateRequest(Guest.self, resultType: .identifiers) {
+            [Column("age").set(to: Column("age") + Column("id") * 10)]
+        } where: {
+            $0.filter(Column("id") > 1)
+        }
+        let result = try await store.execute(request, author: "prices")
+        #expect(result.count == 2 && result.identifiers.map(\.key) == [[.integer(2)], [.integer(3)]])
+        #expect(try await all(store) == ["ada 0", "bob 20", "cleo 30"])
+        let every = try await store.execute(BatchUpdateRequest(Guest.self, set: { [Column("age").set(to: 1)] }))
+        #expect(every.count == 3 && every.identifiers.isEmpty && every.token != nil)
+    }
+
+    @Test("delete keeps the delete rules: cascades are done, and a row that others need makes all of it fail")
+    func delete() async throws {
+        let store = try await store()
+        try await store.execute(BatchInsertRequest(people("ada", "bob", "cleo", "dan")))
+        try await store.write { db in try db.execute(sql: "INSERT INTO pet VALUES (1, 1); INSERT INTO loan VALUES (1, 2)") }
+        // Checked at commit.
+        await #expect { try await store.execute(BatchDeleteRequest(Guest.self)) } throws: { ($0 as? AnnalsError)?.code == .constraint }
+        #expect(try await all(store).count == 4)
+        let some = try await store.execute(BatchDeleteRequest(Guest.self, resultType: .identifiers) { $0.filter(Column("id") != 2) })
+        #expect(some.count == 3 && some.identifiers.map(\.key) == [[.integer(1)], [.integer(3)], [.integer(4)]])
+        #expect(try await store.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pet") } == 0)
+        let named = try await store.execute(
+            BatchDeleteRequest([
+                PersistentIdentifier(table: "loan", key: [.integer(1)]), PersistentIdentifier(table: "loan", key: [.integer(9)]),
+            ]))
+        #expect(named.count == 1)
+    }
+
+    @Test("no merging is needed: who watches the store is told of a batch as of any write")
+    func watched() async throws {
+        let store = try await store()
+        var changes = store.remoteChanges.makeAsyncIterator()
+        let result = try await store.execute(BatchInsertRequest(people("ada", "bob")))
+        #expect(try await changes.next()?.token == result.token)
+    }
+}

@@ -1,0 +1,74 @@
+import Annals
+import AnnalsTesting
+import AnnalsWire
+import Foundation
+import Synchronization
+import Testing
+
+@Suite("What a transport must do", .timeLimit(.minutes(5)))
+struct TransportConformanceTests {
+    @Test("the relay in memory does")
+    func memory() async throws {
+        let relays = Mutex<[SpaceName: MemoryRelay]>([:])
+        let clock = ManualClock(milliseconds: 1_700_000_000_000)
+        let failures = try await TransportConformance.failures { space in
+            relays.withLock { relays in
+                let relay = relays[space] ?? MemoryRelay(space: space, clock: clock)
+                relays[space] = relay
+                return relay
+            }
+        }
+        #expect(failures == [])
+    }
+
+    @Test("one that forgets what it was pushed, does not wait and mistakes its head is told so")
+    func broken() async throws {
+        let clock = ManualClock(milliseconds: 1_700_000_000_000)
+        let relay = Mutex<MemoryRelay?>(nil)
+        let failures = try await TransportConformance.failures { space in
+            relay.withLock { relay in
+                let one = relay ?? MemoryRelay(space: space, clock: clock)
+                relay = one
+                return CarelessTransport(relay: one)
+            }
+        }
+        #expect(failures.contains { $0.contains("comes again is answered with the positions") }, "\(failures)")
+        #expect(failures.contains { $0.contains("a pull that waits brings") }, "\(failures)")
+        #expect(failures.contains { $0.contains("a push of damaged bytes is refused") }, "\(failures)")
+    }
+}
+
+/// Does what it is asked, nearly.
+private struct CarelessTransport: RelayTransport {
+    let relay: MemoryRelay
+
+    func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
+
+    func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
+
+    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
+        do {
+            let before = try await relay.describe().head
+            var answer = try await relay.push(batch, seen: seen)
+            if answer.head == before { answer.positions = [] }
+            return answer
+        } catch {
+            guard case .problem(let problem, _) = error, problem.knownCode == .corruptBatch else { throw error }
+            return PushAnswer(outcome: .accepted, lineage: seen.lineage, head: seen.position, receivedAt: 0)
+        }
+    }
+
+    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: nil)
+    }
+
+    func uploadSnapshot(
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
+    }
+
+    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        try await relay.downloadSnapshot(to: path, progress: progress)
+    }
+}

@@ -1,0 +1,115 @@
+import Annals
+import Foundation
+import Testing
+
+@Suite("Opening a store")
+struct OpeningTests {
+    private func configuration(_ steps: Int = 1) -> Store.Configuration {
+        var configuration = Store.Configuration()
+        configuration.createIfMissing = true
+        configuration.tables = .tables(["team", "player"])
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1") { db in try db.execute(sql: League.schema) }
+        if steps > 1 {
+            migrator.registerMigration("2") { db in try db.execute(sql: "UPDATE player SET score = score * 2") }
+        }
+        configuration.migrator = migrator
+        return configuration
+    }
+
+    private func code(_ body: () throws -> Void) -> AnnalsError.Code? {
+        #expect(throws: AnnalsError.self) { try body() }?.code
+    }
+
+    @Test("makes the file, migrates it and installs capture; opened again, it is as it was")
+    func create() async throws {
+        let file = try TemporaryFile("league.db")
+        do {
+            let store = try Store(path: file.path, configuration: configuration())
+            #expect(try await store.status().tracked.count == 2)
+            #expect(try await store.read { try String.fetchOne($0, sql: "PRAGMA journal_mode") } == "wal")
+            try store.close()
+        }
+        let store = try Store(path: file.path, configuration: configuration())
+        #expect(try await store.read { try Player.fetchCount($0) } == 3)
+        // Any program's writes are in history from the first on.
+        let other = try DatabaseQueue(path: file.path)
+        try await other.write { db in try db.execute(sql: "UPDATE player SET score = 1") }
+        #expect(try await store.historyCount() == 1)
+    }
+
+    @Test("what a later migration does to tracked rows is one transaction of origin migration")
+    func migration() async throws {
+        let file = try TemporaryFile("league.db")
+        try Store(path: file.path, configuration: configuration()).close()
+        let other = try DatabaseQueue(path: file.path)
+        try await other.write { db in try db.execute(sql: "UPDATE player SET name = 'Anna' WHERE id = 1") }
+        let store = try Store(path: file.path, configuration: configuration(2))
+        var origins: [String] = []
+        for try await transaction in store.history() { origins.append(transaction.origin.name) }
+        #expect(origins == ["external", "migration"])
+        #expect(try await store.read { try Player.fetchOne($0, key: 1)?.score } == 20)
+    }
+
+    @Test("in memory and around an app's own queue does the same")
+    func others() async throws {
+        let memory = try Store(inMemory: nil, configuration: configuration())
+        #expect(try await memory.status().tracked.count == 2)
+        let queue = try DatabaseQueue()
+        let wrapping = try Store(wrapping: queue, configuration: configuration())
+        #expect(try await wrapping.status().tracked.count == 2)
+        #expect(try await queue.read { try Player.fetchCount($0) } == 3)
+    }
+
+    @Test("that fails throws what is wrong, and makes or changes nothing")
+    func failures() async throws {
+        let file = try TemporaryFile("league.db")
+        #expect(code { _ = try Store(path: file.path) } == .fileNotFound)
+        #expect(!FileManager.default.fileExists(atPath: file.path))
+        #expect(code { _ = try Store(path: file.folder + "/none/league.db", configuration: configuration()) } == .cannotCreate)
+        try Data("no database, and longer than nothing".utf8).write(to: URL(fileURLWithPath: file.path))
+        #expect(code { _ = try Store(path: file.path, configuration: configuration()) } == .notADatabase)
+        #expect(code { _ = try Store(path: file.folder, configuration: configuration()) } == .notADatabase)
+    }
+
+    @Test("refuses a schema of a newer app, and a table that cannot have a history")
+    func schema() async throws {
+        let file = try TemporaryFile("league.db")
+        try Store(path: file.path, configuration: configuration(2)).close()
+        #expect(code { _ = try Store(path: file.path, configuration: configuration()) } == .schemaRefused)
+        var wrong = configuration(2)
+        wrong.tables = .tables(["team", "referee"])
+        #expect(code { _ = try Store(path: file.path, configuration: wrong) } == .schemaRefused)
+        try Store(path: file.path, configuration: configuration(2)).close()
+    }
+
+    @Test("gives back what a migration threw, and keeps those before it")
+    func throwing() async throws {
+        struct Stop: Error {}
+        let file = try TemporaryFile("league.db")
+        var broken = configuration()
+        broken.migrator?.registerMigration("2") { db in
+            try db.execute(sql: "DELETE FROM player")
+            throw Stop()
+        }
+        let failing = broken
+        #expect(throws: Stop.self) { _ = try Store(path: file.path, configuration: failing) }
+        let store = try Store(path: file.path, configuration: configuration())
+        #expect(try await store.read { try Player.fetchCount($0) } == 3)
+    }
+
+    @Test("runs an app's own set-up on every connection")
+    func connections() async throws {
+        let file = try TemporaryFile("league.db")
+        var configuration = configuration()
+        configuration.prepareDatabase = { db in
+            db.add(
+                function: DatabaseFunction("shout", argumentCount: 1, pure: true) { values in
+                    (String.fromDatabaseValue(values[0]) ?? "").uppercased()
+                })
+        }
+        let store = try Store(path: file.path, configuration: configuration)
+        #expect(try await store.read { try String.fetchOne($0, sql: "SELECT shout(name) FROM player WHERE id = 1") } == "ADA")
+        try await store.write { try $0.execute(sql: "UPDATE player SET name = shout(name)") }
+    }
+}
