@@ -22,7 +22,8 @@ struct RootCommand: AsyncParsableCommand {
             CommandGroup(
                 name: "One store",
                 subcommands: [
-                    TrackCommand.self, UntrackCommand.self, StatusCommand.self, DigestCommand.self, VerifyCommand.self,
+                    TrackCommand.self, UntrackCommand.self, StatusCommand.self, MigrateCommand.self, DigestCommand.self,
+                    VerifyCommand.self,
                 ]),
             CommandGroup(
                 name: "Its history",

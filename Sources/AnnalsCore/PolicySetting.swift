@@ -15,6 +15,8 @@ public struct PolicySetting: Hashable, Sendable {
         case key = 3
         /// Whether a table's transactions are all or nothing.
         case whole = 4
+        /// Whether stores without a program of their own take new tables and columns from the log.
+        case schema = 5
     }
 
     /// nil for the whole space.

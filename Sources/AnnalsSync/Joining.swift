@@ -334,6 +334,7 @@ public struct Joining: Sendable {
         let snapshot = description.snapshot
         var scratch = configuration
         scratch.isScratch = true
+        scratch.newSchemas = .take
         if let spaceKeys { scratch.spaceKeys = spaceKeys }
         if let seal { try check(seal, snapshot, description.lineage) }
         return try await Store.fromSnapshot(

@@ -51,6 +51,12 @@ public actor SyncAgent {
         public var snapshot: Position?
         /// The file turned out to be a copy of another replica, or a restored backup, and is a replica of its own now.
         public var tookNewIdentity = false
+        /// Of the space's schema.
+        public var schemaVersion: Int64 = 1
+        /// The space's schema has more than this store's: what the log says there is kept until the store has migrated.
+        public var isBehindSchema = false
+        /// Work stays in the outbox until the store has migrated.
+        public var isWaitingForMigration = false
         /// Why the relay does not take what was pushed.
         var refusal: AnnalsError?
         /// The relay asks this replica for a snapshot.
@@ -169,6 +175,9 @@ public actor SyncAgent {
         summary.position = status.position
         summary.head = status.head
         summary.outbox = status.outbox
+        summary.schemaVersion = status.schemaVersion
+        summary.isBehindSchema = status.isBehindSchema
+        summary.isWaitingForMigration = status.isWaitingForMigration
         summary.tookNewIdentity = status.replica != replica
         if direction != .pushOnly { events.begin(.import) }
         events.end(.import, isCaughtUp: !status.isBehind)

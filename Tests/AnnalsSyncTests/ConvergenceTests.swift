@@ -105,7 +105,7 @@ import Testing
 
     /// One random write; constraints refuse some, which is as good.
     private func write(_ world: World, _ index: Int, _ random: inout SeededGenerator) async {
-        let sql = (0..<Int.random(in: 1...3, using: &random)).map { _ in statement(&random) }
+        let sql = (0..<Int.random(in: 1...3, using: &random)).map { _ in Self.statement(&random) }
         if Bool.random(using: &random) {
             try? world.outside(index, sql.joined(separator: ";"))
         } else {
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    private func statement(_ random: inout SeededGenerator) -> String {
+    static func statement(_ random: inout SeededGenerator) -> String {
         func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &random) }
         func maybe(_ text: String) -> String { number(0...5) == 0 ? "NULL" : text }
         let letters = ["a", "b", "c", "d", "e"]

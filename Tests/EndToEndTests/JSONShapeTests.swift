@@ -16,7 +16,7 @@ struct JSONShapeTests {
                 #expect(
                     Set(line.keys) == [
                         "store", "space", "pushed", "pulled", "conflicts", "lost", "position", "head", "outbox", "reconciled",
-                        "tookNewIdentity", "cameBack", "snapshot",
+                        "tookNewIdentity", "cameBack", "snapshot", "schemaVersion", "waitingForMigration",
                     ])
                 for flow in ["pushed", "pulled"] {
                     let keys = (line[flow] as? [String: Any])?.keys
@@ -25,7 +25,10 @@ struct JSONShapeTests {
             }
             let status = try await shop.succeed("status", "shop.db", "--json").object()
             #expect(status["tracked"] as? [String] == ["customer", "invoice"])
-            for key in ["transactions", "oldestToken", "latestToken", "outbox", "space", "position", "head", "conflicts"] {
+            for key in [
+                "transactions", "oldestToken", "latestToken", "outbox", "space", "position", "head", "conflicts", "schemaVersion",
+                "lacking", "waitingForMigration",
+            ] {
                 #expect(status[key] != nil && !(status[key] is NSNull), "\(key)")
             }
             let digest = try await shop.succeed("digest", "laptop.db", "--json").object()

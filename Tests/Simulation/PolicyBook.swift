@@ -30,6 +30,7 @@ struct PolicyBook {
             case .unique: unique = setting.policy
             case .key: key = setting.policy
             case .whole: isWhole = setting.policy == "yes"
+            case .schema: break
             }
         }
     }

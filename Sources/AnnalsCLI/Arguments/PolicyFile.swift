@@ -32,7 +32,7 @@ enum PolicyFile {
                 }
             }
             guard let aspect = PolicyAspect(rawValue: name) else {
-                throw file.refused(node, "\(name) is not update, delete, unique, key, whole\(table == nil ? "" : " or columns")")
+                throw file.refused(node, "\(name) is not update, delete, unique, key, whole, schema\(table == nil ? "" : " or columns")")
             }
             return [PolicySetting(table: table, aspect: aspect.aspect, policy: try policy(node, file))]
         }

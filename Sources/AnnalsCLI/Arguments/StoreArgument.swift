@@ -17,6 +17,7 @@ enum Stores {
     static var configuration: Store.Configuration {
         var configuration = Store.Configuration()
         configuration.process = "annals"
+        configuration.newSchemas = .asSpaceSays
         return configuration
     }
 

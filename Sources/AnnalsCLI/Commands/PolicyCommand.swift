@@ -20,7 +20,8 @@ struct PolicyCommand: AsyncParsableCommand {
             union, json, text, "sql: EXPRESSION" over :base, :stored, :incoming and the row; of whole rows overwrite, \
             rollback, manual. Of deletes: lastWriterWins, deleteWins, updateWins, manual. Of unique values: keepFirst, \
             keepLast, mergeRows. Of integer keys: renumber, mergeRows. A table that is whole (yes, no) takes its \
-            transactions all or nothing.
+            transactions all or nothing. Of new tables and columns that another replica brings (space --on schema): take, so \
+            that annals sync makes them here as well, or wait until a migration does.
 
             Examples:
               annals policy shop.db set stock.pieces sum
@@ -32,7 +33,7 @@ struct PolicyCommand: AsyncParsableCommand {
     @OptionGroup var argument: StoreArgument
     @Argument(help: ArgumentHelp("show, set or import, and what belongs to it.", valueName: "action"))
     var words: [String] = []
-    @Option(help: "Which conflicts: update, delete, unique, key or whole.")
+    @Option(help: "What is settled: update, delete, unique, key, whole or schema.")
     var on: PolicyAspect = .update
     @Flag(help: "For this replica's own work only.")
     var here = false
@@ -96,7 +97,7 @@ struct PolicyCommand: AsyncParsableCommand {
 
 /// The words for what a policy settles.
 enum PolicyAspect: String, ExpressibleByArgument, CaseIterable {
-    case update, delete, unique, key, whole
+    case update, delete, unique, key, whole, schema
 
     var aspect: PolicySetting.Aspect {
         switch self {
@@ -105,6 +106,7 @@ enum PolicyAspect: String, ExpressibleByArgument, CaseIterable {
         case .unique: .unique
         case .key: .key
         case .whole: .whole
+        case .schema: .schema
         }
     }
 }

@@ -22,6 +22,8 @@ enum StatusPrint {
             "sealedUnder": .text(replica?.sealedUnder.map { SpaceKey.name(of: $0) }),
             "unresolvedConflicts": .integer(status.unresolvedConflicts), "rowsInDoubt": .bool(status.areRowsInDoubt),
             "joinUnfinished": .bool(status.isJoinUnfinished),
+            "schemaVersion": replica == nil ? .null : .integer(status.schemaVersion),
+            "lacking": .array(status.lacking.map { .text($0) }), "waitingForMigration": .bool(status.isWaitingForMigration),
             "historyShare": status.historyShare.map { .real(($0 * 10_000).rounded() / 10_000) } ?? .null,
             "retention": status.oldestToken == nil ? .null : .text(retention(status.retention)),
             "foreignKeyViolations": .array(
@@ -43,6 +45,15 @@ enum StatusPrint {
             facts.append(("space", "\(replica.space) on \(replica.relay), as \(PrintableText.of(replica.name))\(sealed(replica))"))
             facts.append(("position", "\(replica.position)\(behind)"))
             facts.append(("outbox", status.outbox == 0 ? "empty" : "\(Count.of(status.outbox, "transaction")) to be sent"))
+            if status.schemaVersion > 1 || !status.lacking.isEmpty {
+                let lacks = status.lacking.map(PrintableText.of).joined(separator: ", ")
+                facts.append(
+                    ("schema", "version \(status.schemaVersion)" + (lacks.isEmpty ? "" : "; lacks \(lacks), kept until it migrates")))
+            }
+            if status.isWaitingForMigration {
+                let text = "waiting for migration: it would take rows from tables that this store does not have"
+                facts.append(("sending", style(.red, text)))
+            }
             let waiting = status.unresolvedConflicts > 0 ? " (\(status.unresolvedConflicts) unresolved)" : ""
             facts.append(("conflicts", status.conflicts == 0 ? "none" : "\(status.conflicts)\(waiting)"))
         } else {

@@ -22,6 +22,7 @@ struct SyncReport: Sendable {
             "head": .integer(summary.head.rawValue), "outbox": .integer(summary.outbox),
             "reconciled": .integer(summary.reconciled), "tookNewIdentity": .bool(summary.tookNewIdentity),
             "cameBack": summary.cameBack.map { .integer($0.rawValue) } ?? .null,
+            "schemaVersion": .integer(summary.schemaVersion), "waitingForMigration": .bool(summary.isWaitingForMigration),
             "snapshot": summary.snapshot.map { .integer($0.rawValue) } ?? .null,
         ])
     }
@@ -44,6 +45,8 @@ struct SyncReport: Sendable {
         }
         if let position = summary.snapshot { parts.append("made the snapshot of position \(position) for the space") }
         if summary.tookNewIdentity { parts.append("was a copy or a restored backup: a replica of its own from now on") }
+        if summary.isBehindSchema { parts.append("keeps what its schema lacks of the space's version \(summary.schemaVersion)") }
+        if summary.isWaitingForMigration { parts.append("waiting for migration") }
         if summary.outbox > 0 { parts.append("\(summary.outbox) waiting to be sent") }
         return "\(store): \(parts.joined(separator: ", "))"
     }

@@ -56,6 +56,11 @@ public struct FootprintBuilder {
         }
     }
 
+    /// The transaction adds to the schema. Two that do meet each other, and nothing else.
+    public mutating func addSchema() {
+        tables[hash.schemaHash, default: Hashes()].write(hash.schemaHash)
+    }
+
     public func finish() -> Footprint {
         let groups = tables.keys.sorted().map { table in
             let hashes = tables[table, default: Hashes()]

@@ -45,19 +45,24 @@ struct EntryApplier {
     @discardableResult
     func apply(_ content: TransactionParts) throws -> Int {
         var displaced: [Displaced] = []
-        try pass(content) { table, change, bytes in
+        // The outbox was made with what the store has.
+        let kept = direction == .forward ? session.kept.map(KeptChanges.init) : nil
+        try pass(content, kept, kept?.takeOut) { table, change, bytes in
             if let row = try takeOut(table, change, bytes) { displaced.append(row) }
         }
         for row in displaced { try putBack(row) }
-        return try pass(content) { table, change, bytes in try write(table, change, bytes) }
+        return try pass(content, kept, kept?.put) { table, change, bytes in try write(table, change, bytes) }
     }
 
     private typealias Visitor = (TableInUse, WireChange, UnsafeRawBufferPointer) throws -> Void
+    private typealias KeptVisitor = (TableLayout, WireChange, UnsafeRawBufferPointer) throws -> Void
 
     /// A table of the body with the author's columns mapped to the ones here.
     private struct TableInUse {
         let table: RowTable
+        /// Where the author's columns stand here, those that this store lacks left out.
         let places: [Int]
+        let layout: LayoutInUse
     }
 
     /// A row that was taken out in the first pass and is put back in changed form.
@@ -70,24 +75,29 @@ struct EntryApplier {
     }
 
     @discardableResult
-    private func pass(_ content: TransactionParts, _ visit: Visitor) throws -> Int {
+    private func pass(
+        _ content: TransactionParts, _ kept: KeptChanges?, _ keep: KeptVisitor?, _ visit: Visitor
+    ) throws -> Int {
         var count = 0
-        try content.forEach { part in count += try pass(part.reader, part.layouts, visit) }
+        try content.forEach { part in count += try pass(part, kept, keep, visit) }
         return count
     }
 
-    private func pass(_ reader: BodyReader, _ layouts: [Int: TableLayout], _ visit: Visitor) throws -> Int {
-        var reader = reader
+    private func pass(
+        _ part: TransactionParts.Part, _ kept: KeptChanges?, _ keep: KeptVisitor?, _ visit: Visitor
+    ) throws -> Int {
+        var reader = part.reader
         var change = WireChange()
         var count = 0
         while let reference = try reader.nextTable() {
-            guard let layout = layouts[reference] else { throw MergeError.unknownLayout(reference) }
-            let table = try session.table(named: layout.name)
-            let inUse = TableInUse(table: table, places: try session.places(of: layout, in: table))
+            guard let layout = part.layouts[reference] else { throw MergeError.unknownLayout(reference) }
+            let keep = kept?.lacking.touches(layout.name) ?? false ? keep : nil
+            let inUse = try kept?.lacking.has(table: layout.name) ?? false ? nil : tableInUse(layout)
             try reader.bytes.withUnsafeBytes { bytes in
                 while try reader.nextChange(into: &change) {
-                    try check(change, inUse)
-                    try visit(inUse, change, bytes)
+                    try check(change, layout, inUse)
+                    try keep?(layout, change, bytes)
+                    if let inUse { try visit(inUse, inUse.layout.isSame ? change : inUse.layout.translated(change), bytes) }
                     count += 1
                 }
             }
@@ -95,14 +105,21 @@ struct EntryApplier {
         return count
     }
 
+    private func tableInUse(_ layout: TableLayout) throws -> TableInUse {
+        let table = try session.table(named: layout.name)
+        let inUse = try session.layoutInUse(layout, in: table)
+        return TableInUse(table: table, places: inUse.places, layout: inUse)
+    }
+
     /// The author's counts are not to be trusted: a short row or a column beyond the layout is a damaged entry.
-    private func check(_ change: WireChange, _ inUse: TableInUse) throws {
-        let columns = inUse.places.count
+    private func check(_ change: WireChange, _ layout: TableLayout, _ inUse: TableInUse?) throws {
+        let columns = layout.columns.count
         let isWhole =
             switch change.kind {
             case .insert: change.new.count == columns
             case .delete: change.old.count == columns
-            case .update: change.key.count == inUse.table.definition.primaryKey.count && (change.columns.last ?? 0) < columns
+            case .update:
+                change.key.count == inUse?.table.definition.primaryKey.count ?? layout.key.count && (change.columns.last ?? 0) < columns
             }
         guard isWhole else { throw WireError.badLength }
     }
@@ -189,13 +206,14 @@ struct EntryApplier {
         case (.insert, .forward), (.delete, .backward):
             let values = direction == .forward ? change.new : change.old
             do {
-                try table.insert(values, places: inUse.places, in: bytes)
+                try table.insert(values, places: inUse.places, in: bytes, missing: inUse.layout.missing)
             } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
                 throw taken(table, localKey(inUse, values).map(bytes.value), error)
             }
             if observe != nil || table.hasReferences || table.definition.rowidAlias != nil {
                 var row = [Value](repeating: .null, count: table.columnCount)
                 for (index, place) in inUse.places.enumerated() { row[place] = bytes.value(values[index]) }
+                for (place, value) in inUse.layout.missing { row[place] = value }
                 observe?(table, nil, row, change.mark)
                 try session.checks.noteNew(table, row)
                 session.noteHighestKey(table, row)
@@ -223,6 +241,12 @@ struct EntryApplier {
         let target = direction == .forward ? change.new : change.old
         let touchesReferences = places.contains(where: table.referencePlaces.contains)
         let old = observe != nil || touchesReferences ? found.values(0..<table.columnCount) : nil
+        guard !places.isEmpty else {
+            // Only columns that this store lacks: a change of the row all the same.
+            found.reset()
+            if let old { observe?(table, old, old, change.mark) }
+            return
+        }
         try table.update(found, key: change.key, places: places, new: target, in: bytes)
         guard let old else { return }
         var new = old

@@ -81,9 +81,12 @@ final class HistoryWriter {
     // MARK: From a body's bytes
 
     /// `places` maps the values to this table's columns.
-    func insert(_ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer) throws {
+    func insert(
+        _ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer, missing: [(place: Int, value: Value)]
+    ) throws {
         try run(insertStatement) { statement in
             for (index, place) in places.enumerated() { statement.bind(place + 3, values[index], in: bytes) }
+            for (place, value) in missing { statement.bind(place + 3, value) }
         }
     }
 

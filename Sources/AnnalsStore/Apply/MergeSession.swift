@@ -9,9 +9,11 @@ import GRDB
 /// The connection's triggers and foreign keys are off while it lives (see `MergeConnection`).
 final class MergeSession {
     let db: Database
-    private let registry: TrackedTables
+    let registry: TrackedTables
     private var tables: [String: RowTable] = [:]
     private var probes: [String: PreparedStatement] = [:]
+    /// What the log says of tables and columns that the store lacks; nil where it lacks none.
+    var kept: KeptRows?
     private(set) var highestKeys: [String: Int64] = [:]
     private(set) lazy var checks = ReferenceChecks(session: self)
 
@@ -46,14 +48,19 @@ final class MergeSession {
     }
 
     /// Maps the columns of an author's layout to the places here.
-    func places(of layout: TableLayout, in table: RowTable) throws -> [Int] {
+    ///
+    /// Throws `MergeError.unknownColumn` for one that the store neither has nor keeps.
+    func layoutInUse(_ layout: TableLayout, in table: RowTable) throws -> LayoutInUse {
         let places = try layout.columns.map { column in
-            guard let place = table.definition.place(of: column) else {
+            let place = table.definition.place(of: column)
+            guard place != nil || kept?.lacking.has(column, of: table.name) ?? false else {
                 throw MergeError.unknownColumn(table: layout.name, column: column)
             }
             return place
         }
-        return places
+        let missing = try table.definition.columns.indices.filter { !places.contains($0) }
+            .map { (place: $0, value: try defaultValue(of: table.definition.columns[$0])) }
+        return LayoutInUse(all: places, missing: missing)
     }
 
     // MARK: History

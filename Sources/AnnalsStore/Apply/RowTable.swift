@@ -182,11 +182,16 @@ final class RowTable {
     // MARK: Changes as they lie in a body
 
     /// Inserts a row straight from a body's bytes; `places` maps the author's columns to this table's.
-    func insert(_ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer) throws {
+    ///
+    /// - Parameter missing: what columns hold that the author did not have, by their places.
+    func insert(
+        _ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer, missing: [(place: Int, value: Value)] = []
+    ) throws {
         let statement = try insertStatement.get()
         for (index, place) in places.enumerated() { statement.bind(place + 1, values[index], in: bytes) }
+        for (place, value) in missing { statement.bind(place + 1, value) }
         try statement.run()
-        try history.insert(values, places: places, in: bytes)
+        try history.insert(values, places: places, in: bytes, missing: missing)
     }
 
     /// Looks up the row with a key given in a body, and leaves the statement on it; nil when there is none.

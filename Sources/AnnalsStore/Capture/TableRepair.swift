@@ -69,8 +69,7 @@ struct TableRepair {
         let old = oldDefinition(definition)
         let added = definition.columns.dropFirst(table.columns.count)
         let isContinued =
-            try old.map { installed.hold(CaptureTriggers(table: $0, id: table.id).afterChange) } ?? false
-            && added.allSatisfy { try holdsDefault($0, in: definition) }
+            old.map { installed.hold(CaptureTriggers(table: $0, id: table.id).afterChange) } ?? false
         if let old, isContinued, let open = try OpenTable.fetchAll(db).first(where: { $0.id == table.id }), open.hasNotes {
             let names = Evictions.TableName(name: old.name, columns: old.columns.map(\.name))
             _ = try Evictions(db, table: table, open: open, named: names)
@@ -80,7 +79,33 @@ struct TableRepair {
         let new = try TrackedTable.create(db, for: definition, gap: nil)
         try CaptureTriggers(table: definition, id: new.id).install(db)
         report.findings.append(.columnsChanged(table: definition.name, oldID: table.id, newID: new.id))
-        if !isContinued { report.gaps.append(new.id) }
+        let filled = try added.filter { try !holdsDefault($0, in: definition) }
+        if !isContinued {
+            report.gaps.append(new.id)
+        } else if !filled.isEmpty, try !recordAdded(filled, definition, new.id) {
+            report.gaps.append(new.id)
+        }
+    }
+
+    /// A column just added held its default in every row, so what is otherwise now was written since, past the old triggers:
+    /// these are written down as updates. False where a row cannot be told by its key.
+    private func recordAdded(_ added: [TableDefinition.Column], _ definition: TableDefinition, _ id: Int64) throws -> Bool {
+        let defaults = try added.compactMap { column in
+            try definition.place(of: column.name).map { ($0, try LayoutTranslation.defaultValue(db, column)) }
+        }
+        if definition.keyMayBeNull {
+            let isKeyless = SQL.balanced(definition.primaryKey.map { "\(SQL.quote(definition.columns[$0].name)) IS NULL" }, operator: "OR")
+            let rows = "SELECT EXISTS(SELECT 1 FROM main.\(SQL.quote(definition.name)) WHERE \(isKeyless))"
+            if try Bool.fetchOne(db, sql: rows) ?? false { return false }
+        }
+        let reader = try RowReader(db, definition)
+        let writer = try HistoryWriter(db, layoutID: id, columnCount: definition.columns.count, key: definition.primaryKey)
+        while let row = try reader.next() {
+            var old = row
+            for (place, value) in defaults { old[place] = value }
+            if old != row { try writer.update(old, to: row) }
+        }
+        return true
     }
 
     /// The table as the old triggers see it: the columns they know, under their present names. nil when that is not what

@@ -42,7 +42,13 @@ public enum Tracking {
                 try Drift.noteSchemaVersion(db)
             }
             try Sealing.seal(db, environment)
-            report.tables = try TrackingPlan(db, selection).entries.map { try perform($0, db) }
+            let isReplica = try ReplicaTables.exist(db)
+            report.tables = try trackUnsealed(db, selection, recordsRows: isReplica)
+            // The rows of a table that a replica tracks are nowhere in the log: they are work of this moment.
+            let begun = report.tables.compactMap { if case .tracked(let id) = $0.outcome { id } else { nil } }
+            if isReplica, let number = try Sealing.seal(db, environment) {
+                try Drift.expire(begun, before: number, db)
+            }
             if isNew, !report.tables.contains(where: \.isTracked) { try removeEverything(db) } else { try Drift.noteSchemaVersion(db) }
         }
         return report
@@ -55,6 +61,19 @@ public enum Tracking {
             .schemaRefused, operation: "track",
             "the \(taken.type) \(taken.name) has a name that begins with \(StoreSchema.prefix), and those are kept for Annals' own",
             hint: "Give it another name first.")
+    }
+
+    /// The same without sealing, in the midst of a write that is recorded by the caller.
+    ///
+    /// - Parameter recordsRows: the rows that are there count as inserted now.
+    static func trackUnsealed(_ db: Database, _ selection: Selection, recordsRows: Bool) throws -> [TrackingReport.Table] {
+        try TrackingPlan(db, selection).entries.map { entry in
+            let table = try perform(entry, db)
+            if recordsRows, case .tracked(let id) = table.outcome, case .accepted(let definition) = entry.verdict {
+                try recordRows(definition, id, db)
+            }
+            return table
+        }
     }
 
     private static func perform(_ entry: TrackingPlan.Entry, _ db: Database) throws -> TrackingReport.Table {
@@ -82,6 +101,12 @@ public enum Tracking {
         let table = try TrackedTable.create(db, for: definition, gap: gap)
         try CaptureTriggers(table: definition, id: table.id).install(db)
         return table
+    }
+
+    private static func recordRows(_ definition: TableDefinition, _ id: Int64, _ db: Database) throws {
+        let rows = try RowReader(db, definition)
+        let writer = try HistoryWriter(db, layoutID: id, columnCount: definition.columns.count, key: definition.primaryKey)
+        while let row = try rows.next() { try writer.insert(row) }
     }
 
     /// What SQLite says when it compiles writes to the table, triggers included; nil when all is well.

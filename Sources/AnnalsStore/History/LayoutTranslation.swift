@@ -30,7 +30,7 @@ struct LayoutTranslation {
     }
 
     /// The default as the column stores it, its affinity applied.
-    private static func defaultValue(_ db: Database, _ column: TableDefinition.Column) throws -> Value {
+    static func defaultValue(_ db: Database, _ column: TableDefinition.Column) throws -> Value {
         guard let sql = column.defaultSQL else { return .null }
         let stored =
             switch column.affinity {

@@ -11,7 +11,13 @@ final class LifeNotes {
     func note(_ table: RowTable, _ old: [Value]?, _ new: [Value]?, _ mark: RowMark?) {
         var into: RowName?
         if case .merged(let key)? = mark { into = table.keyName(key) }
-        changes.append(NotedChange(old: old.map(table.side), new: new.map(table.side), mark: mark, mergedInto: into))
+        var (old, new) = (old.map(table.side), new.map(table.side))
+        // Columns changed that this store lacks: who wrote the row last must be known all the same.
+        if let before = old, let after = new, before.row == after.row {
+            old?.row = before.row + [.null]
+            new?.row = after.row + [.integer(1)]
+        }
+        changes.append(NotedChange(old: old, new: new, mark: mark, mergedInto: into))
     }
 
     func endEntry(by writer: WriteMark) {

@@ -9,6 +9,8 @@ struct OutboxTransaction {
     var changes: [TableChange]
     var journal: [JournalEntry]
     var decisions: HumanDecisions
+    /// What it adds to the space's schema.
+    var schema: SchemaEntry?
     /// By the number of a change: its row as the author found and left it, where a policy settles rows as a whole.
     var wholeRows: [Int: WholeRow] = [:]
 
@@ -26,15 +28,23 @@ struct OutboxTransaction {
         decisions = HumanDecisions()
     }
 
-    init(_ row: Outbox.Row, _ content: TransactionParts) throws {
+    /// Changes are in the columns that the tables have now, whichever they had when the outbox was filled.
+    init(_ row: Outbox.Row, _ content: TransactionParts, _ session: MergeSession) throws {
         sequence = row.sequence
         info = try content.info()
         var changes: [TableChange] = []
         var journal: [JournalEntry] = []
+        var last: (layout: TableLayout, inUse: LayoutInUse)?
         try content.forEachChange { layout, change in
-            changes.append(TableChange(table: layout.name, change: change.change, mark: change.mark))
+            let known = last?.layout == layout ? last?.inUse : nil
+            let inUse = try known ?? session.layoutInUse(layout, in: session.table(named: layout.name))
+            last = (layout, inUse)
+            let (change, mark) = (inUse.isSame ? change.change : inUse.translated(change.change), change.mark.map(inUse.translated))
+            changes.append(TableChange(table: layout.name, change: change, mark: mark))
         }
-        decisions = HumanDecisions(try content.rest { entries, _ in journal += entries })
+        let rest = try content.rest { entries, _ in journal += entries }
+        decisions = HumanDecisions(rest)
+        schema = rest.schema
         self.changes = changes
         self.journal = journal
     }

@@ -31,9 +31,11 @@ extension Pull {
     ///   - isCopy: the space may hold work of this outbox already, through another copy of the file: the same key is the same row.
     mutating func takeSnapshot(_ other: Database, _ snapshot: SnapshotMark, isCopy: Bool, relayTime: Int64) throws -> Returned {
         var returned = Returned()
+        try SchemaOffers.moveFirst(db)
         let rows = try Outbox.rows(db)
         let notes = rows.isEmpty ? nil : LifeNotes()
         try ReplicaTables.copyShared(from: other, to: db)
+        try keepFrom(other)
         policies = try MergePolicies(PolicyTable.load(db), over: policies)
         if isCopy { policies.setKeyRule(.mergeRows) }
         let outbox = try undo(rows)
@@ -88,7 +90,7 @@ private struct SnapshotRows {
         var changed: Set<RowReference> = []
         let tables = try session.tableOrder.sorted { $0.value < $1.value }.map { try session.table(named: $0.key) }
         for table in tables.reversed() {
-            let theirs = try RowReader(other, table.definition)
+            let theirs = try RowReader(other, table.definition, defaults: defaults(table))
             for key in try keysThatDiffer(table, theirs) {
                 guard let row = try table.row(key) else { continue }
                 let new = try theirs.row(key)
@@ -104,7 +106,7 @@ private struct SnapshotRows {
             }
         }
         for table in tables {
-            let theirs = try RowReader(other, table.definition)
+            let theirs = try RowReader(other, table.definition, defaults: defaults(table))
             while let row = try theirs.next() {
                 guard try table.row(table.key(of: row)) == nil else { continue }
                 try table.insert(row)
@@ -116,6 +118,10 @@ private struct SnapshotRows {
             }
         }
         return count
+    }
+
+    private func defaults(_ table: RowTable) throws -> [Value] {
+        try table.definition.columns.map(session.defaultValue)
     }
 
     private func keysThatDiffer(_ table: RowTable, _ theirs: RowReader) throws -> [[Value]] {

@@ -51,6 +51,7 @@ struct Pull {
         if entries.authors.contains(where: { $0.replica == state.replica && !ahead.contains($0.position) }) {
             try takeNewIdentity()
         }
+        try SchemaOffers.moveFirst(db)
         let suffix = try outboxToRebase(entries, ahead)
         let isRebasing = !suffix.isEmpty
         let notes = isRebasing ? LifeNotes() : nil
@@ -81,6 +82,7 @@ struct Pull {
         guard let first = try UnsettledReferences.first(db) else { return summary }
         var pull = self
         pull.policies = try MergePolicies(PolicyTable.load(db), over: policies)
+        try SchemaOffers.moveFirst(db)
         let rows = try Outbox.rows(db, from: first)
         let transactions = try pull.undo(rows)
         summary.conflicts = try pull.layOn(rows, transactions, known: [], LifeNotes(), relayTime: now.milliseconds)
@@ -140,7 +142,7 @@ struct Pull {
         var transactions: [OutboxTransaction] = []
         for row in rows.reversed() {
             let content = try Outbox.content(db, of: row, layouts: layouts.all)
-            var transaction = try OutboxTransaction(row, content)
+            var transaction = try OutboxTransaction(row, content, session)
             for change in transaction.changes {
                 if let name = policies.missingResolver(of: change.table) { throw PullError.missingResolver(name, table: change.table) }
             }
@@ -173,10 +175,14 @@ struct Pull {
     ) throws -> Set<TransactionID> {
         var applied: Set<TransactionID> = []
         var isDoubtful = false
-        func take(_ content: TransactionParts, _ header: BatchHeader, _ frame: LogFrame, _ position: Position) throws {
+        func take(
+            _ content: TransactionParts, _ header: BatchHeader, _ footprint: Footprint, _ frame: LogFrame, _ position: Position
+        ) throws {
             if header.keyID != 0 { state.sealedUnder = header.keyID }
             if header.replica == .relay { isDoubtful = try !explainVoids(content) }
-            let (changes, lost, id) = try applyEntry(content, header.replica, receivedAt: frame.receivedAt, position, notes)
+            let bringsSchema = try takeSchema(of: content, footprint)
+            let (changes, lost, id) = try applyEntry(
+                content, header.replica, receivedAt: frame.receivedAt, position, notes, bringsSchema: bringsSchema)
             summary.transactions += 1
             summary.changes += changes
             summary.lost += lost
@@ -197,7 +203,8 @@ struct Pull {
                 guard let frame = parts.frames.last else { continue }
                 try expect(parts.first)
                 let pulled = PulledParts(db, parts, state, cipher)
-                try take(pulled.content, BatchHeader.parse(frame.batch), frame, parts.last)
+                let header = try BatchHeader.parse(frame.batch)
+                try take(pulled.content, header, header.certificates[0].footprint, frame, parts.last)
                 try KeptParts.clear(db)
                 for digest in pulled.digests { state.pass(digest) }
             case .batch(let frame, let indices):
@@ -205,11 +212,12 @@ struct Pull {
                 for index in indices {
                     guard let position = frame.position(of: index) else { continue }
                     try expect(position)
-                    let digest = batch.header.certificates[index].digest
+                    let (digest, footprint) = (batch.header.certificates[index].digest, batch.header.certificates[index].footprint)
                     if ahead.contains(position) {
                         try passOwn(position, digest)
                     } else {
-                        try take(TransactionParts(batch.body(index), layouts: batch.layouts), batch.header, frame, position)
+                        let content = TransactionParts(try batch.body(index), layouts: batch.layouts)
+                        try take(content, batch.header, footprint, frame, position)
                         state.pass(digest)
                     }
                 }
@@ -261,7 +269,8 @@ struct Pull {
     }
 
     private mutating func applyEntry(
-        _ content: TransactionParts, _ replica: ReplicaID, receivedAt: Int64, _ position: Position, _ notes: LifeNotes?
+        _ content: TransactionParts, _ replica: ReplicaID, receivedAt: Int64, _ position: Position, _ notes: LifeNotes?,
+        bringsSchema: Bool
     ) throws -> (changes: Int, lost: Int, id: TransactionID) {
         let info = try content.info()
         let mark = session.historyMark()
@@ -287,6 +296,7 @@ struct Pull {
                 db, entries, from: first, transaction: info, replica: replica, position: position, receivedAt: receivedAt)
         }
         guard rest.voids.isEmpty || replica == .relay else { throw WireError.badValue("void") }
+        guard rest.schema == nil || bringsSchema else { throw WireError.badValue("schema") }
         if isKnown { try notes?.noteKnownWork(info.id, journal: journal, session) }
         try HumanDecisions(rest).apply(db)
         return (changes, lost, info.id)
@@ -303,12 +313,19 @@ struct Pull {
         for transaction in transactions { try raise(&highest, by: transaction) }
         let layOn = LayOn(
             session: session, lives: notes.lives, policies: policies, replica: state.replica, relayTime: relayTime, highestKeys: highest)
+        var own = try SchemaOffers.own(db)
         var conflicts = 0
         var renamed: [RenamedRows.Renaming] = []
         for (row, transaction) in zip(rows, transactions) {
             guard !known.contains(row.id) else {
                 notes.knownWork.call(row.id, in: &layOn.lives)
                 try Outbox.delete(db, sequence: row.sequence)
+                continue
+            }
+            var transaction = transaction
+            guard try isStillNews(&transaction, layOn, own: &own) else {
+                try Outbox.delete(db, sequence: row.sequence)
+                try SchemaOffers.forget(db, row.id)
                 continue
             }
             let laid = try layOn.lay(transaction)

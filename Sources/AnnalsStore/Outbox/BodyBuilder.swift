@@ -13,6 +13,7 @@ struct BodyBuilder {
     private var table = 0
     private var journalCount = 0
     private var decisions = HumanDecisions()
+    private var bringsSchema = false
 
     /// - Parameters:
     ///   - key: keys the footprint's hashes.
@@ -24,7 +25,14 @@ struct BodyBuilder {
         footprint = FootprintBuilder(transaction: info.id, key: key)
     }
 
-    var isEmpty: Bool { encoder.changeCount == 0 && journalCount == 0 && decisions.isEmpty }
+    var isEmpty: Bool { encoder.changeCount == 0 && journalCount == 0 && decisions.isEmpty && !bringsSchema }
+
+    /// The transaction tells the space what its schema has more from now on.
+    mutating func bring(_ schema: SchemaEntry) {
+        encoder.schema(schema)
+        footprint.addSchema()
+        bringsSchema = true
+    }
 
     mutating func beginTable(_ layout: Int64) {
         table = Int(layout)
@@ -69,6 +77,7 @@ struct BodyBuilder {
     ) throws -> Outbox.Draft? {
         var builder = BodyBuilder(transaction.info, key: key, parts: parts)
         builder.decide(transaction.decisions)
+        if let schema = transaction.schema { builder.bring(schema) }
         for row in laid.rows.effective(tableOrder: order) {
             guard let change = row.change else { continue }
             builder.beginTable(row.table.layoutID)

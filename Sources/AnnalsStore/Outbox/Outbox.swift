@@ -196,7 +196,7 @@ enum Outbox {
     }
 
     /// All rows from that one on, in local order, without their bodies.
-    static func rows(_ db: Database, from first: Int64 = 0) throws -> [Row] {
+    static func rows(_ db: Database, from first: Int64 = .min) throws -> [Row] {
         let cursor = try GRDB.Row.fetchCursor(
             db.cachedStatement(sql: "\(select) WHERE sequence >= ? ORDER BY sequence"), arguments: [first])
         var rows: [Row] = []

@@ -14,10 +14,13 @@ struct OutboxFiller {
     let limits: OutboxLimits
     /// Keys the hashes of footprints; asked for when there is something to hash.
     let footprintKey: () throws -> FootprintKey
+    /// Tells the space what the schema has more than it knows, before the work that uses it.
+    var offer: (OutboxFiller) throws -> Void = { _ in }
 
     /// Returns how many transactions were added.
     @discardableResult
     func fill() throws -> Int {
+        try offer(self)
         let meta = Meta(db)
         let done = try meta.integer(.outboxed) ?? 0
         let own: [TransactionOrigin] = [.local, .external, .migration]
@@ -52,15 +55,16 @@ struct OutboxFiller {
     }
 
     /// Adds history's transaction `number` with what else is to travel in it. Everything before must be in the outbox already.
-    func append(_ number: Int64, _ decisions: HumanDecisions, _ journal: [JournalEntry] = []) throws {
+    @discardableResult
+    func append(_ number: Int64, _ decisions: HumanDecisions, _ journal: [JournalEntry] = []) throws -> TransactionID? {
         guard let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
             throw StoreDamage("annals_transactions")
         }
         let origin = TransactionOrigin(rawValue: row["origin"]) ?? .local
-        if let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal) {
-            try Outbox.append(db, entry)
-        }
+        let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal)
+        if let entry { try Outbox.append(db, entry) }
         try Meta(db).set(.outboxed, number)
+        return entry?.id
     }
 
     /// Adds what a person decided, with the changes of history's transaction `number` where it made any. Everything before

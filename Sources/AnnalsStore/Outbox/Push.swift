@@ -50,13 +50,15 @@ struct Push {
     static func freeze(
         _ db: Database, _ state: ReplicaState, layouts: LayoutNames, limits: OutboxLimits, cipher: SpaceCipher?
     ) throws -> Push? {
-        let unsettled = try UnsettledReferences.first(db) ?? .max
+        let unsettled =
+            try [UnsettledReferences.first(db), SchemaWaiting(db).first(), SchemaOffers.first(db, .own)].compactMap { $0 }
+            .min() ?? .max
         if let row = try Outbox.firstRow(db), row.parts > 1, row.sequence < unsettled {
             return try freezeParts(db, row, state, layouts, cipher)
         }
         var encoder = BatchEncoder(
             lineage: state.lineage, replica: state.replica, firstCounter: state.lastCounter.next, previousDigest: state.lastDigest,
-            schemaVersion: 1, codec: .zstd, cipher: cipher)
+            schemaVersion: try SpaceSchema.version(db), codec: .zstd, cipher: cipher)
         let bodies = OutboxBodies(db)
         var named: Set<Int> = []
         var last: Int64 = 0
@@ -86,7 +88,7 @@ struct Push {
             let body = try Outbox.body(db, of: row.sequence, part: number, parts: row.parts)
             var encoder = BatchEncoder(
                 lineage: state.lineage, replica: state.replica, firstCounter: Counter(push.firstCounter.rawValue + Int64(number)),
-                previousDigest: push.digests.last ?? state.lastDigest, schemaVersion: 1,
+                previousDigest: push.digests.last ?? state.lastDigest, schemaVersion: try SpaceSchema.version(db),
                 part: BatchPart(number: number, count: row.parts), codec: .zstd, cipher: cipher)
             let tables = try BodyReader(bytes: body).tables
             for layout in tables { encoder.layout(ref: layout, try layouts.layout(layout)) }

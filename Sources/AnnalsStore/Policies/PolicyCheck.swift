@@ -43,6 +43,9 @@ struct PolicyCheck {
         case .delete: if DeleteRule(rawValue: name) == nil { throw Self.unknown(setting, DeleteRule.allCases.map(\.rawValue)) }
         case .unique: if UniqueRule(rawValue: name) == nil { throw Self.unknown(setting, UniqueRule.allCases.map(\.rawValue)) }
         case .key: if KeyRule(rawValue: name) == nil { throw Self.unknown(setting, KeyRule.allCases.map(\.rawValue)) }
+        case .schema:
+            if NewSchemas(rawValue: name).map({ $0 == .asSpaceSays }) ?? true { throw Self.unknown(setting, ["take", "wait"]) }
+            if setting.table != nil { throw Self.usage("whether schemas are taken from the log is for the whole space") }
         case .whole: if name != "yes", name != "no" { throw Self.unknown(setting, ["yes", "no"]) }
         }
     }
@@ -113,6 +116,7 @@ extension MergePolicies.Table {
         case .delete: delete = DeleteRule(rawValue: setting.policy) ?? delete
         case .unique: unique = UniqueRule(rawValue: setting.policy) ?? unique
         case .key: key = KeyRule(rawValue: setting.policy) ?? key
+        case .schema: break
         case .whole: isWhole = setting.policy == "yes"
         }
     }

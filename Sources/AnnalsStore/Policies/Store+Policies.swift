@@ -23,8 +23,8 @@ extension Store {
             let tables = try step.tables()
             try PolicyCheck(tables: tables.entries.map(\.definition)).check(settings)
             if isOverride { return try PolicyTable.set(db, settings, isOverride: true) }
-            let filler = try step.filler()
             try step.seal()
+            let filler = try step.filler()
             try filler.fill()
             let decisions = HumanDecisions(policies: settings)
             try filler.append(decisions, with: nil, as: step.identities.next(), time: step.tick(), author: author)

@@ -35,12 +35,12 @@ extension Store {
             guard try ReplicaTables.exist(db), let conflict = try ConflictJournal.find(db, id) else {
                 throw AnnalsError(.usage, operation: "resolve", "there is no conflict \(id)", hint: "annals conflicts lists them")
             }
+            try step.seal()
             let tables = try step.tables()
             guard let table = tables.entries.first(where: { $0.definition.name.isSameIdentifier(as: conflict.entry.table) }) else {
                 throw AnnalsError(.notTracked, operation: "resolve", "the table \(conflict.entry.table) is not tracked any more")
             }
             let filler = try step.filler()
-            try step.seal()
             try filler.fill()
             let side = side ?? (values.isEmpty ? .incoming : nil)
             let (_, number) = try Sealing.managedWrite(

@@ -31,6 +31,13 @@ public struct ExchangeStatus: Sendable {
     /// Entries that were voided, as the relay's answer had it, which no entry of the log explains so far.
     public var unexplainedVoids: Position?
 
+    /// Of the space's schema, as far as the log is applied here.
+    public var schemaVersion: Int64 = 1
+    /// The space has tables or columns that this store lacks: what the log says there is kept until the store has migrated.
+    public var isBehindSchema = false
+    /// Work waits in the outbox until the store has migrated; see `SchemaWaiting`.
+    public var isWaitingForMigration = false
+
     /// The relay has told of entries that are not applied yet, or has more to tell.
     public var isBehind: Bool { position < head || hasPassedUnseen }
 }
@@ -98,7 +105,9 @@ struct ReplicaExchange {
             head: state.head, accepted: max(state.position, try Outbox.lastAhead(db) ?? .zero), outbox: try Outbox.count(db),
             isPushUnderWay: try Push.isUnderWay(db),
             areRowsInDoubt: try RowsInDoubt.isNoted(db), isSpaceUnfinished: try Meta(db).text(.joinStage) != nil,
-            unexplainedVoids: try PassedVoids.load(db).first?.position)
+            unexplainedVoids: try PassedVoids.load(db).first?.position,
+            schemaVersion: try SpaceSchema.version(db), isBehindSchema: try !Lacking.load(db).isEmpty,
+            isWaitingForMigration: try SchemaWaiting(db).first() != nil)
     }
 
     func freeze(_ step: ManagedStep) throws -> FrozenPush? {
@@ -188,8 +197,28 @@ struct ReplicaExchange {
         }
         state.lastCounter = Counter(push.firstCounter.rawValue + Int64(positions.count) - 1)
         state.lastDigest = push.digests[positions.count - 1]
+        try takeOwnSchemas(accepted)
         if let last = accepted.last { try Outbox.delete(db, through: last.sequence) }
         return (accepted.count, accepted.reduce(0) { $0 + $1.changes })
+    }
+
+    /// What was accepted is as good as pulled: for the space's schema, and for what this store lacks of it.
+    private func takeOwnSchemas(_ accepted: [Outbox.Head]) throws {
+        guard try db.tableExists("annals_schema_offers") else { return }
+        let layouts = try LayoutNames(db).all
+        let kept = try KeptRows.load(db)
+        for head in accepted {
+            guard let row = try Outbox.row(db, sequence: head.sequence) else { throw StoreDamage("annals_outbox") }
+            let isOffer = try SchemaOffers.isNoted(db, row.id)
+            guard kept != nil || isOffer else { continue }
+            let content = try Outbox.content(db, of: row, layouts: layouts)
+            if let kept { try KeptChanges(kept).follow(content) }
+            guard isOffer else { continue }
+            if let entry = try content.rest({ _, _ in }).schema {
+                try SpaceSchema.take(entry, db, MergeSession(db, registry: TrackedTables.load(db)))
+            }
+            try SchemaOffers.forget(db, row.id)
+        }
     }
 
     private func journal(_ head: Outbox.Head, at position: Position, _ receivedAt: Int64) throws {

@@ -112,11 +112,12 @@ enum ReplicaTables {
         for table in tables {
             try db.execute(sql: "DROP TABLE IF EXISTS \(table)")
         }
+        try Lacking.dropTables(db)
         let meta = Meta(db)
         let names: [Meta.Name] = [
             .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed,
             .joinStage,
-            .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .rowsInDoubt, .isCopy,
+            .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .rowsInDoubt, .isCopy,
         ]
         for name in names { try meta.set(name, nil) }
     }

@@ -37,6 +37,8 @@ struct Meta {
         case passedVoids = "passed_voids"
         /// How the space's tables are declared; see `SpaceSchema`.
         case spaceSchema = "space_schema"
+        /// The version of that schema alone.
+        case spaceVersion = "space_version"
         /// Other programs may have written rows that no trigger saw; see `RowsInDoubt`.
         case rowsInDoubt = "rows_in_doubt"
         /// The file turned out to be a copy, and the log since then has not been seen: work of its outbox may be in the space.

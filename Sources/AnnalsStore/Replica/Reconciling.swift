@@ -35,7 +35,7 @@ extension Store {
     public func reconcile(_ doubt: RowsInDoubt, with copy: Store) async throws -> Reconciled? {
         try await managed("sync") { db, step in
             try step.seal()
-            try step.checkAgreement()
+            try step.schemaStanding()
             guard try RowsInDoubt.load(db) == doubt, try !Push.isUnderWay(db) else { return nil }
             return try copy.database.writeWithoutTransaction { other in
                 var work = try Reconciling(db: db, other: other, step: step)
@@ -58,7 +58,7 @@ private struct Reconciling {
         self.other = other
         self.step = step
         tables = try step.tables()
-        try SchemaAgreement.check(tables, TrackedTables.load(other))
+        try SchemaStanding.check(tables, of: db, with: other)
         filler = try step.filler()
     }
 
@@ -86,6 +86,7 @@ private struct Reconciling {
     /// needs rows that nobody else can have.
     private func applyOutbox() throws -> Bool {
         let layouts = try LayoutNames(db).all
+        for entry in try SchemaOffers.entries(db) { try TakenSchemas.take(entry, other, step.environment) }
         let noTriggers = UserTriggers(temporaries: [], reached: [], tracked: [])
         return try MergeConnection.withTriggersAndForeignKeysOff(other, userTriggers: noTriggers) {
             var fits = false
@@ -154,6 +155,7 @@ private struct Reconciling {
         // Also without a difference: the raw changes before do not lead to these rows, so a token must come after them.
         let number = try record(spans)
         try Drift.expire(tables.entries.map(\.id), before: number, db)
+        try filler.offer(filler)
         try filler.append(number, decisions, journal)
     }
 }

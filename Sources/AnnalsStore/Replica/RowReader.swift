@@ -7,10 +7,25 @@ final class RowReader {
     private let all: PreparedStatement
     private let one: PreparedStatement
     private let count: Int
+    /// By place: what columns hold that the file does not have.
+    private var missing: [Int: Value] = [:]
 
-    init(_ db: Database, _ table: TableDefinition) throws {
+    /// - Parameter defaults: what columns hold where the file does not have them, by place. A file without the table has no rows.
+    init(_ db: Database, _ table: TableDefinition, defaults: [Value]? = nil) throws {
         let columns = table.columns.map { SQL.quote($0.name) }
-        let select = "SELECT \(columns.joined(separator: ", ")) FROM main.\(SQL.quote(table.name))"
+        var selected = columns
+        var source = "main.\(SQL.quote(table.name))"
+        if let defaults {
+            if let theirs = try SchemaReader(db).table(table.name) {
+                for (place, column) in table.columns.enumerated() where theirs.place(of: column.name) == nil {
+                    missing[place] = defaults[place]
+                    selected[place] = "NULL"
+                }
+            } else {
+                source = "(SELECT \(columns.map { "NULL AS \($0)" }.joined(separator: ", ")) WHERE 0)"
+            }
+        }
+        let select = "SELECT \(selected.joined(separator: ", ")) FROM \(source)"
         let key = table.primaryKey.enumerated().map { "\(columns[$1]) = ?\($0 + 1)" }.joined(separator: " AND ")
         all = try PreparedStatement(
             db, "\(select) WHERE \(table.primaryKey.map { "\(columns[$0]) IS NOT NULL" }.joined(separator: " AND "))")
@@ -19,12 +34,19 @@ final class RowReader {
     }
 
     func next() throws -> [Value]? {
-        try all.step() ? all.values(0..<count) : nil
+        try all.step() ? filled(all.values(0..<count)) : nil
+    }
+
+    private func filled(_ row: [Value]) -> [Value] {
+        guard !missing.isEmpty else { return row }
+        var row = row
+        for (place, value) in missing { row[place] = value }
+        return row
     }
 
     func row(_ key: [Value]) throws -> [Value]? {
         for (index, value) in key.enumerated() { one.bind(index + 1, value) }
         defer { one.reset() }
-        return try one.step() ? one.values(0..<count) : nil
+        return try one.step() ? filled(one.values(0..<count)) : nil
     }
 }

@@ -23,7 +23,7 @@ enum SchemaAgreement {
         }
     }
 
-    private static func refused(_ operation: String, _ message: String, _ hint: String) -> AnnalsError {
+    static func refused(_ operation: String, _ message: String, _ hint: String) -> AnnalsError {
         AnnalsError(.schemaRefused, operation: operation, message, hint: hint)
     }
 

@@ -150,7 +150,7 @@ extension Store {
         }
         try ReplicaTables.createIfMissing(db)
         try state.save(db)
-        try SpaceSchema.save(db, tables)
+        try SpaceSchema(tables).save(db)
         try CreationStage.started(membership.lineage).save(db)
         try Meta(db).set(.outboxed, try step.newestTransaction())
         try HighestKeys.noteRows(db, tables)

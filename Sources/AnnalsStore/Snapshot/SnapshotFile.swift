@@ -21,6 +21,9 @@ enum SnapshotFile {
         /// The latest time in the log up to the position: a newcomer's clock starts past it.
         var time: HybridTime
         var highestKeys: [String: Int64]
+        /// Of the space's schema, and the columns that came after its first version; see `SpaceSchema`.
+        var schemaVersion: Int64 = 1
+        var added: [String: [String]] = [:]
     }
 
     /// Writes the rows as they are in the transaction that `db` is in, or sees, into a new file at `path`.
@@ -62,6 +65,10 @@ enum SnapshotFile {
             ("format", currentFormat), ("position", contents.position.rawValue), ("lineage", contents.lineage.description),
             ("time", contents.time.milliseconds), ("time_counter", Int64(contents.time.counter)),
         ]
+        if contents.schemaVersion > 1 {
+            facts.append(("schema_version", contents.schemaVersion))
+            facts.append(("added", try JSONEncoder().encode(contents.added)))
+        }
         for name in contents.tracked { facts.append(("table:\(name)", contents.highestKeys[name] ?? 0)) }
         for (fact, value) in facts {
             try db.execute(sql: "INSERT INTO \(name) (name, value) VALUES (?, ?)", arguments: [fact, value])
@@ -128,9 +135,12 @@ enum SnapshotFile {
             let lineage = facts["lineage"].flatMap(String.fromDatabaseValue).flatMap({ Lineage($0) }),
             let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue)
         else { throw notASnapshot }
+        let added = facts["added"].flatMap(Data.fromDatabaseValue)
         return Contents(
             position: Position(position), lineage: lineage, tracked: tracked,
-            time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest)
+            time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest,
+            schemaVersion: facts["schema_version"].flatMap(Int64.fromDatabaseValue) ?? 1,
+            added: try added.map { try JSONDecoder().decode([String: [String]].self, from: $0) } ?? [:])
     }
 
     private static var notASnapshot: AnnalsError {

@@ -53,6 +53,9 @@ private struct SnapshotMaking {
         // Policies that the space does not have yet are in force here already.
         if try Outbox.footprints(db).contains(where: \.footprint.everything) { return nil }
         let tables = try TrackedTables.load(db)
+        // Who knows less than the log, or more, leaves it to those who know the same.
+        let space = try SpaceSchema.load(db) ?? SpaceSchema(tables)
+        guard try SchemaStanding(tables, space, lacking: Lacking.load(db)).isAlike else { return nil }
         let schema = SchemaCopy(db: db, tables: tables.entries.map(\.definition))
         try schema.makeTables()
         let changes = try NetChanges(db, tables: tables)
@@ -70,7 +73,8 @@ private struct SnapshotMaking {
             db,
             SnapshotFile.Contents(
                 position: state.position, lineage: state.lineage, tracked: tables.entries.map(\.definition.name),
-                time: try StoreClock.load(db).last.clamped(toReceipt: relayTime), highestKeys: try HighestKeys.load(db)))
+                time: try StoreClock.load(db).last.clamped(toReceipt: relayTime), highestKeys: try HighestKeys.load(db),
+                schemaVersion: space.version, added: space.added))
         let pages = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_count") ?? 0
         let size = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_size") ?? 0
         return MadeSnapshot(seen: state.seen, byteCount: pages * size)

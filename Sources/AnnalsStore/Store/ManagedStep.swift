@@ -46,9 +46,17 @@ struct ManagedStep {
         try schema.layouts(db)
     }
 
-    /// Throws `AnnalsError` when the tracked tables are declared otherwise than the space's.
-    func checkAgreement() throws {
-        try schema.checkAgreement(db)
+    /// How the tracked tables stand to the space's.
+    ///
+    /// Throws `AnnalsError` of code schemaRefused where they are declared otherwise.
+    @discardableResult
+    func schemaStanding() throws -> SchemaStanding {
+        try schema.standing(db)
+    }
+
+    /// After what the store lacks was changed.
+    func forgetStanding() {
+        schema.forget()
     }
 
     /// What seals and opens what the relay keeps of the store's space; nil where the space is not sealed, or there is none.
@@ -60,7 +68,13 @@ struct ManagedStep {
 
     /// Moves what is new in history into the outbox; the space's key is needed only where something is.
     func filler() throws -> OutboxFiller {
-        OutboxFiller(db: db, tables: try tables(), limits: outboxLimits) { try cipher()?.footprintKey ?? .none }
+        OutboxFiller(
+            db: db, tables: try tables(), limits: outboxLimits, footprintKey: { try cipher()?.footprintKey ?? .none },
+            offer: { filler in
+                // What cannot be told to the space is told to whoever syncs.
+                guard let ahead = try? schemaStanding().ahead, !ahead.isEmpty else { return }
+                try filler.offer(ahead) { TransactionInfo(id: identities.next(), time: try tick(), origin: .migration) }
+            })
     }
 
     /// The store's clock, past everything written and seen so far.

@@ -13,8 +13,14 @@ final class SchemaCache: Sendable {
     }
 
     private let known = Mutex<Known?>(nil)
-    /// The version at which the tables were found to be declared as the space's.
-    private let agreed = Mutex<Int64?>(nil)
+    /// How the tables stand to the space's.
+    private struct Compared {
+        var version: Int64
+        var spaceVersion: Int64
+        var standing: SchemaStanding
+    }
+
+    private let compared = Mutex<Compared?>(nil)
     private let beginning = Mutex<Int64?>(nil)
     private let all = Mutex<TableCatalog?>(nil)
 
@@ -34,6 +40,18 @@ final class SchemaCache: Sendable {
         return new
     }
 
+    /// How the tables stand to the space's. Throws where they are declared otherwise.
+    func standing(_ db: Database) throws -> SchemaStanding {
+        let (version, spaceVersion) = (try Self.version(db), try SpaceSchema.version(db))
+        if let compared = compared.withLock({ $0 }), compared.version == version, compared.spaceVersion == spaceVersion {
+            return compared.standing
+        }
+        guard let space = try SpaceSchema.load(db) else { return SchemaStanding() }
+        let standing = try SchemaStanding(tables(db), space, lacking: Lacking.load(db))
+        compared.withLock { $0 = Compared(version: version, spaceVersion: spaceVersion, standing: standing) }
+        return standing
+    }
+
     /// Every table of the app's, tracked or not.
     func catalog(_ db: Database) throws -> TableCatalog {
         let version = try Self.version(db)
@@ -41,14 +59,6 @@ final class SchemaCache: Sendable {
         let new = TableCatalog(version: version, try SchemaReader(db).tables())
         all.withLock { $0 = new }
         return new
-    }
-
-    /// Throws when the tables are declared otherwise than the space's; see `SpaceSchema`.
-    func checkAgreement(_ db: Database) throws {
-        let version = try Self.version(db)
-        guard agreed.withLock({ $0 }) != version else { return }
-        try SpaceSchema.check(db, tables(db))
-        agreed.withLock { $0 = version }
     }
 
     private static func version(_ db: Database) throws -> Int64 {
@@ -66,14 +76,14 @@ final class SchemaCache: Sendable {
     func forgetRolledBack() {
         let version = beginning.withLock { $0 }
         known.withLock { if $0?.version != version { $0 = nil } }
-        agreed.withLock { if $0 != version { $0 = nil } }
+        compared.withLock { if $0?.version != version { $0 = nil } }
         all.withLock { if $0?.version != version { $0 = nil } }
     }
 
     /// After Annals' own tables were brought in line with the schema.
     func forget() {
         known.withLock { $0 = nil }
-        agreed.withLock { $0 = nil }
+        compared.withLock { $0 = nil }
         all.withLock { $0 = nil }
     }
 }

@@ -66,12 +66,12 @@ extension Store {
             let exchange = try ReplicaExchange(db, step.identities)
             guard stamp.seen.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
             try step.seal()
-            try step.checkAgreement()
+            try step.schemaStanding()
             try RowsInDoubt.check(db)
             try step.filler().fill()
             guard try ExpiredReplica.load(db) == expired, try !Push.isUnderWay(db) else { return nil }
             return try copy.database.reading { other in
-                try SchemaAgreement.check(step.tables(), TrackedTables.load(other), operation: "sync")
+                try SchemaStanding.check(step.tables(), of: db, with: other)
                 var pull = try Self.pull(db, step, exchange.state, policies)
                 pull.state.sealedUnder = try ReplicaState.load(other)?.sealedUnder ?? pull.state.sealedUnder
                 let mark = Pull.SnapshotMark(

@@ -24,17 +24,39 @@ extension Store {
     ///
     /// Children that a program left without parents do what their foreign keys declare, which may take rows back.
     public func prepareOutbox() async throws -> ExchangeStatus {
-        let (status, isUnsettled) = try await managed("sync") { db, step in
+        let (status, isUnsettled, isCaughtUp) = try await managed("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try step.seal()
-            try step.checkAgreement()
+            let standing = try step.schemaStanding()
             try step.filler().fill()
             let status = try exchange.status()
             // Rows in doubt are settled when they are known to be what the log and the outbox come to.
             let isReady = !status.areRowsInDoubt && !status.isSpaceUnfinished
-            return (status, try isReady && UnsettledReferences.first(db) != nil)
+            return (
+                status, try isReady && UnsettledReferences.first(db) != nil,
+                isReady && standing.isCaughtUp && !status.isPushUnderWay
+            )
         }
+        if isCaughtUp {
+            try await takeKept()
+            return try await prepareOutbox()
+        }
+        if status.isBehindSchema, !status.isPushUnderWay, try await takeSchemas() { return try await prepareOutbox() }
         return isUnsettled ? try await settleReferences() : status
+    }
+
+    /// Puts what was kept into the rows, once the store has the tables and columns for it. Does nothing while a push is under
+    /// way: what it holds must not be laid on anew.
+    func takeKept() async throws {
+        let policies = configuration.mergePolicies
+        try await merging("sync") { db, step in
+            let exchange = try ReplicaExchange(db, step.identities)
+            try step.seal()
+            guard try step.schemaStanding().isCaughtUp, try !Push.isUnderWay(db), try !RowsInDoubt.isNoted(db) else { return }
+            try step.filler().fill()
+            _ = try Self.pull(db, step, exchange.state, policies).takeKept()
+            step.forgetStanding()
+        }
     }
 
     /// Seals other programs' writes and moves what is new into the outbox, for whoever only looks: no row is touched, and
@@ -43,6 +65,12 @@ extension Store {
         try await managed("status") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try step.seal()
+            // What differs too much is told to whoever syncs.
+            guard (try? step.schemaStanding()) != nil else {
+                var status = try exchange.status()
+                status.outbox += try OutboxFiller.waiting(db)
+                return status
+            }
             do {
                 try step.filler().fill()
             } catch let error as AnnalsError where error.code == .missingKey {
@@ -67,8 +95,10 @@ extension Store {
     }
 
     static func pull(_ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies) throws -> Pull {
-        Pull(
-            db: db, session: MergeSession(db, registry: try step.tables()), state: state, process: step.environment.processName,
+        let session = MergeSession(db, registry: try step.tables())
+        session.kept = try KeptRows.load(db)
+        return Pull(
+            db: db, session: session, state: state, process: step.environment.processName,
             identities: step.identities, layouts: try step.layouts(), limits: step.outboxLimits, cipher: try step.cipher(),
             policies: policies,
             clock: try step.clock(), now: try step.tick())
@@ -97,17 +127,30 @@ extension Store {
     /// Takes in a page of the log and lays the outbox on top, in one SQLite transaction. Parts of a transaction whose
     /// last is not among them are kept until it comes.
     public func apply(_ page: Page) async throws -> TakenPage {
+        let taken = try await applyRows(page)
+        guard taken.status.isBehindSchema, try await takeSchemas() else { return taken }
+        try await takeKept()
+        return taken
+    }
+
+    private func applyRows(_ page: Page) async throws -> TakenPage {
         let policies = configuration.mergePolicies
         if page.frames.isEmpty {
             // Where there is nothing to apply the connection stays as it is: setting it up has SQLite compile all statements anew.
             let taken = try await managed("sync") { db, step -> TakenPage? in
                 let exchange = try Self.exchange(db, step, taking: page)
+                guard try !step.schemaStanding().isCaughtUp else { return nil }
                 return try UnsettledReferences.first(db) == nil ? Self.take(page, exchange, step, policies) : nil
             }
             if let taken { return taken }
         }
         return try await merging("sync") { db, step in
-            try Self.take(page, Self.exchange(db, step, taking: page), step, policies)
+            let exchange = try Self.exchange(db, step, taking: page)
+            if try step.schemaStanding().isCaughtUp {
+                _ = try Self.pull(db, step, exchange.state, policies).takeKept()
+                step.forgetStanding()
+            }
+            return try Self.take(page, exchange, step, policies)
         }
     }
 
@@ -132,7 +175,7 @@ extension Store {
         guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
         guard try !Push.isUnderWay(db) else { throw PullError.pushUnderWay }
         try step.seal()
-        try step.checkAgreement()
+        try step.schemaStanding()
         try RowsInDoubt.check(db)
         try step.filler().fill()
         return exchange

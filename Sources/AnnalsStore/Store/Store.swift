@@ -50,6 +50,9 @@ public final class Store: Sendable {
         /// How much is encoded and sent at a time.
         package var outboxLimits = OutboxLimits()
 
+        /// Who makes the tables and columns here that the space's schema got elsewhere.
+        public var newSchemas = NewSchemas.wait
+
         /// The file is made anew should the machine stop: nothing waits for the disk. Whoever keeps it makes it durable.
         package var isScratch = false
         /// The file came from elsewhere: what its schema calls is held to what can do no harm (`PRAGMA trusted_schema`).

@@ -21,6 +21,12 @@ public struct StoreStatus: Sendable {
     public var replica: ReplicaState?
     /// Local transactions that the space has not ordered yet.
     public var outbox = 0
+    /// Of the space's schema, as far as the log is applied here.
+    public var schemaVersion: Int64 = 1
+    /// What the space's schema has and this store lacks: tables, and columns as `table.column`.
+    public var lacking: [String] = []
+    /// Work waits in the outbox until the store has migrated.
+    public var isWaitingForMigration = false
     /// Entries of the conflict journal, and those of them that wait for a person.
     public var conflicts = 0
     public var unresolvedConflicts = 0
@@ -46,6 +52,9 @@ public struct StoreStatus: Sendable {
         areRowsInDoubt = try RowsInDoubt.isNoted(db)
         // What the space's key is missing for waits in history.
         outbox = try Outbox.count(db) + OutboxFiller.waiting(db)
+        schemaVersion = try SpaceSchema.version(db)
+        lacking = try Lacking.load(db).names
+        isWaitingForMigration = try SchemaWaiting(db).first() != nil
         conflicts = try ConflictJournal.count(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)
     }

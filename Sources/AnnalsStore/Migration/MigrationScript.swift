@@ -1,0 +1,45 @@
+import AnnalsCore
+import GRDB
+
+extension Store {
+    /// Runs SQL statements as a migration; see `migrate(label:tracking:_:)`.
+    ///
+    /// - Returns: how many statements there were.
+    /// - Throws: `AnnalsError`; also `usage` where a statement would end the transaction. Nothing is changed then.
+    @discardableResult
+    public func migrate(label: String, tracking: NewTables = .none, sql: String) async throws -> Int {
+        try await migrate(label: label, tracking: tracking) { db in try MigrationScript.run(sql, db) }
+    }
+}
+
+/// A migration as a file of statements.
+private enum MigrationScript {
+    /// Statements that would end the transaction, or leave it.
+    private static let forbidden: Set<String> = [
+        "BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH", "VACUUM",
+    ]
+
+    static func run(_ sql: String, _ db: Database) throws -> Int {
+        var count = 0
+        do {
+            let statements = try db.allStatements(sql: sql)
+            while let statement = try statements.next() {
+                let word = SQLText(statement.sql).tokens.first?.text.uppercased() ?? ""
+                guard !forbidden.contains(word) else { throw misplaced(word) }
+                try statement.execute()
+                count += 1
+            }
+        } catch let error as DatabaseError {
+            throw AnnalsError(
+                .schemaRefused, operation: "migrate", "SQLite refused statement \(count + 1): \(error.message ?? "no reason given")",
+                hint: "Nothing was changed", underlying: error)
+        }
+        return count
+    }
+
+    private static func misplaced(_ word: String) -> AnnalsError {
+        AnnalsError(
+            .usage, operation: "migrate", "\(word) has no place in a migration: all of it is one transaction",
+            hint: "Take it out; nothing was changed")
+    }
+}

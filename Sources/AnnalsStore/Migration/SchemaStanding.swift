@@ -1,0 +1,109 @@
+import AnnalsCore
+import GRDB
+
+/// How a store's tables stand to the space's.
+///
+/// | the store has | the space has | |
+/// |---|---|---|
+/// | the same | the same | alike |
+/// | more tables, or more columns with a default | | *ahead*: a schema entry tells the space, before the work that uses them |
+/// | | more of those, since an entry that the store passed | *behind*: what it does not know is kept until it has migrated |
+/// | what it was behind by | | *caught up*: what was kept goes into its rows |
+/// | anything else | otherwise | refused by name |
+struct SchemaStanding: Sendable {
+    /// What the space is to be told.
+    var ahead = SchemaAdditions()
+    /// What is still lacked; not what the store has by now.
+    var behind = Lacking()
+    /// The store has what it lacked, in part or all of it, and its rows are not the log's there yet.
+    var isCaughtUp = false
+
+    var isAlike: Bool { ahead.isEmpty && behind.isEmpty && !isCaughtUp }
+
+    init() {}
+
+    /// Throws `AnnalsError` of code schemaRefused, naming the first table that differs and how.
+    init(_ here: TrackedTables, _ space: SpaceSchema, lacking: Lacking, operation: String = "sync") throws {
+        for table in space.tables where here.table(named: table.name) == nil {
+            guard lacking.has(table: table.name) else {
+                throw SchemaAgreement.refused(
+                    operation, "the space has the table \(table.name), which is not tracked here", "Create and track it first")
+            }
+            behind.insert(table: table.name)
+        }
+        for entry in here.entries {
+            guard let theirs = space.table(named: entry.definition.name) else {
+                ahead.tables.append(entry.definition)
+                continue
+            }
+            if lacking.has(table: theirs.name) { isCaughtUp = true }
+            try compare(entry.definition, theirs, space, lacking, operation)
+        }
+    }
+
+    /// Whether a copy of the space at some position, and this store's tables, can be one space's.
+    @discardableResult
+    static func check(_ here: TrackedTables, of db: Database, with copy: Database) throws -> SchemaStanding {
+        let theirs = try SpaceSchema.load(copy) ?? SpaceSchema(TrackedTables.load(copy))
+        var lacking = try Lacking.load(db)
+        if let known = try SpaceSchema.load(db) {
+            lacking.keep(.between(theirs, TrackedTables(known.tables.map { (0, $0) })))
+        }
+        return try SchemaStanding(here, theirs, lacking: lacking)
+    }
+
+    private mutating func compare(
+        _ own: TableDefinition, _ theirs: TableDefinition, _ space: SpaceSchema, _ lacking: Lacking, _ operation: String
+    ) throws {
+        func refuse(_ difference: String) -> AnnalsError {
+            SchemaAgreement.refused(
+                operation, "the table \(own.name) is declared otherwise in the space: \(difference)",
+                "Declare it here as the space has it. A space takes new tables, and new columns that may be NULL or have a "
+                    + "constant default; another form needs a new space")
+        }
+        let more = own.columns.filter { theirs.place(of: $0.name) == nil }
+        let fewer = theirs.columns.filter { own.place(of: $0.name) == nil }
+        let names = (more + fewer).map(\.name).sorted().joined(separator: ", ")
+        guard fewer.allSatisfy({ lacking.has($0.name, of: own.name) }), more.allSatisfy(SchemaAdditions.isOptional) else {
+            throw refuse("its columns (\(names))")
+        }
+        for column in fewer { behind.insert(column.name, of: own.name) }
+        let common = theirs.columns.map(\.name).filter { own.place(of: $0) != nil }
+        let newKeys = own.foreignKeys.filter { key in key.columns.contains { theirs.place(of: $0) == nil && own.place(of: $0) != nil } }
+        guard newKeys.allSatisfy({ key in key.columns.count == 1 && more.contains { $0.isKeyOfNothing(key) } }) else {
+            throw refuse("its foreign keys (\(names))")
+        }
+        if let difference = SchemaAgreement.difference(own.arranged(common), theirs.arranged(common)) { throw refuse(difference) }
+        for name in common where space.isAdded(name, of: own.name) {
+            if lacking.has(name, of: own.name) { isCaughtUp = true }
+            let defaults = [own, theirs].map { table in table.columns.first { $0.name.isSameIdentifier(as: name) }?.defaultSQL ?? "NULL" }
+            if defaults[0].uppercased() != defaults[1].uppercased() || (defaults[0] != defaults[1] && defaults[0].contains("'")) {
+                throw refuse("the default of the column \(name)")
+            }
+        }
+        if !more.isEmpty { ahead.columns.append(SchemaAdditions.Columns(table: theirs.name, columns: more, foreignKeys: newKeys)) }
+    }
+}
+
+extension TableDefinition.Column {
+    /// It belongs to the key, and is NULL until somebody gives it a parent.
+    fileprivate func isKeyOfNothing(_ key: TableDefinition.ForeignKey) -> Bool {
+        key.columns.first?.isSameIdentifier(as: name) ?? false && (defaultSQL ?? "NULL").uppercased() == "NULL"
+    }
+}
+
+extension TableDefinition {
+    /// The table as if it had these columns alone, in that order, with the foreign keys that are within them.
+    func arranged(_ names: [String]) -> TableDefinition {
+        var table = self
+        let places = names.compactMap(place(of:))
+        table.columns = places.map { columns[$0] }
+        table.primaryKey = primaryKey.compactMap { places.firstIndex(of: $0) }
+        table.rowidAlias = rowidAlias.flatMap { places.firstIndex(of: $0) }
+        let outside = columns.indices.filter { !places.contains($0) }.map { columns[$0].name }
+        table.foreignKeys = foreignKeys.filter { key in
+            !key.columns.contains { name in outside.contains { $0.isSameIdentifier(as: name) } }
+        }
+        return table
+    }
+}

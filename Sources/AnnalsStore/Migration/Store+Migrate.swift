@@ -1,0 +1,129 @@
+import AnnalsCore
+public import GRDB
+
+/// Which of the tables that a migration makes get a history, and are kept in step.
+public enum NewTables: Sendable {
+    case none
+    /// All that can be tracked.
+    case all
+    case named([String])
+}
+
+extension Store {
+    /// Changes the schema, and rows with it, as one transaction of history, with origin migration.
+    ///
+    ///     try await store.migrate(label: "v2: priorities", tracking: .all) { db in
+    ///         try db.execute(sql: "ALTER TABLE todo ADD COLUMN priority INTEGER NOT NULL DEFAULT 0")
+    ///         try db.execute(sql: "UPDATE todo SET priority = 1 WHERE title LIKE '%!'")
+    ///     }
+    ///
+    /// What other programs wrote before is sealed first. Foreign keys are not enforced meanwhile, so that tables can be rebuilt;
+    /// they are checked before COMMIT.
+    ///
+    /// In a store that is joined to a space, new tables and new columns with a default are told to the space, with the rows that the
+    /// migration changed, if the space does not have them yet. If it has, what the migration did to rows stays nobody's business, and
+    /// what the log says of the new tables and columns comes into the rows instead. Without a difference to the space's schema the
+    /// rows are work like any other.
+    ///
+    /// - Parameters:
+    ///   - label: what history calls it.
+    ///   - tracking: which new tables are tracked.
+    /// - Throws: `AnnalsError`: `schemaRefused` where a joined store's tables would differ from the space's otherwise, `constraint`
+    ///   where rows break a foreign key; what `updates` throws. Nothing is changed then.
+    @discardableResult
+    public func migrate<T: Sendable>(
+        label: String, tracking: NewTables = .none, _ updates: @escaping @Sendable (Database) throws -> T
+    ) async throws -> T {
+        let (configuration, schema, foreign) = (configuration, schema, foreign)
+        let (value, isCaughtUp) = try await translated("migrate") {
+            try await database.writeWithoutTransaction { db in
+                let enforces = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? false
+                // It does nothing inside a transaction.
+                try db.execute(sql: "PRAGMA foreign_keys = OFF")
+                defer { if enforces { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
+                var outcome: (T, Bool)?
+                try db.inTransaction(.immediate) {
+                    try foreign.look(db)
+                    try schema.begin(db)
+                    outcome = try Migrating(db, ManagedStep(db, configuration, schema), label, tracking).run(updates)
+                    return .commit
+                }
+                guard let outcome else { throw AnnalsError(.defect, operation: "migrate", "a write ended without an outcome") }
+                return outcome
+            }
+        }
+        if isCaughtUp { try await takeKept() }
+        return value
+    }
+}
+
+private struct Migrating {
+    let db: Database
+    let step: ManagedStep
+    let label: String
+    let tracking: NewTables
+
+    init(_ db: Database, _ step: ManagedStep, _ label: String, _ tracking: NewTables) {
+        self.db = db
+        self.step = step
+        self.label = label
+        self.tracking = tracking
+    }
+
+    /// Returns also whether the store has by now what it lacked.
+    func run<T>(_ updates: (Database) throws -> T) throws -> (T, Bool) {
+        try step.seal()
+        let isJoined = try StoreSchema.exists(db) && ReplicaState.load(db) != nil
+        if isJoined { try step.filler().fill() }
+        let before = Set(try SchemaReader(db).tableNames().map(\.foldedIdentifier))
+        let (value, number) = try Sealing.managedWrite(
+            db, contextName: label, origin: .migration, step.environment
+        ) { db in
+            let value = try CallersError.passing { try updates(db) }
+            try track(notIn: before)
+            return value
+        }
+        try checkReferences()
+        return (value, isJoined ? try tell(number) : false)
+    }
+
+    private func track(notIn before: Set<String>) throws {
+        guard try StoreSchema.exists(db) else { return }
+        let names: [String]
+        switch tracking {
+        case .none: return
+        case .named(let chosen): names = chosen
+        case .all:
+            let plan = try TrackingPlan(db, .all).entries.filter { !before.contains($0.name.foldedIdentifier) }
+            names = plan.filter { if case .accepted = $0.verdict { true } else { false } }.map(\.name)
+        }
+        guard !names.isEmpty else { return }
+        let report = try Tracking.trackUnsealed(db, .tables(names), recordsRows: true)
+        guard let refused = report.first(where: { !$0.isTracked }) else { return }
+        throw AnnalsError(
+            .schemaRefused, operation: "migrate", "the table \(refused.name) cannot be tracked", hint: "annals track --dry-run says why")
+    }
+
+    private func checkReferences() throws {
+        let broken = try FileChecks(db: db).foreignKeys()
+        guard let first = broken.first else { return }
+        throw AnnalsError(
+            .constraint, operation: "migrate", "the migration leaves rows of \(first.key.table) without their row of \(first.key.parent)",
+            hint: "Nothing was changed")
+    }
+
+    /// Moves the migration into the outbox as what it is to the space.
+    private func tell(_ number: Int64?) throws -> Bool {
+        let standing = try step.schemaStanding()
+        let filler = try step.filler()
+        let entry = try filler.offer(standing.ahead) {
+            TransactionInfo(id: step.identities.next(), time: try step.tick(), contextName: label, origin: .migration)
+        }
+        if let number, entry != nil || standing.isCaughtUp, let id = try filler.append(number, HumanDecisions()) {
+            try SchemaOffers.note(db, id, entry == nil ? .own : .rows, of: entry)
+        }
+        // Rows without a difference are work like any other.
+        try filler.fill()
+        return standing.isCaughtUp
+    }
+}

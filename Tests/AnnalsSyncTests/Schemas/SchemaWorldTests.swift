@@ -1,0 +1,191 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import Foundation
+import GRDB
+import RelayLog
+import SeededRandom
+import Testing
+
+/// Worlds with three versions of one schema at once, under random writes, migrations, lost answers, restarts, newcomers, snapshots and
+/// purges. `ANNALS_SEED=n swift test --filter SchemaWorldTests` replays one seed.
+@Suite struct SchemaWorldTests {
+    static let seeds = Seeds.given ?? Array(1...16)
+
+    /// What each version adds to the one before.
+    static let versions: [[String]] = [
+        [],
+        [
+            "ALTER TABLE person ADD COLUMN score INTEGER NOT NULL DEFAULT 7",
+            "CREATE TABLE badge (id TEXT PRIMARY KEY NOT NULL, person INTEGER REFERENCES person (id) ON DELETE CASCADE ON UPDATE CASCADE, label TEXT UNIQUE)",
+        ],
+        [
+            "ALTER TABLE team ADD COLUMN color TEXT",
+            "ALTER TABLE badge ADD COLUMN note TEXT DEFAULT 'none'",
+            "ALTER TABLE tag ADD COLUMN owner INTEGER REFERENCES team (id) ON DELETE SET NULL ON UPDATE CASCADE",
+        ],
+    ]
+
+    @Test("Laws 2 and 3: every replica has what it knows of, and all of it once it has migrated", arguments: seeds)
+    func threeVersions(seed: UInt64) async throws {
+        var random = SeededGenerator(seed: seed)
+        let world = try await World(replicas: 4, schema: ConvergenceTests.schema(seed))
+        // Some worlds are in step first, so that old and new are laid on each other; in others all begins at once.
+        for _ in 0..<70 {
+            let index = Int.random(in: world.stores.indices, using: &random)
+            world.clock.advance(.milliseconds(Int.random(in: 0...500, using: &random)))
+            switch Int.random(in: 0..<100, using: &random) {
+            case 0..<8: try await migrate(world, index, &random)
+            case 8..<36: try await sync(world, index, &random)
+            case 36..<39: try world.reopen(index)
+            case 39..<42 where world.stores.count < 6: try await world.addClone("r\(world.stores.count)")
+            case 42..<46: try await snapshot(world, index, &random)
+            default: await write(world, index, &random)
+            }
+        }
+        try await world.settle()
+        try await expectAgreement(world, seed)
+        try await migrateAll(world, seed, &random)
+    }
+
+    /// The newest first; then what the others do is theirs alone.
+    private func migrateAll(_ world: World, _ seed: UInt64, _ random: inout SeededGenerator) async throws {
+        while try await version(world, 0) < 3 { try await migrate(world, 0, &random) }
+        for _ in 0..<3 { try await world.settle() }
+        for index in world.stores.indices.dropFirst() {
+            while try await version(world, index) < 3 {
+                // Also while something is on its way.
+                if random.chance(30) { await write(world, index, &random) }
+                try await migrate(world, index, &random)
+            }
+        }
+        try await world.settle()
+        try await world.addClone("fresh")
+        let digests = try await world.stores.asyncMap { try await $0.digest() }
+        #expect(Set(digests).count == 1, "seed \(seed): replicas differ; ANNALS_SEED=\(seed) replays it")
+        for index in world.stores.indices {
+            #expect(
+                try await world.rows(index, "PRAGMA foreign_key_check").isEmpty, "seed \(seed): foreign keys are broken on replica \(index)"
+            )
+            #expect(try await world.stores[index].verify().isEmpty, "seed \(seed): replica \(index)")
+            let kept = try await world.stores[index].read { db in
+                try db.tableExists("annals_kept") ? Int.fetchOne(db, sql: "SELECT count(*) FROM annals_kept") : 0
+            }
+            #expect(kept == 0, "seed \(seed): replica \(index) still keeps something")
+        }
+    }
+
+    /// What two replicas both know is the same in both, whatever else one of them knows.
+    private func expectAgreement(_ world: World, _ seed: UInt64) async throws {
+        let queries = [
+            "SELECT id, name, budget FROM team ORDER BY id", "SELECT id, team, email, name, age FROM person ORDER BY id",
+            "SELECT person, label, note FROM tag ORDER BY person, label", "SELECT uuid, body, person FROM note ORDER BY uuid",
+        ]
+        let waiting = try await world.stores.asyncMap { try await $0.prepareOutbox().outbox > 0 }
+        let settled = world.stores.indices.filter { !waiting[$0] }
+        guard let first = settled.first else { return }
+        for query in queries {
+            let rows = try await world.rows(first, query)
+            for index in settled { #expect(try await world.rows(index, query) == rows, "seed \(seed): replica \(index): \(query)") }
+        }
+        let path = world.folder.file("check-\(ReplicaID.random()).db")
+        _ = try await world.joining("check").clone(to: path)
+        let clone = try Store(path: path)
+        defer { try? clone.close() }
+        let newest = try await clone.digest()
+        for index in settled {
+            #expect(try await world.stores[index].verify().isEmpty, "seed \(seed): replica \(index)")
+            guard try await !world.stores[index].prepareOutbox().isBehindSchema else { continue }
+            #expect(try await world.stores[index].digest() == newest, "seed \(seed): replica \(index) is not the log")
+        }
+    }
+
+    // MARK: Steps
+
+    private func version(_ world: World, _ index: Int) async throws -> Int {
+        let text = try await world.rows(
+            index, "SELECT group_concat(sql) FROM sqlite_master WHERE type = 'table' AND name IN ('team', 'badge', 'tag')")
+        let sql = text.first.flatMap { String.fromDatabaseValue($0[0]) } ?? ""
+        return sql.contains("color") && sql.contains("owner") && sql.contains("'none'") ? 3 : sql.contains("badge") ? 2 : 1
+    }
+
+    /// To the next version, by a program of its own or through the store, with rows or without.
+    private func migrate(_ world: World, _ index: Int, _ random: inout SeededGenerator) async throws {
+        let version = try await version(world, index)
+        guard version < 3 else { return }
+        // A clone of the space can have a part of a version already, since each statement comes by itself.
+        var statements: [String] = []
+        for sql in Self.versions[version] where try await !has(world, index, sql) { statements.append(sql) }
+        let fill =
+            random.chance(50)
+            ? [] : version == 1 ? ["UPDATE person SET score = 50 WHERE id % 2 = 0"] : ["UPDATE team SET color = 'c' || id"]
+        if random.chance(50) {
+            let all = statements + fill
+            try await world.stores[index].migrate(label: "version \(version + 1)", tracking: .all) { db in
+                for sql in all { try db.execute(sql: sql) }
+            }
+        } else {
+            try world.outside(index, statements.joined(separator: ";"))
+            try await world.stores[index].track(.all)
+        }
+    }
+
+    private func has(_ world: World, _ index: Int, _ statement: String) async throws -> Bool {
+        let words = statement.split(separator: " ")
+        let rows =
+            words[0] == "CREATE"
+            ? "SELECT count(*) FROM sqlite_master WHERE name = '\(words[2])'"
+            : "SELECT count(*) FROM pragma_table_info('\(words[2])') WHERE name = '\(words[5])'"
+        return try await world.rows(index, rows)[0][0] != 0.databaseValue
+    }
+
+    private func sync(_ world: World, _ index: Int, _ random: inout SeededGenerator) async throws {
+        if random.chance(20) {
+            let relay = FaultyRelay(
+                world.relay, pageBytes: random.chance(50) ? 400 : .max, failingPush: random.chance(50) ? 1 : .max,
+                failingPull: random.chance(50) ? 2 : .max, isAnswerLost: random.chance(50))
+            _ = try? await world.sync(index, over: relay)
+        } else {
+            try await world.sync(index, random.chance(20) ? .pullOnly : .both)
+        }
+    }
+
+    private func snapshot(_ world: World, _ index: Int, _ random: inout SeededGenerator) async throws {
+        let made = try await SyncAgent(store: world.stores[index], transport: world.relay, environment: world.environment).makeSnapshot()
+        guard made != nil, random.chance(60) else { return }
+        var rules = PurgeRules()
+        rules.keep = -60_000
+        rules.isForced = true
+        _ = try await world.relay.purge(rules)
+    }
+
+    private func write(_ world: World, _ index: Int, _ random: inout SeededGenerator) async {
+        guard let version = try? await version(world, index) else { return }
+        let sql = (0..<Int.random(in: 1...3, using: &random)).map { _ in
+            version > 1 && random.chance(45) ? newStatement(version, &random) : ConvergenceTests.statement(&random)
+        }
+        if Bool.random(using: &random) {
+            try? world.outside(index, sql.joined(separator: ";"))
+        } else {
+            _ = try? await world.stores[index].write(author: "test") { db in
+                for statement in sql { try db.execute(sql: statement) }
+            }
+        }
+    }
+
+    private func newStatement(_ version: Int, _ random: inout SeededGenerator) -> String {
+        func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &random) }
+        switch number(0...(version > 2 ? 9 : 6)) {
+        case 0, 1: return "UPDATE person SET score = \(number(0...99)) WHERE id = \(number(1...9))"
+        case 2, 3: return "INSERT INTO badge (id, person, label) VALUES ('b\(number(0...9))', \(number(1...9)), 'l\(number(0...9))')"
+        case 4: return "UPDATE badge SET label = 'l\(number(0...9))', person = \(number(1...9)) WHERE id = 'b\(number(0...9))'"
+        case 5: return "UPDATE badge SET id = 'b\(number(0...9))' WHERE id = 'b\(number(0...9))'"
+        case 6: return "DELETE FROM badge WHERE id = 'b\(number(0...9))'"
+        case 7: return "UPDATE team SET color = 'k\(number(0...9))', budget = \(number(0...50)) WHERE id = \(number(1...6))"
+        case 8: return "UPDATE badge SET note = 'm\(number(0...9))' WHERE id = 'b\(number(0...9))'"
+        default: return "UPDATE tag SET owner = \(number(1...6)) WHERE person = \(number(1...9))"
+        }
+    }
+}
