@@ -17,7 +17,7 @@ def contains(haystack, needle):
 
 class GuideTests(unittest.TestCase):
     def test_examples_are_in_tests(self):
-        sources = [lines(path.read_text()) for path in sorted((ROOT / "Tests/AnnalsTests").rglob("*.swift"))]
+        sources = [lines(path.read_text()) for path in sorted((ROOT / "Tests").rglob("*.swift"))]
         articles = sorted((ROOT / "Sources").rglob("*.docc/*.md"))
         self.assertTrue(articles)
         for article in articles:
