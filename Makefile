@@ -55,6 +55,10 @@ api-tests: test-dependencies ## the relay held to its OpenAPI document; part of 
 dependency-tests: dependencies ## what an app links, held to Documentation/dependencies.md; part of `make test`
 	python3 -B -m unittest discover --start-directory Tests/DependencyTests
 
+.PHONY: docs
+docs: dependencies ## the library's documentation, as a static site at .build/docs; warnings are errors
+	Scripts/build-documentation
+
 .PHONY: build
 build: dependencies ## the release binary, at .build/release/annals
 	$(SWIFT_BUILD) --configuration release --product annals

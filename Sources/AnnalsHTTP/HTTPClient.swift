@@ -58,6 +58,7 @@ public final class HTTPClient: Sendable {
     /// Sends a request and returns the whole answer, whatever its status.
     ///
     /// - Parameters:
+    ///   - request: which of them.
     ///   - maximumBody: bytes of the answer's body; beyond them it throws `tooLarge`.
     ///   - onSent: told how many bytes of the request's body have been sent, from 0 on, and from 0 again if the
     ///     request is sent once more. Called on the client's thread, so it must return quickly; never called
@@ -77,6 +78,8 @@ public final class HTTPClient: Sendable {
     /// together is the caller's to check, by `If-Range` or a digest.
     ///
     /// - Parameters:
+    ///   - request: which of them.
+    ///   - file: where the body goes.
     ///   - offset: bytes of the file that stay; the others are cut off.
     ///   - maximumLength: bytes to write; beyond them it throws `tooLarge`.
     ///   - onPiece: shown every piece of the body and where in the file it was written, as `onProgress` is.

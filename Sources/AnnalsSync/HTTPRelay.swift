@@ -30,7 +30,11 @@ public struct HTTPRelay: RelayTransport {
     private let identity: Identity
     let client: HTTPClient
 
-    /// - Parameter address: the relay's base address, `http` or `https`.
+    /// - Parameters:
+    ///   - address: the relay's base address, `http` or `https`.
+    ///   - space: the space.
+    ///   - identity: who asks.
+    ///   - client: sends the requests.
     /// - Throws: `AnnalsError` with code `usage` when it is not one.
     public init(address: String, space: SpaceName, identity: Identity = Identity(), client: HTTPClient) throws(AnnalsError) {
         guard address.hasPrefix("http://") || address.hasPrefix("https://"), let url = URL(string: address), url.host?.isEmpty == false,

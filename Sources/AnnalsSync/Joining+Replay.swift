@@ -17,7 +17,10 @@ public struct SpaceReplay: Sendable {
 extension Joining {
     /// Writes the space's rows at a position into a new file, an ordinary database with nothing of Annals in it.
     ///
-    /// - Parameter force: replaces a file that is there.
+    /// - Parameters:
+    ///   - position: of the log.
+    ///   - path: the file.
+    ///   - force: replaces a file that is there.
     /// - Throws: `AnnalsError`; `expired` where the position is not kept any more, with the oldest that is; `usage` where the
     ///   space has not come so far; `cannotCreate`.
     public func replay(to position: Position, output path: String, force: Bool = false) async throws -> SpaceReplay {

@@ -51,9 +51,18 @@ public struct Joining: Sendable {
     }
 
     /// - Parameters:
+    ///   - transport: the way to the relay.
+    ///   - address: the relay's base address.
+    ///   - space: the space.
+    ///   - name: what the relay shows to its operator.
+    ///   - credentialFile: the file that holds the token; the store remembers it.
+    ///   - trust: whom to trust at an https address.
     ///   - spaceKeys: the space's keys, where it is sealed or is to be; without them those of `configuration`.
     ///   - spaceKeyFile: where they are from; the store that joins, or is made, reads it again. A store that was opened with
     ///     keys of its own needs none.
+    ///   - configuration: how the store is opened.
+    ///   - environment: clock and identities, which a test gives.
+    ///   - progress: told how far it is.
     public init(
         transport: any RelayTransport, address: String, space: SpaceName, name: String, credentialFile: String? = nil,
         trust: RelayTrust = RelayTrust(), spaceKeys: SpaceKeyRing? = nil, spaceKeyFile: String? = nil,
@@ -80,7 +89,9 @@ public struct Joining: Sendable {
     /// A join that was interrupted is taken up again by calling this once more. A space that somebody began and never put
     /// anything into is new.
     ///
-    /// - Parameter existing: what becomes of rows that differ from the space's; without it they are refused.
+    /// - Parameters:
+    ///   - store: the store.
+    ///   - existing: what becomes of rows that differ from the space's; without it they are refused.
     /// - Throws: `AnnalsError`; code `rowsDiffer` when the space exists and its rows are not the store's, `schemaRefused`
     ///   when its tables are declared otherwise, `constraint` when rows break a foreign key. Nothing was changed then.
     public func join(_ store: Store, existing: ExistingRows? = nil) async throws -> Outcome {

@@ -10,14 +10,20 @@ public protocol RelayTransport: Sendable {
     func describe() async throws(TransportError) -> SpaceDescription
     /// Makes the space; throws `.problem` with code `space-exists` when there is one.
     func create() async throws(TransportError) -> SpaceDescription
-    /// - Parameter seen: what the author has seen of the log; a relay that has another refuses with code `went-back`.
+    /// - Parameters:
+    ///   - batch: its bytes, as `freezePush` gave them.
+    ///   - seen: what the author has seen of the log; a relay that has another refuses with code `went-back`.
     func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer
     /// The log after a position, up to about `byteLimit` bytes. With `wait` the relay holds the answer back until
     /// there is something or the time is over.
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page
     /// Sends a compressed snapshot file that holds the rows at a position.
     ///
-    /// - Parameter seen: that position, and of which log; a relay that has another refuses with code `went-back`.
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - seen: that position, and of which log; a relay that has another refuses with code `went-back`.
+    ///   - digest: of the packed file.
+    ///   - progress: told how far it is.
     func uploadSnapshot(at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)
         async throws(TransportError)
     /// Fetches the newest snapshot into a file, and says which position it holds.

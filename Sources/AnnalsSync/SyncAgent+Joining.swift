@@ -5,8 +5,12 @@ public import Logging
 extension SyncAgent {
     /// An agent that makes the store a replica of a space over HTTP, where it is none yet, and then keeps it in step.
     ///
-    /// - Parameter existing: what becomes of rows that differ from those of a space that exists. `.sameKey` fits an app that opens
-    ///   its store with the tables it needs, and then finds out that there is a space with rows already.
+    /// - Parameters:
+    ///   - store: the store.
+    ///   - address: the relay's base address.
+    ///   - existing: what becomes of rows that differ from those of a space that exists. `.sameKey` fits an app that opens
+    ///     its store with the tables it needs, and then finds out that there is a space with rows already.
+    ///   - logger: told what is noteworthy.
     /// - Throws: `AnnalsError` with code `usage` when the address is not one.
     public init(
         store: Store, joining address: SpaceAddress, existing: ExistingRows? = nil, logger: Logger = Logger(label: "annals.sync")

@@ -100,8 +100,13 @@ public actor SyncAgent {
     private var isSetUp = false
 
     /// - Parameters:
+    ///   - store: the store.
+    ///   - transport: the way to the relay.
     ///   - address: the space to join first, where the store is no replica yet.
     ///   - existing: what becomes of rows that differ from those of a space that exists; without it they are refused.
+    ///   - environment: clock and identities, which a test gives.
+    ///   - logger: told what is noteworthy.
+    ///   - progress: told how far it is.
     public init(
         store: Store, transport: any RelayTransport, joining address: SpaceAddress? = nil, existing: ExistingRows? = nil,
         environment: Environment = .system, logger: Logger = Logger(label: "annals.sync"),

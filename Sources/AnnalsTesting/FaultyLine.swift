@@ -105,7 +105,9 @@ public final class FaultyLine: RelayTransport {
 extension FaultyNetwork {
     /// A way to a relay through this network.
     ///
-    /// - Parameter clock: what delays move.
+    /// - Parameters:
+    ///   - relay: the relay behind the line.
+    ///   - clock: what delays move.
     public func line(to relay: any RelayTransport, clock: ManualClock? = nil) -> FaultyLine {
         FaultyLine(relay, self, clock)
     }

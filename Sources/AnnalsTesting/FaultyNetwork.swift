@@ -65,7 +65,9 @@ public final class FaultyNetwork: Sendable {
         state = Mutex(State(source: .script(script.reversed())))
     }
 
-    /// - Parameter seed: what it is drawn from; the same seed and requests meet the same faults.
+    /// - Parameters:
+    ///   - seed: what it is drawn from; the same seed and requests meet the same faults.
+    ///   - rates: how often each fault happens, in percent.
     public init(seed: UInt64, rates: Rates = Rates()) {
         state = Mutex(State(source: .dice(SeededGenerator(seed: seed), rates)))
     }

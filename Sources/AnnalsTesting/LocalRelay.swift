@@ -10,7 +10,9 @@ public struct LocalRelay: RelayTransport {
     private let log: RelayLog
     private let space: SpaceName
 
-    /// - Parameter folder: where the log lives; an existing one is opened again.
+    /// - Parameters:
+    ///   - folder: where the log lives; an existing one is opened again.
+    ///   - space: the space.
     public init(folder: String, space: SpaceName) throws {
         try self.init(folder: folder, space: space, limits: RelayLogLimits())
     }

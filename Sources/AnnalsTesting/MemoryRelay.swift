@@ -49,7 +49,9 @@ public final class MemoryRelay: RelayTransport {
     private let newLineage: @Sendable () -> Lineage
     private let state = Mutex<State?>(nil)
 
-    /// - Parameter clock: the relay's clock: receipt times and turns are measured by it.
+    /// - Parameters:
+    ///   - space: the space.
+    ///   - clock: the relay's clock: receipt times and turns are measured by it.
     public convenience init(space: SpaceName, clock: ManualClock) {
         self.init(space: space, wall: { clock.milliseconds }, monotonic: { clock.milliseconds }, lineage: { .random() })
     }

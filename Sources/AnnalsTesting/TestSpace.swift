@@ -51,7 +51,8 @@ public final class TestSpace: Sendable {
     /// Makes the replicas and joins them to a new space, before the first fault.
     ///
     /// - Parameters:
-    ///   - replicas: how many; at least one.
+    ///   - count: how many replicas; at least one.
+    ///   - network: its faults.
     ///   - seed: what identities are drawn from, so that ties end the same way in every run.
     ///   - configuration: for all stores; their clock and random numbers are the space's.
     ///   - prepare: makes the tables, and rows that all begin with: an app's migrations. It is run for each replica and must do the

@@ -28,8 +28,12 @@ public struct BatchInsertRequest<Record: PersistableRecord & Sendable>: Sendable
     public var resultType: BatchResultType
     let next: @Sendable () throws -> Record?
 
-    /// - Parameter next: the records one after another, nil at their end; called on the store's writing thread. What it throws
-    ///   undoes everything and is thrown by `execute`.
+    /// - Parameters:
+    ///   - type: the record's type.
+    ///   - onConflict: what becomes of a record whose unique values another row has.
+    ///   - resultType: what to tell of the rows.
+    ///   - next: the records one after another, nil at their end; called on the store's writing thread. What it throws
+    ///     undoes everything and is thrown by `execute`.
     public init(
         _ type: Record.Type = Record.self, onConflict: OnConflict = .error, resultType: BatchResultType = .count,
         next: @escaping @Sendable () throws -> Record?

@@ -16,6 +16,8 @@ public struct BatchUpdateRequest<Record: TableRecord>: Sendable {
     private let selection: @Sendable (QueryInterfaceRequest<Record>) -> QueryInterfaceRequest<Record>
 
     /// - Parameters:
+    ///   - type: the record's type.
+    ///   - resultType: what to tell of the rows.
     ///   - assignments: what the columns get: values, or expressions of the row's columns.
     ///   - selection: which rows; all without it.
     public init(

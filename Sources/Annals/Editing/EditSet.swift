@@ -106,7 +106,9 @@ public struct EditSet: Sendable {
 
     /// Takes a record as its row is to be that was read elsewhere, such as in `store.read`.
     ///
-    /// - Parameter original: the record as it was read: what is stored is compared with it.
+    /// - Parameters:
+    ///   - record: as it is to be.
+    ///   - original: the record as it was read: what is stored is compared with it.
     /// - Throws: `AnnalsError` with code `usage`, as `insert`.
     public mutating func update<Record: EditableRecord>(_ record: Record, from original: Record) throws {
         try adopt(original)

@@ -123,6 +123,7 @@ extension Store {
     ///
     /// - Parameters:
     ///   - author: who history says has written.
+    ///   - contextName: what it is part of, as history tells.
     ///   - mergePolicy: what a save does where others changed the same rows.
     /// - Throws: `AnnalsError` when SQLite refuses to tell the tables.
     public func editContext(

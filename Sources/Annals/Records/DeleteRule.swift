@@ -34,7 +34,9 @@ extension GRDB.TableDefinition {
     /// that row is deleted.
     ///
     /// - Parameters:
+    ///   - name: what the relay shows to its operator.
     ///   - table: the other table; by default the one that is called like the reference.
+    ///   - deleteRule: what becomes of the row when its parent is deleted.
     ///   - isRequired: every row must refer to one. It cannot go with `nullify`.
     ///   - isIndexed: deletes of the other table look for references, so an index is of use.
     public func belongsTo(

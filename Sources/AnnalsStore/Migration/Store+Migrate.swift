@@ -28,6 +28,7 @@ extension Store {
     /// - Parameters:
     ///   - label: what history calls it.
     ///   - tracking: which new tables are tracked.
+    ///   - updates: the statements, on the connection that writes.
     /// - Throws: `AnnalsError`: `schemaRefused` where a joined store's tables would differ from the space's otherwise, `constraint`
     ///   where rows break a foreign key; what `updates` throws. Nothing is changed then.
     @discardableResult

@@ -14,7 +14,10 @@ extension Store {
     ///
     /// A setting without a policy takes an earlier one back. What was settled already stays as it is.
     ///
-    /// - Parameter isOverride: for this replica's own work only.
+    /// - Parameters:
+    ///   - settings: one for each thing to settle.
+    ///   - isOverride: for this replica's own work only.
+    ///   - author: who does it, as history tells.
     /// - Throws: `AnnalsError`: `usage` for a policy, table or column that does not exist and for an `sql:` expression that
     ///   SQLite does not understand, `notJoined`. Nothing is set then.
     public func setPolicies(_ settings: [PolicySetting], isOverride: Bool = false, author: String? = nil) async throws {

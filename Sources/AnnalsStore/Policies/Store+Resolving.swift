@@ -25,6 +25,7 @@ extension Store {
     ///   - id: of the line, as `conflicts` gives it.
     ///   - side: whose values the row gets; the incoming ones where neither a side nor values are given.
     ///   - values: by column, over those of the side.
+    ///   - author: who does it, as history tells.
     /// - Throws: `AnnalsError`: `usage` when there is no such line or column, or the line tells of something that cannot be
     ///   had, `constraint` when the row as decided breaks one, with table, key and constraint. Nothing is changed then.
     @discardableResult

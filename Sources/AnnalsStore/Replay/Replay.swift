@@ -26,7 +26,11 @@ public enum Replay {
     /// writes are sealed first; then the store is only read, in one read transaction, so they may go on writing.
     ///
     /// - Parameters:
+    ///   - db: a connection to the store.
+    ///   - token: the point of history.
+    ///   - path: the file.
     ///   - force: replaces a file that is there.
+    ///   - environment: clock and identities, which a test gives.
     ///   - progress: told how many of how many transactions are undone; what it throws ends the replay.
     /// - Throws: `AnnalsError` with code `cannotCreate` when the file exists or cannot be made, `tokenExpired` or
     ///   `tokenUnknown`, `schemaRefused` when the schema needs what this program lacks, `diverged` when the rows are not

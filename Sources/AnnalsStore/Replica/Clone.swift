@@ -9,7 +9,11 @@ extension Store {
     /// The file is changed in place: tracking begins, what the snapshot said of itself goes, and full-text indexes with
     /// external content are made from the rows, since no trigger ran while those were put in.
     ///
-    /// - Parameter logDigest: gives the log's running digest at the snapshot's position, where that is known.
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - membership: what the replica is of its space.
+    ///   - configuration: how the store is opened.
+    ///   - logDigest: gives the log's running digest at the snapshot's position, where that is known.
     public static func fromSnapshot(
         at path: String, membership: Membership, configuration: Configuration = Configuration(),
         logDigest: @escaping @Sendable (Position) -> Digest? = { _ in nil }

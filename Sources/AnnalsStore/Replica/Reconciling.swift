@@ -30,7 +30,9 @@ extension Store {
     /// Work that waits in the outbox stays as it is where it can be applied without what was unseen. Otherwise all of it
     /// becomes part of that one transaction, and older tokens expire.
     ///
-    /// - Parameter copy: a replica whose rows are those of the log where `doubt` says. It is given up afterwards.
+    /// - Parameters:
+    ///   - doubt: what is in doubt.
+    ///   - copy: a replica whose rows are those of the log where `doubt` says. It is given up afterwards.
     /// - Returns: nil when the store has moved since `doubt` was asked for, or has a push under way; nothing was changed.
     public func reconcile(_ doubt: RowsInDoubt, with copy: Store) async throws -> Reconciled? {
         try await managed("sync") { db, step in

@@ -88,8 +88,11 @@ extension Store {
     ///
     /// Called again it begins anew, as far as the relay may not know of it.
     ///
-    /// - Parameter first: the digest of the log's first entry, where another store began the space and never brought its
-    ///   rows; nil where this store is the one to begin it.
+    /// - Parameters:
+    ///   - membership: what the replica is of its space.
+    ///   - copied: the rows that were copied.
+    ///   - first: the digest of the log's first entry, where another store began the space and never brought its
+    ///     rows; nil where this store is the one to begin it.
     public func startSpace(_ membership: Membership, from copied: CopiedRows, after first: Digest? = nil) async throws {
         let (configuration, schema) = (configuration, schema)
         try await translated("join") {

@@ -14,7 +14,12 @@ extension Compression {
 
     /// Packs a file into another, which is replaced if it exists. Memory stays flat whatever their size.
     ///
-    /// - Parameter sealer: seals what is packed; nil where the space is not sealed.
+    /// - Parameters:
+    ///   - source: the file to read.
+    ///   - destination: the file to write.
+    ///   - level: how hard zstd tries.
+    ///   - sealer: seals what is packed; nil where the space is not sealed.
+    ///   - progress: told how far it is.
     ///
     /// `progress` is told the bytes read so far; what it throws ends the work. Throws `AnnalsError` where a file cannot
     /// be read or written; what was written then is left for the caller to remove.
@@ -50,7 +55,12 @@ extension Compression {
 
     /// Unpacks a file into another, which is replaced if it exists; never more than `maximumBytes`.
     ///
-    /// - Parameter cipher: of the space, where it is sealed.
+    /// - Parameters:
+    ///   - source: the file to read.
+    ///   - destination: the file to write.
+    ///   - maximumBytes: more is not unpacked.
+    ///   - cipher: of the space, where it is sealed.
+    ///   - progress: told how far it is.
     ///
     /// Throws `WireError` where the bytes are damaged, incomplete or too many, or as `SnapshotOpener`; otherwise as
     /// `compressFile`.

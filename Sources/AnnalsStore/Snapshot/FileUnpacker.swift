@@ -18,7 +18,11 @@ public final class FileUnpacker {
     /// What the head of a sealed file says, as soon as it was taken; nil of a plain one.
     public var seal: SnapshotSeal? { opener.seal }
 
-    /// - Parameter cipher: of the space, where it is sealed.
+    /// - Parameters:
+    ///   - packed: the file to read.
+    ///   - plain: the file to write.
+    ///   - maximumBytes: more is not unpacked.
+    ///   - cipher: of the space, where it is sealed.
     public init(_ packed: String, to plain: String, maximumBytes: Int64, cipher: SpaceCipher? = nil) throws {
         input = try FileStream(reading: packed)
         output = try FileStream(writing: plain)

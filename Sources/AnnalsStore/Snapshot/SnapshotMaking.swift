@@ -18,7 +18,9 @@ extension Store {
     /// It reads in one read transaction on a connection of its own. In WAL mode nobody waits for it; in a rollback-journal
     /// mode commits to the file wait until the rows are copied.
     ///
-    /// - Parameter relayTime: the relay's clock, in milliseconds since 1970: a clock here that runs ahead stays here.
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - relayTime: the relay's clock, in milliseconds since 1970: a clock here that runs ahead stays here.
     /// - Returns: nil where the rows are not what the log has at one position, such as while own entries are ahead of it.
     /// - Throws: `AnnalsError`; `diverged` where rows and outbox do not agree.
     public func makeSnapshot(at path: String, relayTime: Int64) async throws -> MadeSnapshot? {

@@ -56,6 +56,8 @@ extension Store {
     ///
     /// - Parameters:
     ///   - copy: made from the snapshot, and taken on through this store's own entries that the log has after it.
+    ///   - stamp: what is known of the snapshot.
+    ///   - expired: where the replica stood.
     ///   - relayTime: the relay's clock, in milliseconds since 1970; nil where it does not say.
     /// - Returns: nil when the store has moved since `expired` was asked for, or has a push under way; nothing was changed.
     public func comeBack(

@@ -14,6 +14,7 @@ extension Store {
     ///
     /// - Parameters:
     ///   - after: the id of the last line of the page before.
+    ///   - limit: at most so many.
     ///   - onlyUnresolved: only those that wait for a person: left to one by a policy, and not decided since.
     /// - Returns: none when there are no more, also for a store that was never joined.
     public func conflicts(after: Int64 = 0, limit: Int, onlyUnresolved: Bool = false) async throws -> [NamedConflict] {

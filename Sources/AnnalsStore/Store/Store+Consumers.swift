@@ -6,7 +6,9 @@ extension Store {
     ///
     ///     try await store.register("search index", from: token)
     ///
-    /// - Parameter token: what it has read already; nil: everything up to now.
+    /// - Parameters:
+    ///   - consumer: the reader of history.
+    ///   - token: what it has read already; nil: everything up to now.
     /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown`, `notTracked` or `usage`.
     public func register(_ consumer: HistoryConsumer, from token: HistoryToken? = nil) async throws {
         let now = configuration.now()
@@ -41,6 +43,7 @@ extension Store {
     /// excludes that author does not show it its own writes.
     ///
     /// - Parameters:
+    ///   - consumer: the reader of history.
     ///   - request: which of them it wants; its starting point is the consumer's own.
     ///   - limit: at most so many transactions at a time.
     ///   - work: is given a reader for their changes. When it throws, nothing is changed, and the consumer stays where it is.

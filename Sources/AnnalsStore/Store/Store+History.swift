@@ -60,7 +60,11 @@ extension Store {
 
     /// Writes the store as it was into a new file; see `Replay`.
     ///
-    /// - Parameter progress: told how many of how many transactions are undone.
+    /// - Parameters:
+    ///   - token: the point of history.
+    ///   - path: the file.
+    ///   - force: replaces a file that is there.
+    ///   - progress: told how many of how many transactions are undone.
     public func replay(
         to token: HistoryToken, output path: String, force: Bool = false,
         progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }

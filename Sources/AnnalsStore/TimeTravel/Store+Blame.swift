@@ -12,7 +12,9 @@ extension Store {
     /// backward through those of the table until it finds where the row was inserted, which took less than half a second for
     /// a million of four columns, and the transactions in which it finds the row are read whole. Memory stays flat.
     ///
-    /// - Parameter key: one value for each column of the key, in the key's order.
+    /// - Parameters:
+    ///   - table: the table, as the schema names it.
+    ///   - key: one value for each column of the key, in the key's order.
     /// - Throws: `AnnalsError` with code `notTracked`, or `usage` where neither the rows nor history know the key.
     public func blame(table: String, key: [Value]) async throws -> Blame {
         try await seal()

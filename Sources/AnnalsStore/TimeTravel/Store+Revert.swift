@@ -22,6 +22,7 @@ extension Store {
     ///
     /// - Parameters:
     ///   - number: a transaction of any origin.
+    ///   - author: who does it, as history tells.
     ///   - force: overwrites later work on the same columns and rows. A row that is gone since stays so.
     ///   - isTrial: everything is tried and nothing is kept.
     /// - Throws: `AnnalsError`; nothing is changed then. `rowsDiffer` where later work would be lost, naming rows and

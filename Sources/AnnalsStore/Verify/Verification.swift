@@ -15,7 +15,10 @@ public enum Verification {
     /// latest token to the oldest. Other programs may go on writing; what they wrote before is sealed first, unless a
     /// trigger is not as it should be: then nothing in the store is changed.
     ///
-    /// - Parameter progress: told now and then; what it throws ends the verification.
+    /// - Parameters:
+    ///   - db: a connection to the store.
+    ///   - environment: clock and identities, which a test gives.
+    ///   - progress: told now and then; what it throws ends the verification.
     public static func run(
         _ db: Database, environment: CaptureEnvironment = .system, progress: @escaping () throws -> Void = {}
     ) throws -> [Finding] {
