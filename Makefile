@@ -10,7 +10,7 @@ JOBS ?=
 ARGS ?=
 SWIFT_BUILD = swift build $(if $(JOBS),--jobs $(JOBS))
 # Every test uses Swift Testing; Scripts/check-repository sees to that.
-SWIFT_TEST = swift test --disable-xctest $(if $(JOBS),--jobs $(JOBS))
+SWIFT_TEST = Scripts/run-tests $(if $(JOBS),--jobs $(JOBS))
 
 # Tests of one process start all at once. Those that write files and run programs by the hundred have processes of their
 # own, or tests of the network would wait for a processor until they give up. Any other target is in the first process.

@@ -5,24 +5,17 @@ struct Notebook: Sendable {
     let store: Store
 
     /// Opens the file, and makes it where there is none.
-    init(path: String) async throws {
-        var configuration = GRDB.Configuration()
-        configuration.busyMode = .timeout(10)
-        let pool = try DatabasePool(path: path, configuration: configuration)
-        try Note.migrator.migrate(pool)
-        store = try Store(wrapping: pool)
-        try await store.track(.tables(["note"]))
+    init(path: String) throws {
+        var configuration = Store.Configuration()
+        configuration.createIfMissing = true
+        configuration.migrator = Note.migrator
+        configuration.tables = .tables([Note.databaseTableName])
+        store = try Store(path: path, configuration: configuration)
     }
 
     /// Shows the notes, and again whenever some program, or a sync, has changed them; until the task is cancelled.
     func follow(_ show: @Sendable ([Note]) async -> Void) async throws {
-        let changes = store.remoteChanges
-        await show(try await notes())
-        for try await _ in changes { await show(try await notes()) }
-    }
-
-    private func notes() async throws -> [Note] {
-        try await store.read { db in try Note.inOrder.fetchAll(db) }
+        for try await list in FetchedResults(Note.inOrder, in: store, sectionBy: { _ in 0 }) { await show(list.allItems) }
     }
 
     /// Does what a line says.

@@ -22,7 +22,7 @@ struct Notes {
     }
 
     private static func run(_ options: Options) async throws {
-        let notebook = try await Notebook(path: options.file)
+        let notebook = try Notebook(path: options.file)
         let screen = Screen()
         guard let address = try options.address() else { return try await serve(notebook, nil, screen) }
         // Its notes and the space's come together: a note is the same where it has the same key.

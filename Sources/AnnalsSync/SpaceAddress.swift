@@ -62,13 +62,20 @@ public struct SpaceAddress: Sendable {
 
     /// Makes a new file from the space and opens it: quicker than joining with an empty store, since the rows come by bulk.
     ///
-    /// Untracked tables come empty.
+    /// Untracked tables come empty, and so does what a migrator noted of its migrations: an app that has one opens a store of its
+    /// own and joins with it.
     ///
-    /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists, `spaceNotFound` when there is no such space.
+    /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists, `spaceNotFound` when there is no such space, `usage` for a
+    ///   configuration with a migrator.
     public func clone(
         to path: String, configuration: Store.Configuration = .init(), over transport: (any RelayTransport)? = nil,
         environment: SyncAgent.Environment = .system, progress: @escaping @Sendable (Joining.Stage, Int64) -> Void = { _, _ in }
     ) async throws -> Store {
+        guard configuration.migrator == nil else {
+            throw AnnalsError(
+                .usage, operation: "clone", "a clone has the space's tables, and the migrator would make them again",
+                hint: "Open a store with the migrator, and join with it")
+        }
         let transport = try transport ?? self.transport()
         _ = try await joining(over: transport, configuration, environment, progress).clone(to: path)
         return try Store(path: path, configuration: configuration)

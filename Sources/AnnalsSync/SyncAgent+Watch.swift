@@ -3,18 +3,6 @@ public import AnnalsStore
 import AnnalsWire
 import Logging
 
-/// Who tells an agent that something was committed to its store.
-///
-/// `CommitWatcher` does for files. The agent's own commits may be told of as well: it then looks, finds nothing new
-/// and waits again.
-public protocol CommitNotices: Sendable {
-    /// Returns when something was committed since the last return.
-    func next() async throws
-}
-
-extension CommitWatcher: CommitNotices {}
-extension HistoryCommits: CommitNotices {}
-
 extension SyncAgent {
     /// What wakes a waiting agent.
     private enum Notice: Sendable {

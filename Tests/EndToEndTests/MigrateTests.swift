@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("annals migrate", .timeLimit(.minutes(5)))
+@Suite("annals migrate", .timeLimit(.minutes(20)))
 struct MigrateTests {
     private static let script = """
         ALTER TABLE customer ADD COLUMN points INTEGER NOT NULL DEFAULT 3;

@@ -3,7 +3,7 @@ import AnnalsTesting
 import Foundation
 import Testing
 
-@Suite("The notes of the example", .timeLimit(.minutes(5)))
+@Suite("The notes of the example", .timeLimit(.minutes(20)))
 struct NotesTests {
     private static let notes = Workshop.annals + "-notes"
 

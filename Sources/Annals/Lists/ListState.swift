@@ -47,8 +47,8 @@ where Item.ID: Hashable & Sendable {
             return false
         }
         let oldKeys = keys
-        let renumbered = committed.renumbered.filter { $0.key.table.lowercased() == list.table.lowercased() }
-        let calledBefore = renumbered.keys.map { entries[RowKey($0.key.map(\.databaseValue))]?.id }
+        let renumbered = committed.renumbered.filter { $0.old.table.lowercased() == list.table.lowercased() }
+        let calledBefore = renumbered.map { entries[RowKey($0.old.key.map(\.databaseValue))]?.id }
         let changed: Set<RowKey>
         if let rows = committed.rows, isPrefetching == false, list.canReadRowByRow {
             changed = try read(rows.filter { $0.table.lowercased() == list.table.lowercased() }, list, db, section)
@@ -60,8 +60,8 @@ where Item.ID: Hashable & Sendable {
             return false
         }
         var renamed: [Item.ID: Item.ID] = [:]
-        for (before, to) in zip(calledBefore, renumbered.values) {
-            if let before, let now = entries[RowKey(to.key.map(\.databaseValue))] { renamed[before] = now.id }
+        for (before, row) in zip(calledBefore, renumbered) {
+            if let before, let now = entries[RowKey(row.new.key.map(\.databaseValue))] { renamed[before] = now.id }
         }
         snapshot = try compose(committed.token, after: old, changed: changed, renamed)
         return true

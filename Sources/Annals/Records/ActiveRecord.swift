@@ -14,7 +14,8 @@ public import GRDB
 /// Verbs return the record as it was written, with the key that SQLite gave it. A verb without an access is a transaction of
 /// its own; what belongs together is written inside one `Store.write`.
 ///
-/// All of them throw `AnnalsError`, with a `refusal` where the record was refused: code `rowNotFound` or `constraint`.
+/// A row that is not there is an `AnnalsError` with code `rowNotFound`. Where a constraint refuses a record, what leaves `Store.write`
+/// or a verb by itself has code `constraint`, and `saveError` says which.
 public protocol ActiveRecord: FetchableRecord, MutablePersistableRecord, Sendable {}
 
 // MARK: Inside an access
@@ -28,8 +29,7 @@ extension ActiveRecord {
     /// The record of a primary key.
     public static func fetch(id: some DatabaseValueConvertible, in db: Database) throws -> Self {
         guard let record = try Query<Self>.id(id).fetchOne(db) else {
-            let column = try db.primaryKey(databaseTableName).columns.first ?? "rowid"
-            throw RecordErrors.notFound("fetch", databaseTableName, [column: id.databaseValue])
+            throw RecordErrors.notFound("fetch", databaseTableName)
         }
         return record
     }
@@ -42,7 +42,7 @@ extension ActiveRecord {
     /// Inserts a row.
     @discardableResult
     public func insert(in db: Database) throws -> Self {
-        try RecordErrors.translated("insert") { try inserted(db) }
+        try inserted(db)
     }
 
     /// Writes all columns of the row that has the record's key.
@@ -55,7 +55,7 @@ extension ActiveRecord {
     /// Updates the row that has the record's key, or inserts one where there is none.
     @discardableResult
     public func save(in db: Database) throws -> Self {
-        try RecordErrors.translated("save") { try saved(db) }
+        try saved(db)
     }
 
     /// Deletes the row that has the record's key.
@@ -63,7 +63,7 @@ extension ActiveRecord {
     /// - Returns: whether there was one.
     @discardableResult
     public func delete(in db: Database) throws -> Bool {
-        try RecordErrors.translated("delete") { try delete(db) }
+        try delete(db)
     }
 }
 

@@ -70,15 +70,13 @@ public struct Patch<Record: TableRecord>: Hashable, Sendable {
         guard !values.isEmpty else { return }
         let set = values.sorted { $0.key < $1.key }
         let place = key.sorted { $0.key < $1.key }
-        try RecordErrors.translated("update") {
-            try db.execute(
-                sql: """
-                    UPDATE \(table.quotedDatabaseIdentifier)
-                    SET \(set.map { "\($0.key.quotedDatabaseIdentifier) = ?" }.joined(separator: ", "))
-                    WHERE \(place.map { "\($0.key.quotedDatabaseIdentifier) IS ?" }.joined(separator: " AND "))
-                    """, arguments: StatementArguments(set.map(\.value) + place.map(\.value)))
-        }
-        guard db.changesCount > 0 else { throw RecordErrors.notFound("update", table, key) }
+        try db.execute(
+            sql: """
+                UPDATE \(table.quotedDatabaseIdentifier)
+                SET \(set.map { "\($0.key.quotedDatabaseIdentifier) = ?" }.joined(separator: ", "))
+                WHERE \(place.map { "\($0.key.quotedDatabaseIdentifier) IS ?" }.joined(separator: " AND "))
+                """, arguments: StatementArguments(set.map(\.value) + place.map(\.value)))
+        guard db.changesCount > 0 else { throw RecordErrors.notFound("update", table) }
     }
 }
 

@@ -167,6 +167,6 @@ extension Store {
 
     /// Rows that a sync gave other keys after a point of history, oldest first.
     package static func renumberedRows(_ db: Database, after number: Int64) throws -> [RenumberedRow] {
-        try RenamedRows.load(db, after: number)
+        try RenumberedRows.load(db, after: number)
     }
 }

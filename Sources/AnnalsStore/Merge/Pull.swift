@@ -158,12 +158,12 @@ struct Pull {
         return transactions.reversed()
     }
 
-    private func recordRebase(since mark: [Int64: Int64], _ renamed: [RenamedRows.Renaming] = []) throws {
+    private func recordRebase(since mark: [Int64: Int64], _ renamed: [RenumberedRows.Renaming] = []) throws {
         let spans = session.spans(since: mark)
         guard !spans.isEmpty else { return }
         let info = TransactionInfo(id: identities.next(), time: now, author: state.name, contextName: "rebase")
         let number = try Sealing.record(db, spans: spans, info: info, origin: .rebase, process: process, replica: state.replica)
-        try RenamedRows.note(db, renamed, in: number)
+        try RenumberedRows.note(db, renamed, in: number)
     }
 
     // MARK: Apply
@@ -315,7 +315,7 @@ struct Pull {
             session: session, lives: notes.lives, policies: policies, replica: state.replica, relayTime: relayTime, highestKeys: highest)
         var own = try SchemaOffers.own(db)
         var conflicts = 0
-        var renamed: [RenamedRows.Renaming] = []
+        var renamed: [RenumberedRows.Renaming] = []
         for (row, transaction) in zip(rows, transactions) {
             guard !known.contains(row.id) else {
                 notes.knownWork.call(row.id, in: &layOn.lives)

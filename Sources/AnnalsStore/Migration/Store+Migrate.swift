@@ -74,8 +74,8 @@ private struct Migrating {
     /// Returns also whether the store has by now what it lacked.
     func run<T>(_ updates: (Database) throws -> T) throws -> (T, Bool) {
         try step.seal()
-        let isJoined = try StoreSchema.exists(db) && ReplicaState.load(db) != nil
-        if isJoined { try step.filler().fill() }
+        let offering = try MigrationOffering(step, label: label)
+        try offering?.begin()
         let before = Set(try SchemaReader(db).tableNames().map(\.foldedIdentifier))
         let (value, number) = try Sealing.managedWrite(
             db, contextName: label, origin: .migration, step.environment
@@ -85,7 +85,7 @@ private struct Migrating {
             return value
         }
         try checkReferences()
-        return (value, isJoined ? try tell(number) : false)
+        return (value, try offering?.end(number) ?? false)
     }
 
     private func track(notIn before: Set<String>) throws {
@@ -112,9 +112,31 @@ private struct Migrating {
             .constraint, operation: "migrate", "the migration leaves rows of \(first.key.table) without their row of \(first.key.parent)",
             hint: "Nothing was changed")
     }
+}
 
-    /// Moves the migration into the outbox as what it is to the space.
-    private func tell(_ number: Int64?) throws -> Bool {
+/// What a migration of a joined store is to its space: additions that it is told of, with the rows that were changed, or nothing that
+/// it had not.
+struct MigrationOffering {
+    private let db: Database
+    private let step: ManagedStep
+    private let label: String?
+
+    /// nil where the store is not joined.
+    init?(_ step: ManagedStep, label: String?) throws {
+        (db, self.step, self.label) = (step.db, step, label)
+        guard try StoreSchema.exists(db), try ReplicaState.load(db) != nil else { return nil }
+    }
+
+    /// Moves what was written before into the outbox, as work of its own.
+    func begin() throws {
+        try step.filler().fill()
+    }
+
+    /// Moves the migration there as what it is to the space.
+    ///
+    /// - Parameter number: its transaction; nil where it changed no rows.
+    /// - Returns: whether the store has by now what it lacked.
+    func end(_ number: Int64?) throws -> Bool {
         let standing = try step.schemaStanding()
         let filler = try step.filler()
         let entry = try filler.offer(standing.ahead) {

@@ -29,7 +29,7 @@ public struct RemoteChanges: AsyncSequence, Sendable {
     public typealias Failure = any Error
 
     let store: Store
-    let source: Result<any CommitSource, any Error>
+    let source: Result<any CommitNotices, any Error>
     let foreign: Int
     /// The point from which on commits are told; nil where there was no history yet.
     let told: HistoryToken?
@@ -44,8 +44,8 @@ public struct RemoteChanges: AsyncSequence, Sendable {
         isDue = after != nil
     }
 
-    private static func source(of store: Store) throws -> any CommitSource {
-        if store.path == ":memory:" { return MemoryCommits(store.database) }
+    private static func source(of store: Store) throws -> any CommitNotices {
+        if store.path == ":memory:" { return HistoryCommits(store) }
         return try CommitWatcher(path: store.path)
     }
 
@@ -55,7 +55,7 @@ public struct RemoteChanges: AsyncSequence, Sendable {
 
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let store: Store
-        fileprivate let source: Result<any CommitSource, any Error>
+        fileprivate let source: Result<any CommitNotices, any Error>
         fileprivate var told: HistoryToken?
         fileprivate var foreign: Int
         /// There is something to look for without waiting.
@@ -69,7 +69,7 @@ public struct RemoteChanges: AsyncSequence, Sendable {
                     if !isDue { try await source.next() }
                     isDue = true
                     do {
-                        let change = try await look(source)
+                        let change = try await look()
                         isDue = false
                         if let change { return change }
                     } catch let error as AnnalsError where error.isRetryable {
@@ -84,8 +84,8 @@ public struct RemoteChanges: AsyncSequence, Sendable {
             }
         }
 
-        private mutating func look(_ source: any CommitSource) async throws -> RemoteChange? {
-            let found = try await store.committed(after: told, quietly: source)
+        private mutating func look() async throws -> RemoteChange? {
+            let found = try await store.committed(after: told)
             guard told.map({ $0.number < found.state.token.number }) ?? true else { return nil }
             defer { (told, foreign) = (found.state.token, found.foreign) }
             return RemoteChange(
@@ -112,30 +112,26 @@ extension Store {
     }
 
     /// Seals what strangers wrote, and says where history stands.
-    fileprivate func committed(
-        after token: HistoryToken?, quietly source: any CommitSource
-    ) async throws -> (state: CommittedState, foreign: Int) {
+    fileprivate func committed(after token: HistoryToken?) async throws -> (state: CommittedState, foreign: Int) {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         return try await translated("watch") {
             try await database.writeWithoutTransaction { db in
-                try source.quietly {
-                    try foreign.look(db)
-                    if try SealedRead.isOpen(db) {
-                        try db.inTransaction(.immediate) {
-                            _ = try ManagedStep(db, configuration, schema).seal()
-                            return .commit
-                        }
+                try foreign.look(db)
+                if try SealedRead.isOpen(db) {
+                    try db.inTransaction(.immediate) {
+                        _ = try ManagedStep(db, configuration, schema).seal()
+                        return .commit
                     }
-                    let bounds = try HistoryBounds(db)
-                    if let token { try bounds.check(token) }
-                    let hasExternal = try Bool.fetchOne(
-                        db, sql: "SELECT EXISTS (SELECT 1 FROM main.annals_transactions WHERE number > ? AND origin = ?)",
-                        arguments: [token?.number ?? bounds.latest.number, TransactionOrigin.external.rawValue])
-                    let state = CommittedState(
-                        token: bounds.latest, store: bounds.storeID.description, hasExternal: hasExternal ?? false,
-                        renumbered: try RenamedRows.load(db, after: token?.number ?? bounds.latest.number).composed())
-                    return (state, foreign.count)
                 }
+                let bounds = try HistoryBounds(db)
+                if let token { try bounds.check(token) }
+                let hasExternal = try Bool.fetchOne(
+                    db, sql: "SELECT EXISTS (SELECT 1 FROM main.annals_transactions WHERE number > ? AND origin = ?)",
+                    arguments: [token?.number ?? bounds.latest.number, TransactionOrigin.external.rawValue])
+                let state = CommittedState(
+                    token: bounds.latest, store: bounds.storeID.description, hasExternal: hasExternal ?? false,
+                    renumbered: try RenumberedRows.load(db, after: token?.number ?? bounds.latest.number).composed())
+                return (state, foreign.count)
             }
         }
     }
@@ -145,46 +141,4 @@ extension Store {
 enum WatchLimits {
     /// Before another look where the lock could not be had.
     static let pauseWhenBusy = Duration.milliseconds(50)
-    /// So many of the journal's newest lines are looked through for keys that became others.
-    static let journalEntries = 10_000
-}
-
-/// Who tells that something was committed.
-protocol CommitSource: Sendable {
-    /// Returns when something was committed since the last return.
-    func next() async throws
-    /// Runs work of its listener's own, of which it need not tell.
-    func quietly<T>(_ body: () throws -> T) rethrows -> T
-}
-
-extension CommitWatcher: CommitSource {
-    /// Own commits are told of like any other's, and found to be nothing new.
-    func quietly<T>(_ body: () throws -> T) rethrows -> T { try body() }
-}
-
-/// Commits to a database in memory, which only its own connection can write.
-final class MemoryCommits: TransactionObserver, CommitSource {
-    private let signal = Signal()
-    private let isQuiet = Mutex(false)
-
-    init(_ database: any DatabaseWriter) {
-        database.add(transactionObserver: self)
-    }
-
-    func next() async throws { _ = try await signal.wait() }
-
-    /// Inside the connection's own access, so that no other commit falls into it.
-    func quietly<T>(_ body: () throws -> T) rethrows -> T {
-        isQuiet.withLock { $0 = true }
-        defer { isQuiet.withLock { $0 = false } }
-        return try body()
-    }
-
-    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
-    func databaseDidChange(with event: DatabaseEvent) {}
-    func databaseDidRollback(_ db: Database) {}
-
-    func databaseDidCommit(_ db: Database) {
-        if !isQuiet.withLock({ $0 }) { signal.raise() }
-    }
 }

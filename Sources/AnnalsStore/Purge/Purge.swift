@@ -129,7 +129,7 @@ struct Purge {
     // MARK: Transactions
 
     private func dropTransactions(_ horizon: Int64, _ step: inout Int64, _ slice: inout Slice, _ end: Int64) throws -> Bool {
-        try RenamedRows.purge(db, through: horizon)
+        try RenumberedRows.purge(db, through: horizon)
         let newest = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(number) FROM main.annals_transactions")) ?? 0
         let limit = min(horizon, newest - 1)
         while let first = try Int64.fetchOne(db.cachedStatement(sql: "SELECT min(number) FROM main.annals_transactions")), first <= limit {

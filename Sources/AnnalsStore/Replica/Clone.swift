@@ -18,7 +18,7 @@ extension Store {
         at path: String, membership: Membership, configuration: Configuration = Configuration(),
         logDigest: @escaping @Sendable (Position) -> Digest? = { _ in nil }
     ) async throws -> Store {
-        var configuration = configuration
+        var configuration = configuration.withoutMigrations
         configuration.isUntrusted = true
         let store = try Store(path: path, configuration: configuration)
         try await store.managed("clone") { [configuration] db, step in

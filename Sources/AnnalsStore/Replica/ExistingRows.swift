@@ -139,13 +139,13 @@ private struct JoiningRows {
         for (_, row) in gone.filter({ $0.table === table }) { session.checks.noteGone(table, row) }
     }
 
-    private func record(since mark: [Int64: Int64], _ renamed: [RenamedRows.Renaming] = []) throws {
+    private func record(since mark: [Int64: Int64], _ renamed: [RenumberedRows.Renaming] = []) throws {
         let spans = session.spans(since: mark)
         guard !spans.isEmpty else { return }
         let info = TransactionInfo(id: step.environment.makeTransactionID(), time: try step.tick(), author: state.name, contextName: "join")
         let number = try Sealing.record(
             db, spans: spans, info: info, origin: .rebase, process: step.environment.processName, replica: state.replica)
-        try RenamedRows.note(db, renamed, in: number)
+        try RenumberedRows.note(db, renamed, in: number)
     }
 
     // MARK: Ours on top

@@ -89,7 +89,7 @@ enum ReplicaTables {
         guard try !exist(db) else { return }
         let schemas = [
             Outbox.schema, KeptParts.schema, HighestKeys.schema, ConflictJournal.schema, PolicyTable.schema, UnsettledReferences.schema,
-            RenamedRows.schema,
+            RenumberedRows.schema,
         ]
         try db.execute(sql: schemas.joined())
         try Drift.noteSchemaVersion(db)
@@ -108,7 +108,7 @@ enum ReplicaTables {
     static func drop(_ db: Database) throws {
         let tables =
             Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables
-            + UnsettledReferences.tables + RenamedRows.tables
+            + UnsettledReferences.tables + RenumberedRows.tables
         for table in tables {
             try db.execute(sql: "DROP TABLE IF EXISTS \(table)")
         }

@@ -18,7 +18,7 @@ enum SchemaAgreement {
             if let difference = difference(entry.definition, theirs.definition) {
                 throw refused(
                     operation, "the table \(entry.definition.name) is declared otherwise in the space: \(difference)",
-                    "Declare it here as the space has it. A space keeps the tables that it was made with: another form needs a new space")
+                    "Declare it here as the space has it. A space takes new tables and columns; another form needs a new space")
             }
         }
     }

@@ -25,7 +25,7 @@ extension Store {
     /// - Throws: `AnnalsError`; `diverged` where rows and outbox do not agree.
     public func makeSnapshot(at path: String, relayTime: Int64) async throws -> MadeSnapshot? {
         // A database in memory has no second connection.
-        let reader = self.path == ":memory:" ? self : try Store(path: self.path, configuration: configuration)
+        let reader = self.path == ":memory:" ? self : try Store(path: self.path, configuration: configuration.withoutMigrations)
         defer { if reader !== self { try? reader.close() } }
         let configuration = configuration
         return try await reader.translated("snapshot") {

@@ -19,7 +19,7 @@ extension Store {
         try await translated("identifier") {
             try await database.reading { db in
                 if let token { try HistoryBounds(db).check(token) }
-                return try RenamedRows.load(db, after: token?.number ?? 0).current(identifier, since: token?.number ?? 0)
+                return try RenumberedRows.load(db, after: token?.number ?? 0).current(identifier, since: token?.number ?? 0)
             }
         }
     }

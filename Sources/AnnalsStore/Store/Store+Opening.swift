@@ -2,6 +2,13 @@ import AnnalsCore
 import GRDB
 
 extension Store.Configuration {
+    /// For files whose schema is a space's and not the app's to bring up to date, and for more connections to the app's own.
+    var withoutMigrations: Store.Configuration {
+        var configuration = self
+        (configuration.migrator, configuration.tables, configuration.createIfMissing) = (nil, nil, false)
+        return configuration
+    }
+
     /// How connections of the store's own are opened.
     func connectionOptions(_ patience: Patience) -> GRDB.Configuration {
         var options = GRDB.Configuration()
@@ -34,7 +41,10 @@ extension Store {
         let isDue = try blocking("migrate") { database in try database.reading { db in try !migrator.hasCompletedMigrations(db) } }
         guard isDue else { return }
         // What others wrote is theirs; what lies open afterwards is the migrations'.
-        try sealNow(as: .external)
+        try aroundMigrations { step in
+            try step.seal()
+            try MigrationOffering(step, label: nil)?.begin()
+        }
         defer { schema.forget() }
         do {
             try blocking("migrate") { database in
@@ -45,17 +55,26 @@ extension Store {
                 }
             }
         } catch  where CallersError.isIn(error) {
-            try sealNow(as: .migration)
+            try aroundMigrations(Self.sealMigrations)
             throw CallersError.of(error)
         }
-        try sealNow(as: .migration)
+        try aroundMigrations(Self.sealMigrations)
     }
 
-    private func sealNow(as origin: TransactionInfo.Origin) throws {
+    /// Whatever the migrations did is committed: a space that they do not fit is told by `sync`, and no reason not to open.
+    private static func sealMigrations(_ step: ManagedStep) throws {
+        let number = try Sealing.sealReportingDrift(step.db, step.environment, as: .migration).number
+        do {
+            _ = try MigrationOffering(step, label: nil)?.end(number)
+        } catch let error as AnnalsError where error.code == .schemaRefused {}
+    }
+
+    private func aroundMigrations(_ body: (ManagedStep) throws -> Void) throws {
         try blocking("migrate") { database in
             try database.writeWithoutTransaction { db in
                 try db.inTransaction(.immediate) {
-                    _ = try Sealing.sealReportingDrift(db, ManagedStep(db, configuration, schema).environment, as: origin)
+                    // With nothing known of the tables: they are about to change, or have changed.
+                    try body(ManagedStep(db, configuration))
                     return .commit
                 }
             }

@@ -6,7 +6,7 @@ public import GRDB
 /// A SQLite file, or an in-memory database, with tracked tables.
 ///
 ///     let store = try Store(path: "shop.db")
-///     try await store.track(["Customer", "Invoice"])
+///     try await store.track(.tables(["Customer", "Invoice"]))
 ///     try await store.write(author: "till 3") { db in
 ///         try db.execute(sql: "UPDATE Invoice SET paid = 1 WHERE id = ?", arguments: [17])
 ///     }

@@ -218,6 +218,23 @@ struct AdditionTests {
         #expect(try await world.rows(0, "SELECT id FROM kind ORDER BY id").map { $0[0] } == ["k", "k0", "k1"].map(\.databaseValue))
     }
 
+    @Test("migrations that a store runs when it is opened are to the space what others are")
+    func migrators() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        for (index, value) in [(0, 1), (1, 2)] {
+            world.clock.advance(.seconds(1))
+            var configuration = world.configuration("r\(index)")
+            var migrator = DatabaseMigrator()
+            migrator.registerMigration("ages") { db in
+                try db.execute(sql: "\(Self.column); UPDATE person SET age = \(value)")
+            }
+            configuration.migrator = migrator
+            try Store(path: world.stores[index].path, configuration: configuration).close()
+        }
+        try await world.expectAlike()
+        #expect(try await world.rows(1, "SELECT DISTINCT age FROM person") == [[1.databaseValue]])
+    }
+
     @Test("a replica that was away for longer than the log is kept comes back older as it is, or with additions nobody has")
     func comingBack() async throws {
         let world = try await World(replicas: 3, schema: Self.schema)

@@ -3,7 +3,7 @@ import AnnalsTesting
 import Synchronization
 import Testing
 
-@Suite("An agent in an app", .timeLimit(.minutes(5)))
+@Suite("An agent in an app", .timeLimit(.minutes(20)))
 struct AgentTests {
     @Test("stays in touch by itself: what is written here is sent and what is written there comes, and it ends when it is cancelled")
     func run() async throws {

@@ -2,7 +2,7 @@ import Annals
 import AnnalsTesting
 import Testing
 
-@Suite("What an agent tells", .timeLimit(.minutes(5)))
+@Suite("What an agent tells", .timeLimit(.minutes(20)))
 struct EventTests {
     /// All that is told while something is done.
     private func events(of replica: TestSpace.Replica, _ body: () async throws -> Void) async throws -> [SyncEvent] {

@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@Suite("The initial import", .timeLimit(.minutes(5)))
+@Suite("The initial import", .timeLimit(.minutes(20)))
 struct InitialImportTests {
     /// A space with a note, and the store of an app that was just installed.
     private struct Arrival {
@@ -134,5 +134,23 @@ struct InitialImportTests {
         let store = try await arrival.address.clone(to: folder.file("new.db"), over: arrival.line)
         #expect(try await AgentSupport.ids(store) == ["there"])
         try await SyncAgent(store: store, transport: arrival.line, joining: arrival.address).waitForInitialImport()
+    }
+
+    @Test("a store whose migrator made its tables joins a space that has them, and is no clone")
+    func migrator() async throws {
+        let arrival = try await Arrival()
+        let folder = try AgentFolder()
+        var configuration = Store.Configuration()
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("tables") { db in try AgentSupport.makeNotes(db) }
+        (configuration.createIfMissing, configuration.migrator, configuration.tables) = (true, migrator, .all)
+        let store = try Store(path: folder.file("new.db"), configuration: configuration)
+        let agent = SyncAgent(store: store, transport: arrival.line, joining: arrival.address, existing: .theirs)
+        try await agent.sync()
+        #expect(try await AgentSupport.ids(store) == ["there"])
+        let error = await #expect(throws: AnnalsError.self) {
+            _ = try await arrival.address.clone(to: folder.file("clone.db"), configuration: configuration, over: arrival.line)
+        }
+        #expect(error?.code == .usage && !FileManager.default.fileExists(atPath: folder.file("clone.db")))
     }
 }

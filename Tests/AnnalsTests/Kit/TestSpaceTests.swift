@@ -4,7 +4,7 @@ import AnnalsWire
 import Foundation
 import Testing
 
-@Suite("The test kit", .timeLimit(.minutes(5)))
+@Suite("The test kit", .timeLimit(.minutes(20)))
 struct TestSpaceTests {
     // The example of `TestSpace`.
     @Test("a note that is renamed on the phone and ticked off on the laptop is both")

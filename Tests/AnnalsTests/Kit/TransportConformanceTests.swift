@@ -5,7 +5,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@Suite("What a transport must do", .timeLimit(.minutes(5)))
+@Suite("What a transport must do", .timeLimit(.minutes(20)))
 struct TransportConformanceTests {
     @Test("the relay in memory does")
     func memory() async throws {

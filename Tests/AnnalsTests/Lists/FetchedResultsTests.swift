@@ -2,7 +2,7 @@ import Annals
 import Foundation
 import Testing
 
-@Suite("A list", .timeLimit(.minutes(2)))
+@Suite("A list", .timeLimit(.minutes(20)))
 struct FetchedResultsTests {
     typealias Results = FetchedResults<SingleSection, TodoItem>
 

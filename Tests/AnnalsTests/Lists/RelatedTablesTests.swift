@@ -2,7 +2,7 @@ import Annals
 import Synchronization
 import Testing
 
-@Suite("A list over several tables", .timeLimit(.minutes(2)))
+@Suite("A list over several tables", .timeLimit(.minutes(20)))
 struct RelatedTablesTests {
     struct Entry: Decodable, Identifiable, FetchableRecord, Sendable {
         var todo: TodoItem
@@ -92,7 +92,7 @@ struct RelatedTablesTests {
     }
 }
 
-@Suite("A list of ten thousand rows", .timeLimit(.minutes(2)))
+@Suite("A list of ten thousand rows", .timeLimit(.minutes(20)))
 struct LongListTests {
     /// Counts how often one is decoded.
     struct Counted: Identifiable, FetchableRecord, TableRecord, Sendable {

@@ -79,24 +79,25 @@ struct ActiveRecordTests {
         let stranger = UUID()
         try await Store.withDefault(store) {
             try await ada.insert()
-            func refusal(_ body: @Sendable () async throws -> Void) async -> (AnnalsError.Code, RecordRefusal?)? {
-                await #expect(throws: AnnalsError.self) { try await body() }.map { ($0.code, $0.refusal) }
+            func refusal(_ body: @Sendable () async throws -> Void) async -> (code: AnnalsError.Code?, constraint: ConstraintConflict?) {
+                let error = await #expect(throws: AnnalsError.self) { try await body() }
+                guard case .constraints(let refused)? = error?.saveError else { return (error?.code, nil) }
+                return (error?.code, refused.first)
             }
             let same = await refusal { try await Author(id: ada.id, name: "Bob").insert() }
-            #expect(same?.0 == .constraint && same?.1 == .notUnique(table: "author", columns: ["id"]))
+            #expect(same.code == .constraint && same.constraint?.kind == .unique && same.constraint?.columns == ["id"])
             let email = await refusal { try await store.write { db in _ = try Author(id: UUID(), name: "Bob", email: "a@b").save(in: db) } }
-            #expect(email?.1 == .notUnique(table: "author", columns: ["email"]))
-            let gone = await refusal { try await Author(id: stranger, name: "Bob").update() }
-            #expect(gone?.0 == .rowNotFound && gone?.1 == .notFound(table: "author", key: ["id": stranger.databaseValue]))
-            let unknown = await refusal { _ = try await Author.fetch(id: stranger) }
-            #expect(unknown?.1 == .notFound(table: "author", key: ["id": stranger.databaseValue]))
+            #expect(email.constraint?.table == "author" && email.constraint?.columns == ["email"])
+            #expect(await refusal { try await Author(id: stranger, name: "Bob").update() }.code == .rowNotFound)
+            #expect(await refusal { _ = try await Author.fetch(id: stranger) }.code == .rowNotFound)
             let check = await refusal { try await Author(id: UUID(), name: "").insert() }
-            if case .failedCheck? = check?.1 {} else { Issue.record("\(String(describing: check))") }
+            #expect(check.constraint?.kind == .check)
             // A deferred reference is refused at commit.
             let orphan = await refusal { try await Book(title: "x", authorId: stranger).insert() }
-            #expect(orphan?.0 == .constraint && orphan?.1 == .brokenReference)
+            #expect(orphan.code == .constraint && orphan.constraint?.kind == .foreignKey)
             let null = await refusal { try await store.apply(Patch<Author>().setting("name", to: nil as String?), to: ada.id) }
-            #expect(null?.1 == .missingValue(table: "author", column: "name"))
+            #expect(null.constraint?.kind == .notNull && null.constraint?.columns == ["name"])
+            #expect(await refusal { try await store.apply(Patch<Author>().setting("name", to: "x"), to: stranger) }.code == .rowNotFound)
         }
         #expect(try await store.fetch(Author.query) == [ada])
     }

@@ -46,7 +46,8 @@ struct DeleteRuleTests {
                 #expect(try Int.fetchOne(db, sql: "SELECT count(*) FROM customer") == 0)
             }
         }
-        #expect(error?.code == .constraint && error?.refusal == .brokenReference)
+        guard case .constraints(let refused)? = error?.saveError else { throw try #require(error) }
+        #expect(error?.code == .constraint && refused.first?.kind == .foreignKey)
         #expect(try await invoices(store) == [1])
         try await store.write { db in try db.execute(sql: "DELETE FROM customer; DELETE FROM invoice") }
         #expect(try await invoices(store).isEmpty)

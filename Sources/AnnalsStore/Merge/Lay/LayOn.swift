@@ -45,7 +45,7 @@ final class LayOn {
         /// How many of those were settled here.
         var conflicts: Int
         /// Its rows that are called otherwise than it called them.
-        var renamed: [RenamedRows.Renaming]
+        var renamed: [RenumberedRows.Renaming]
     }
 
     func lay(_ transaction: OutboxTransaction) throws -> Laid {

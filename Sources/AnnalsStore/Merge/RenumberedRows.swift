@@ -7,16 +7,16 @@ import GRDB
 ///
 /// The conflict journal tells of them too, but only once the space has ordered them, and without saying when it happened here;
 /// whoever holds an old identifier must know from which moment on it means another row.
-enum RenamedRows {
+enum RenumberedRows {
     static let schema = """
-        CREATE TABLE IF NOT EXISTS annals_renamed (
+        CREATE TABLE IF NOT EXISTS annals_renumbered (
             number INTEGER NOT NULL,
             old TEXT NOT NULL,
             new TEXT NOT NULL,
             PRIMARY KEY (number, old)
         ) WITHOUT ROWID;
         """
-    static let tables = ["annals_renamed"]
+    static let tables = ["annals_renumbered"]
 
     /// What a laid transaction calls otherwise than its author did.
     struct Renaming {
@@ -27,14 +27,14 @@ enum RenamedRows {
     /// - Parameter number: of the transaction of history that has the rows under their new keys.
     static func note(_ db: Database, _ renamings: [Renaming], in number: Int64) throws {
         guard !renamings.isEmpty else { return }
-        if try !db.tableExists("annals_renamed") {
+        if try !db.tableExists("annals_renumbered") {
             // A store that was joined before there was this table.
             try db.execute(sql: schema)
             try Drift.noteSchemaVersion(db)
         }
         let insert = try db.cachedStatement(
             sql: """
-                INSERT INTO annals_renamed (number, old, new) VALUES (?, ?, ?)
+                INSERT INTO annals_renumbered (number, old, new) VALUES (?, ?, ?)
                 ON CONFLICT (number, old) DO UPDATE SET new = excluded.new
                 """)
         for renaming in renamings { try insert.execute(arguments: [number, text(renaming.old), text(renaming.new)]) }
@@ -42,9 +42,9 @@ enum RenamedRows {
 
     /// Oldest first; what one transaction renamed happened at once.
     static func load(_ db: Database, after number: Int64) throws -> [RenumberedRow] {
-        guard try db.tableExists("annals_renamed") else { return [] }
+        guard try db.tableExists("annals_renumbered") else { return [] }
         return try GRDB.Row.fetchAll(
-            db.cachedStatement(sql: "SELECT number, old, new FROM annals_renamed WHERE number > ? ORDER BY number"), arguments: [number]
+            db.cachedStatement(sql: "SELECT number, old, new FROM annals_renumbered WHERE number > ? ORDER BY number"), arguments: [number]
         ).map { row in
             let (old, new): (Data, Data) = (row["old"], row["new"])
             do {
@@ -52,14 +52,14 @@ enum RenamedRows {
                     old: try JSONDecoder().decode(PersistentIdentifier.self, from: old),
                     new: try JSONDecoder().decode(PersistentIdentifier.self, from: new), number: row["number"])
             } catch {
-                throw StoreDamage("annals_renamed")
+                throw StoreDamage("annals_renumbered")
             }
         }
     }
 
     static func purge(_ db: Database, through number: Int64) throws {
-        guard try db.tableExists("annals_renamed") else { return }
-        try db.cachedStatement(sql: "DELETE FROM annals_renamed WHERE number <= ?").execute(arguments: [number])
+        guard try db.tableExists("annals_renumbered") else { return }
+        try db.cachedStatement(sql: "DELETE FROM annals_renumbered WHERE number <= ?").execute(arguments: [number])
     }
 
     private static func text(_ identifier: PersistentIdentifier) throws -> String {
@@ -71,7 +71,7 @@ enum RenamedRows {
 
 extension LayAttempt {
     /// Rows that this transaction made, and that have another key than it gave them.
-    func renamings() -> [RenamedRows.Renaming] {
+    func renamings() -> [RenumberedRows.Renaming] {
         verdicts.indices.compactMap { index in
             guard case .insert(let asked) = transaction.changes[index].change, var number = verdicts[index].row else { return nil }
             while let target = rows[number].substitute { number = target }
@@ -79,7 +79,7 @@ extension LayAttempt {
             let table = rows[number].table
             let (old, new) = (table.key(of: asked), table.key(of: after))
             guard old != new else { return nil }
-            return RenamedRows.Renaming(
+            return RenumberedRows.Renaming(
                 old: PersistentIdentifier(table: table.name, key: old), new: PersistentIdentifier(table: table.name, key: new))
         }
     }
