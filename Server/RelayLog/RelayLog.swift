@@ -104,6 +104,11 @@ package final class RelayLog: Sendable {
         try await probe.answer { try await self.reading { db in _ = try db.rows("SELECT 1", []) } }
     }
 
+    /// For who watches the relay: throws `.storage` where what is asked of the storage has no answer in time.
+    package func answerInTime<Answer: Sendable>(_ ask: @escaping @Sendable () async throws -> Answer) async throws -> Answer {
+        try await probe.answer(ask)
+    }
+
     // MARK: Push
 
     /// Certifies a batch and appends its longest acceptable prefix; returns when that is durable.

@@ -17,7 +17,7 @@ package struct RelayUsage: Sendable {
     package struct LiveReplica: Sendable {
         package var space: SpaceName
         package var replica: ReplicaID
-        /// Positions that it has not acknowledged.
+        /// Positions that it has not taken in, as far as the relay knows.
         package var lag: Int64
         /// Milliseconds since 1970.
         package var lastSeen: Int64
@@ -82,7 +82,7 @@ private enum UsageStorage {
 
     private static func replicas(_ count: Int, since: Int64, in db: any LogConnection) throws -> [RelayUsage.LiveReplica] {
         let sql = """
-            SELECT s.name, r.replica, s.head - r.position, r.seen
+            SELECT s.name, r.replica, s.head - \(LogStorage.reached), r.seen
             FROM annals_replicas AS r JOIN annals_spaces AS s ON s.id = r.space
             WHERE \(isLive) ORDER BY 3 DESC, 4 LIMIT ?3
             """

@@ -22,7 +22,7 @@ package final class PostgresDatabase: LogDatabase {
 
     /// Connects, and makes the tables where they are missing.
     ///
-    /// Throws `AnnalsError`: `.newerFormat`, `.cannotCreate`.
+    /// Throws `AnnalsError`: `.newerFormat`, `.relayUnreachable` where no server answers, `.cannotCreate` where it refuses.
     package init(url: String, readers: Int = RelayLogLimits().readers) throws {
         self.url = url
         writer = Lane("annals.relay.writer", url)
@@ -32,7 +32,8 @@ package final class PostgresDatabase: LogDatabase {
             try writer.runNow(PostgresSchema.migrate)
         } catch let error as PostgresError {
             throw AnnalsError(
-                .cannotCreate, operation: "relay", "PostgreSQL: \(error.description)", hint: "Check the address, and that the server runs")
+                error.isLostConnection ? .relayUnreachable : .cannotCreate, operation: "relay", "PostgreSQL: \(error.description)",
+                hint: "Check the address, and that the server runs", isRetryable: error.isLostConnection)
         }
     }
 

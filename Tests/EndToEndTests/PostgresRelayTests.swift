@@ -48,7 +48,7 @@ struct PostgresRelayTests {
             let token = try await shop.succeed("relay", "token", "create", "--postgres", place).output
             #expect(token.hasPrefix("ann_"))
             try await shop.fail(64, "--data DIR or --postgres URL", "relay", "spaces")
-            try await shop.fail(73, "PostgreSQL", "relay", "spaces", "--postgres", "host=/nowhere")
+            try await shop.fail(69, "PostgreSQL", "relay", "spaces", "--postgres", "host=/nowhere")
         }
     }
 

@@ -99,6 +99,8 @@ import Testing
                 78, "relay.yaml, line 3, has the unknown setting limits.conections", "relay", "serve", "--config", "relay.yaml")
             try await shop.fail(66, "none.yaml", "relay", "serve", "--config", "none.yaml")
             try await shop.fail(64, "either --data DIR or --postgres URL", "relay", "serve")
+            try write("listen: 127.0.0.1:0\n", shop.file("nowhere.yaml"))
+            try await shop.fail(78, "nowhere.yaml does not say where", "relay", "serve", "--config", "nowhere.yaml")
             try await shop.fail(64, "--keep", "relay", "serve", "--data", "d", "--keep", "long")
             try await shop.fail(
                 78, "ANNALS_RELAY_LIMITS_SPACES is \"few\"", "relay", "serve", "--data", "d",

@@ -103,6 +103,8 @@ enum BeforeOperators {
         let records = try await log.replicas(of: .shop)
         #expect(records.map(\.reached.rawValue) == [1, 3] && records.map(\.position.rawValue) == [0, 1])
         #expect(records.map(\.program) == ["", "annals/9.9.9"])
+        let usage = try await log.usage(spaces: 1, replicas: 9, silence: 1000)
+        #expect(usage.replicas.map(\.lag) == [2, 0], "metrics tell what the page does")
     }
 
     @Test func `what operators do leaves a line each, by whom and with what came of it`() async throws {

@@ -50,7 +50,7 @@ enum MetricCatalogue {
         Metric(name: Name.spaceSnapshotPosition, kind: .gauge, labels: ["space"], help: "Position of the space's newest snapshot."),
         Metric(
             name: Name.replicaLag, kind: .gauge, labels: ["space", "replica"],
-            help: "Positions that a live replica has not acknowledged yet."),
+            help: "Positions that a live replica has not taken in, as far as the relay knows."),
         Metric(
             name: Name.replicaSeen, kind: .gauge, labels: ["space", "replica"],
             help: "When a live replica was last there, in seconds since 1970."),

@@ -7,7 +7,7 @@ internal import Synchronization
 final class Readings: Sendable {
     private typealias Name = MetricCatalogue.Name
 
-    private let log: RelayLog
+    let log: RelayLog
     private let readiness: Readiness
     private let identities: TLSIdentities?
     private let silence: Int64

@@ -148,11 +148,16 @@ package enum LogStorage {
             sql, [key.replica, sighting.name, Digest.zero, sighting.position, sighting.time, key.space, owner, sighting.program])
     }
 
+    /// The newest position that the replica `r` has: what it acknowledged, and what it pushed right on top of that.
+    static let reached = """
+        CASE WHEN EXISTS (
+            SELECT 1 FROM annals_runs AS u WHERE u.space = r.space AND u.position = r.position + 1 AND u.replica = r.id
+                AND u.position + u.count - 1 = r.last_position) THEN r.last_position ELSE r.position END
+        """
+
     static func replicas(of space: Int64, in db: any LogConnection) throws -> [ReplicaRecord] {
         let sql = """
-            SELECT replica, name, counter, position, seen, retired, owner, program, CASE WHEN EXISTS (
-                SELECT 1 FROM annals_runs AS u WHERE u.space = r.space AND u.position = r.position + 1 AND u.replica = r.id
-                    AND u.position + u.count - 1 = r.last_position) THEN last_position ELSE position END
+            SELECT replica, name, counter, position, seen, retired, owner, program, \(reached)
             FROM annals_replicas AS r WHERE space = ?1 ORDER BY replica
             """
         return try db.rows(sql, [space]).compactMap { row in

@@ -76,6 +76,12 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
 
     private static let noStorage = ValidationError("Say where the relay keeps its log: either --data DIR or --postgres URL.")
 
+    private static func noStorage(in file: String) -> any Error {
+        AnnalsError(
+            .configuration, operation: "relay", "\(file) does not say where the relay keeps its log",
+            hint: "Set data or postgres there, or give --data DIR or --postgres URL")
+    }
+
     /// What the flags say, by the settings' names.
     private var flags: [String: String] {
         var flags: [String: String] = [:]
@@ -101,7 +107,7 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     func run() async throws {
         let console = output.console
         let settings = try await RelaySettings.read(flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
-        guard settings.hasStorage else { throw Self.noStorage }
+        guard settings.hasStorage else { throw config.map(Self.noStorage(in:)) ?? Self.noStorage }
         let server = try RelayServer(
             configuration: settings.configuration,
             logger: StandardErrorLog.logger(
