@@ -29,7 +29,8 @@ import Testing
         for _ in 0..<3 { try await client.send(.get, Endpoints.ready).expectProblem(503, "unavailable") }
         let metrics = String(decoding: try await client.send(.get, Endpoints.metrics).bytes, as: UTF8.self)
         #expect(metrics.contains("annals_relay_ready 0") && !metrics.contains("annals_relay_spaces "))
-        let closed = RelayClient(responder: Routes.responder(log: log, configuration: RelayConfiguration(storage: .directory(directory.path))))
+        let closed = RelayClient(
+            responder: Routes.responder(log: log, configuration: RelayConfiguration(storage: .directory(directory.path))))
         try await closed.with(token: admin).send(.get, Endpoints.metrics).expectProblem(503, "unavailable")
         // What is overdue is not asked again and again.
         #expect(storage.waiting <= 2)
