@@ -85,6 +85,7 @@ struct PostgresRelayTests {
                 (one, killed) = try await serve(shop, place, listen: "127.0.0.1:\(port)")
             }
             print("20 kills, \(interrupted) syncs interrupted")
+            #expect(interrupted >= 5)
             for store in ["shop.db", "laptop.db", "shop.db"] { try await shop.succeed("sync", store) }
             try await shop.expectEqual("shop.db", "laptop.db")
             #expect(try await shop.shell("shop.db", "SELECT count(*) FROM invoice;") == "\(2 + 20 * 40)")
