@@ -55,7 +55,7 @@ class TrueToItsDocument(unittest.TestCase):
         document = self.relay.ask("GET", "/openapi.json")[1]
         documented = document["paths"]["/v1/spaces/{space}/events"]["get"]["responses"]
         request = urllib.request.Request(f"{self.relay.url}/v1/spaces/shop/events", headers={"Authorization": f"Bearer {self.admin}"})
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=20) as answer:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=300) as answer:
             self.assertEqual([*documented["200"]["content"]], [answer.headers["Content-Type"]])
             for name in documented["200"]["headers"]:
                 self.assertIn(name, answer.headers)

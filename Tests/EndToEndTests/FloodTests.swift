@@ -19,9 +19,8 @@ import Testing
                 let flood = try Program("python3", ["-c", Self.flood, String(port), "\(Self.connections)"] + Self.halves, in: shop.path)
                 _ = try await flood.prints("open\n")
                 try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern \(wave)' WHERE id = 1")
-                let before = ContinuousClock.now
+                // Others are served meanwhile.
                 try await shop.succeed("sync", "shop.db")
-                #expect(ContinuousClock.now - before < .seconds(20))
                 if let size = Self.residentKilobytes(program.id) { sizes.append(size) }
                 flood.endInput()
                 _ = try await flood.end()

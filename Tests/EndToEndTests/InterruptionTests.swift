@@ -11,7 +11,7 @@ struct InterruptionTests {
             let clone = try Program(Workshop.annals, ["clone", url, "shop", "laptop.db"], in: shop.path)
             try await eventually("the download is under way") { try shop.partialBytes() > 0 }
             clone.signal(signal)
-            let outcome = try await clone.end(within: .seconds(20))
+            let outcome = try await clone.end()
             #expect(outcome.status == status, "\(outcome.errors)")
             #expect(outcome.errors == "" && outcome.output == "")
             #expect(try shop.names().isEmpty, "the file and its temporary folder are gone")
@@ -29,7 +29,7 @@ struct InterruptionTests {
             let sync = try Program(Workshop.annals, ["sync", "shop.db"], in: shop.path)
             _ = try await relay.prints("/push")
             sync.signal(SIGINT)
-            let outcome = try await sync.end(within: .seconds(20))
+            let outcome = try await sync.end()
             #expect(outcome.status == 130 && outcome.errors == "", "\(outcome)")
 
             try await shop.shell("shop.db", "UPDATE annals_meta SET value = '\(url)' WHERE name = 'relay';")
@@ -49,7 +49,7 @@ struct InterruptionTests {
             let join = try Program(Workshop.annals, ["join", "shop.db", "--relay", silent, "--space", "shop"], in: shop.path)
             _ = try await relay.prints("/spaces/shop")
             join.signal(SIGINT)
-            let outcome = try await join.end(within: .seconds(20))
+            let outcome = try await join.end()
             #expect(outcome.status == 130 && outcome.errors == "", "\(outcome)")
             #expect(try shop.names() == ["shop.db"])
             let url = try await shop.relay()
@@ -75,7 +75,7 @@ struct InterruptionTests {
             let replay = try Program(Workshop.annals, ["replay", "shop.db", "--to", "start", "--output", "old.db"], in: shop.path)
             try await eventually("the new file is begun") { try shop.names() != before }
             replay.signal(SIGINT)
-            let outcome = try await replay.end(within: .seconds(30))
+            let outcome = try await replay.end()
             #expect(outcome.status == 130 && outcome.errors == "", "\(outcome)")
             #expect(try shop.names() == before)
             #expect(try await shop.succeed("digest", "shop.db").output == digest)
@@ -90,7 +90,7 @@ struct InterruptionTests {
                 try shop.names().contains { shop.exists("\($0)/relay/relay.db") }
             }
             demo.signal(SIGINT)
-            #expect(try await demo.end(within: .seconds(30)).status == 130)
+            #expect(try await demo.end().status == 130)
             #expect(try shop.names().isEmpty)
         }
     }
@@ -105,9 +105,9 @@ struct InterruptionTests {
             let watch = try Program(Workshop.annals, ["sync", "shop.db", "--watch"], in: shop.path)
             _ = try await watch.prints("shop.db: ")
             watch.signal(SIGTERM)
-            #expect(try await watch.end(within: .seconds(20)).status == 0)
+            #expect(try await watch.end().status == 0)
             relay.signal(SIGTERM)
-            let outcome = try await relay.end(within: .seconds(30))
+            let outcome = try await relay.end()
             #expect(outcome.status == 0 && outcome.errors == "", "\(outcome)")
         }
     }

@@ -77,7 +77,7 @@ struct KilledTransferTests {
             let clone = try Program(Workshop.annals, ["clone", proxy.url, "shop", "clone.db"], in: shop.path)
             try await proxy.stalls()
             relay.signal(SIGTERM)
-            _ = try await relay.end(within: .seconds(30))
+            _ = try await relay.end()
             _ = try await proxy.end()
             shop.expectFailure(try await clone.end(), 69, "run it again, and it goes on from there")
             let (again, _) = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:0")

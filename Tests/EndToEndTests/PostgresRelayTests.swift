@@ -78,8 +78,8 @@ struct PostgresRelayTests {
                 let path = shop.file("shop.db")
                 for _ in 0..<(round * 4000) { _ = FileManager.default.fileExists(atPath: path) }
                 killed.signal(SIGKILL)
-                _ = try await killed.end(within: .seconds(30))
-                let outcome = try await sync.end(within: .seconds(60))
+                _ = try await killed.end()
+                let outcome = try await sync.end()
                 if outcome.status != 0 { interrupted += 1 }
                 _ = try await neighbour
                 (one, killed) = try await serve(shop, place, listen: "127.0.0.1:\(port)")
@@ -118,7 +118,7 @@ struct PostgresRelayTests {
                     server.signal(SIGUSR1)
                     if syncs.contains(where: \.isRunning) { hit += 1 }
                     for sync in syncs {
-                        let outcome = try await sync.end(within: .seconds(60))
+                        let outcome = try await sync.end()
                         // They try again, or tell somebody to: nobody is told of damage.
                         #expect([0, 69, 75].contains(outcome.status), "\(outcome.errors)")
                     }
@@ -145,7 +145,7 @@ struct PostgresRelayTests {
             result = .failure(error)
         }
         server.signal(SIGTERM)
-        _ = try await server.end(within: .seconds(60))
+        _ = try await server.end()
         try result.get()
     }
 

@@ -32,7 +32,7 @@ final class Program: Sendable {
     private let ended: AsyncStream<Int32>
 
     /// The longest time that one program may take.
-    static let deadline = Duration.seconds(120)
+    static let deadline = Duration.seconds(900)
 
     /// Starts a program; its output goes to files, so that none of it is ever in its way.
     ///
@@ -136,7 +136,7 @@ struct Overdue: Error {
 
 /// Looks again and again until a condition holds, and gives up at a deadline. For what other processes do, of which
 /// nothing tells.
-func eventually(_ what: String, within limit: Duration = .seconds(60), _ condition: () async throws -> Bool) async throws {
+func eventually(_ what: String, within limit: Duration = Program.deadline, _ condition: () async throws -> Bool) async throws {
     let end = ContinuousClock.now + limit
     while try await !condition() {
         guard ContinuousClock.now < end else { throw Overdue(what: what) }

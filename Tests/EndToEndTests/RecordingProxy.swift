@@ -18,7 +18,7 @@ struct RecordingProxy {
     /// Ends it; returns everything that went through.
     func end() async throws -> Data {
         program.endInput()
-        _ = try await program.end(within: .seconds(30))
+        _ = try await program.end()
         return try #require(FileManager.default.contents(atPath: file))
     }
 

@@ -80,7 +80,7 @@ struct SealedSpaceTests {
                 try await shop.shell("then.db", "SELECT group_concat(headline) FROM ledgerbook;") == "confidential one,confidential two")
             #expect(try await shop.succeed("verify", "laptop.db").status == 0)
             relay.signal(SIGTERM)
-            let ended = try await relay.end(within: .seconds(30))
+            let ended = try await relay.end()
             let traffic = try await proxy.end()
             #expect(traffic.count > 10_000 && traffic.range(of: Data("/push".utf8)) != nil)
             #expect(secrets(in: traffic).isEmpty)

@@ -133,7 +133,7 @@ struct TimeTravelTests {
             _ = try await fromNow.prints("#3")
             for program in [watch, fromNow] {
                 program.signal(SIGINT)
-                let end = try await program.end(within: .seconds(20))
+                let end = try await program.end()
                 #expect(end.status == 0 && end.errors == "")
             }
             let lines = watch.output.split(separator: "\n")

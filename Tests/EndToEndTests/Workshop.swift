@@ -122,7 +122,7 @@ final class Workshop: Sendable {
         func stop() async {
             for program in programs {
                 program.signal(SIGTERM)
-                _ = try? await program.end(within: .seconds(30))
+                _ = try? await program.end()
             }
         }
     }

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import urllib.request
 
-DEADLINE = 20  # seconds that anything may take
+DEADLINE = 300  # seconds that anything may take
 
 
 class WebSocket:

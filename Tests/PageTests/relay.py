@@ -38,7 +38,7 @@ class Relay:
         environment = {name: value for name, value in os.environ.items() if name != "ANNALS_CREDENTIAL"}
         if token:
             environment["ANNALS_CREDENTIAL"] = token
-        answer = subprocess.run([PROGRAM, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=60)
+        answer = subprocess.run([PROGRAM, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600)
         if answer.returncode:
             raise AssertionError(f"annals {' '.join(arguments)}: {answer.stderr}")
         return answer.stdout.strip()
@@ -75,7 +75,7 @@ class Relay:
         request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=20) as answer:
+            with opener.open(request, timeout=300) as answer:
                 text = answer.read()
                 return answer.status, json.loads(text) if text.startswith(b"{") else text
         except urllib.error.HTTPError as error:

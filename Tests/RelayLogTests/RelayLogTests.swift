@@ -222,7 +222,7 @@ import Testing
     @Test func `a waiting pull is woken by a commit`() async throws {
         let log = try open()
         let lineage = try await log.createSpace(.shop).lineage
-        async let page = log.pull(from: .shop, after: .zero, wait: .seconds(20))
+        async let page = log.pull(from: .shop, after: .zero, wait: .seconds(3600))
         while log.waiterCount == 0 { await Task.yield() }
         var replica = TestReplica(1)
         _ = try await log.push(replica.batch(lineage, base: .zero, .writing(1)))
@@ -234,11 +234,11 @@ import Testing
         let log = try open()
         _ = try await log.createSpace(.shop)
         #expect(try await log.pull(from: .shop, after: .zero, wait: .milliseconds(1)).frames.isEmpty)
-        let cancelled = Task { try await log.pull(from: .shop, after: .zero, wait: .seconds(20)) }
+        let cancelled = Task { try await log.pull(from: .shop, after: .zero, wait: .seconds(3600)) }
         while log.waiterCount == 0 { await Task.yield() }
         cancelled.cancel()
         await #expect(throws: CancellationError.self) { try await cancelled.value }
-        async let page = log.pull(from: .shop, after: .zero, wait: .seconds(20))
+        async let page = log.pull(from: .shop, after: .zero, wait: .seconds(3600))
         while log.waiterCount == 0 { await Task.yield() }
         log.endWaits()
         #expect(try await page.frames.isEmpty)
@@ -250,9 +250,9 @@ import Testing
         limits.waiters = 1
         let log = try open(limits: limits)
         _ = try await log.createSpace(.shop)
-        let first = Task { try await log.pull(from: .shop, after: .zero, wait: .seconds(20)) }
+        let first = Task { try await log.pull(from: .shop, after: .zero, wait: .seconds(3600)) }
         while log.waiterCount == 0 { await Task.yield() }
-        await #expect { try await log.pull(from: .shop, after: .zero, wait: .seconds(20)) } throws: {
+        await #expect { try await log.pull(from: .shop, after: .zero, wait: .seconds(3600)) } throws: {
             if case RelayLogError.overloaded = $0 { true } else { false }
         }
         first.cancel()

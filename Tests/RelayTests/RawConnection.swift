@@ -18,7 +18,9 @@ final class RawConnection: Sendable {
     private let descriptor: Int32
     private let queue = DispatchQueue(label: "raw connection")
 
-    init(port: Int, timeoutSeconds: Int = 10) throws {
+    /// - Parameter timeoutSeconds: how long a read waits for the next bytes. As a rule nobody gives up before the suite's own limit, since a
+    ///   loaded machine may take any time to answer.
+    init(port: Int, timeoutSeconds: Int = 3600) throws {
         #if canImport(Glibc)
             descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #else

@@ -11,7 +11,7 @@ import Testing
 @testable import Relay
 
 /// The relay on a real port: streams, waits, and how it starts and stops.
-@Suite struct ServerTests {
+@Suite(.timeLimit(.minutes(20))) struct ServerTests {
     let directory: TemporaryDirectory
 
     init() throws {
@@ -114,9 +114,7 @@ import Testing
                 #expect(try #require(await Self.metric("annals_relay_sent_bytes_total", relay.port)) > sent)
             }
             // A lost connection shows at the heartbeat.
-            let end = ContinuousClock.now + .seconds(20)
-            while try await Self.metric("annals_relay_event_streams", relay.port) != 0, ContinuousClock.now < end {}
-            #expect(try await Self.metric("annals_relay_event_streams", relay.port) == 0)
+            while try await Self.metric("annals_relay_event_streams", relay.port) != 0 {}
         }
     }
 
