@@ -71,7 +71,7 @@ struct TrackingPlan {
 /// Tables in which tools and frameworks keep books of their own, by name.
 enum Bookkeeping {
     private static let owners: [String: String] = [
-        "grdb_migrations": "GRDB", "room_master_table": "Room", "android_metadata": "Android",
+        "grdb_migrations": "GRDB", "staged_schema_versions": "Annals", "room_master_table": "Room", "android_metadata": "Android",
         "schema_migrations": "a migration tool", "schema_migrations_lock": "a migration tool", "ar_internal_metadata": "Rails",
         "alembic_version": "Alembic", "django_migrations": "Django", "south_migrationhistory": "South",
         "flyway_schema_history": "Flyway", "schema_version": "Flyway", "databasechangelog": "Liquibase",

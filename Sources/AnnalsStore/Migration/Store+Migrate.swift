@@ -38,19 +38,11 @@ extension Store {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         let (value, isCaughtUp) = try await translated("migrate") {
             try await database.writeWithoutTransaction { db in
-                let enforces = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? false
-                // It does nothing inside a transaction.
-                try db.execute(sql: "PRAGMA foreign_keys = OFF")
-                defer { if enforces { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
-                var outcome: (T, Bool)?
-                try db.inTransaction(.immediate) {
+                try Migrating.inTransaction(db) {
                     try foreign.look(db)
                     try schema.begin(db)
-                    outcome = try Migrating(db, ManagedStep(db, configuration, schema), label, tracking).run(updates)
-                    return .commit
+                    return try Migrating(db, ManagedStep(db, configuration, schema), label, tracking).run(updates)
                 }
-                guard let outcome else { throw AnnalsError(.defect, operation: "migrate", "a write ended without an outcome") }
-                return outcome
             }
         }
         if isCaughtUp { try await takeKept() }
@@ -58,17 +50,32 @@ extension Store {
     }
 }
 
-private struct Migrating {
-    let db: Database
-    let step: ManagedStep
-    let label: String
-    let tracking: NewTables
+/// One migration, from sealing what was there before to what the space is told.
+struct Migrating {
+    private let db: Database
+    private let step: ManagedStep
+    private let label: String
+    private let tracking: NewTables
+    /// What does not fit the space is told by `sync`, and undoes nothing.
+    private let isLenient: Bool
 
-    init(_ db: Database, _ step: ManagedStep, _ label: String, _ tracking: NewTables) {
-        self.db = db
-        self.step = step
-        self.label = label
-        self.tracking = tracking
+    init(_ db: Database, _ step: ManagedStep, _ label: String, _ tracking: NewTables, isLenient: Bool = false) {
+        (self.db, self.step, self.label, self.tracking, self.isLenient) = (db, step, label, tracking, isLenient)
+    }
+
+    /// Runs the body in a write transaction without foreign keys, so that tables can be rebuilt.
+    static func inTransaction<T>(_ db: Database, _ body: () throws -> T) throws -> T {
+        let enforces = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? false
+        // It does nothing inside a transaction.
+        try db.execute(sql: "PRAGMA foreign_keys = OFF")
+        defer { if enforces { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
+        var outcome: T?
+        try db.inTransaction(.immediate) {
+            outcome = try body()
+            return .commit
+        }
+        guard let outcome else { throw AnnalsError(.defect, operation: "migrate", "a write ended without an outcome") }
+        return outcome
     }
 
     /// Returns also whether the store has by now what it lacked.
@@ -85,7 +92,11 @@ private struct Migrating {
             return value
         }
         try checkReferences()
-        return (value, try offering?.end(number) ?? false)
+        do {
+            return (value, try offering?.end(number) ?? false)
+        } catch let error as AnnalsError where isLenient && error.code == .schemaRefused {
+            return (value, false)
+        }
     }
 
     private func track(notIn before: Set<String>) throws {

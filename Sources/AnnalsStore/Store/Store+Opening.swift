@@ -5,7 +5,7 @@ extension Store.Configuration {
     /// For files whose schema is a space's and not the app's to bring up to date, and for more connections to the app's own.
     var withoutMigrations: Store.Configuration {
         var configuration = self
-        (configuration.migrator, configuration.tables, configuration.createIfMissing) = (nil, nil, false)
+        (configuration.migrator, configuration.stages, configuration.tables, configuration.createIfMissing) = (nil, nil, nil, false)
         return configuration
     }
 
@@ -26,6 +26,7 @@ extension Store.Configuration {
 extension Store {
     func prepare() throws {
         if let migrator = configuration.migrator { try migrate(migrator) }
+        if let stages = configuration.stages { try migrateNow(stages) }
         if let selection = configuration.tables { try installCapture(selection) }
     }
 

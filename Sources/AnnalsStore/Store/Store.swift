@@ -20,6 +20,8 @@ public final class Store: Sendable {
         /// Brings the schema up to date before anything else is done with the store. What it does to tracked rows is in history,
         /// as a transaction of origin migration.
         public var migrator: DatabaseMigrator?
+        /// The versions of the app's schema, by which a file is made and brought up to date; after the migrator, where there is one too.
+        public var stages: StagedMigrationManager?
         /// The tables that have history from the moment on at which the store is open; nil leaves that to `track`.
         ///
         /// With `.tables` each of them must be there and be one that can be tracked, or the store does not open.
@@ -81,8 +83,8 @@ public final class Store: Sendable {
     /// take.
     ///
     /// - Throws: `AnnalsError` with code `fileNotFound`, `cannotCreate`, `notADatabase`, `readOnly`, `notPermitted`, `busy` or
-    ///   `newerFormat`; `schemaRefused` for a table that cannot be tracked, and for a schema that knows migrations which the
-    ///   migrator lacks. What the migrator's own closures throw comes through as it is.
+    ///   `newerFormat`; `schemaRefused` for a table that cannot be tracked, and for a schema that is newer than the migrator or the stages
+    ///   know. What the migrator's own closures throw comes through as it is.
     public init(path: String, configuration: Configuration = Configuration()) throws {
         self.path = path
         self.configuration = configuration

@@ -1,0 +1,167 @@
+import AnnalsCore
+import GRDB
+
+/// What one version of a schema declares, read from a database that its definition made.
+struct SchemaOutline: Sendable {
+    struct Item: Hashable, Sendable {
+        /// `table`, `index`, `view` or `trigger`.
+        var type: String
+        var name: String
+        var sql: String
+    }
+
+    let version: SchemaVersion
+    /// Tables that hold rows of their own.
+    let tables: [TableDefinition]
+    /// Everything, in the order in which it was made.
+    let items: [Item]
+
+    init(_ schema: any VersionedSchema.Type) throws {
+        let queue = try DatabaseQueue()
+        version = schema.versionIdentifier
+        (tables, items) = try queue.writeWithoutTransaction { db in
+            try CallersError.passing { try schema.define(db) }
+            return (try Self.tables(db), try Self.items(db))
+        }
+        try queue.close()
+    }
+
+    /// What a file declares of a version's tables and of the next one's, which it may have in part.
+    init(_ db: Database, of version: SchemaOutline, and next: SchemaOutline) throws {
+        func isMeant(_ item: Item) -> Bool {
+            (version.items + next.items).contains { $0.type == item.type && $0.name.isSameIdentifier(as: item.name) }
+        }
+        self.version = version.version
+        tables = try Self.tables(db).filter { version.table(named: $0.name) != nil || next.table(named: $0.name) != nil }
+        items = try Self.items(db).filter(isMeant)
+    }
+
+    private static func tables(_ db: Database) throws -> [TableDefinition] {
+        try SchemaReader(db).tables().filter { $0.kind == .table }
+    }
+
+    private static func items(_ db: Database) throws -> [Item] {
+        let shadows = Set(try SchemaReader(db).tables().filter { $0.kind == .shadow }.map(\.name))
+        return try Row.fetchAll(db, sql: "SELECT type, name, sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+            .map { Item(type: $0["type"], name: $0["name"], sql: $0["sql"]) }
+            .filter { !shadows.contains($0.name) && !$0.name.foldedIdentifier.hasPrefix("sqlite_") && !StoreSchema.isOwnName($0.name) }
+    }
+
+    func table(named name: String) -> TableDefinition? {
+        tables.first { $0.name.isSameIdentifier(as: name) }
+    }
+
+    // MARK: Beside a database
+
+    /// What tables of the database are not as declared here, in a few words; nil when all are. Others do not count.
+    func difference(from db: Database) throws -> String? {
+        let reader = SchemaReader(db)
+        for table in tables {
+            guard let other = try reader.table(table.name) else { return "there is no table \(table.name)" }
+            if let difference = Self.difference(table, other) { return "the table \(table.name) is declared otherwise: \(difference)" }
+        }
+        return nil
+    }
+
+    /// What is not there by its name, in the order in which it is made.
+    func missing(in db: Database) throws -> [Item] {
+        let present = Set(try Self.items(db).map { "\($0.type) \($0.name.foldedIdentifier)" })
+        return items.filter { !present.contains("\($0.type) \($0.name.foldedIdentifier)") }
+    }
+
+    /// Whether the database has a table by any name here.
+    func isAny(in db: Database) throws -> Bool {
+        let reader = SchemaReader(db)
+        return try tables.contains { try reader.table($0.name) != nil }
+    }
+
+    /// Beyond what `SchemaAgreement` compares, the defaults; the order of columns does not count.
+    private static func difference(_ one: TableDefinition, _ other: TableDefinition) -> String? {
+        let sorted = one.columns.map(\.name)
+        let arranged =
+            other.columns.count == sorted.count && sorted.allSatisfy { other.place(of: $0) != nil } ? other.arranged(sorted) : other
+        if let difference = SchemaAgreement.difference(one, arranged) { return difference }
+        let unlike = zip(one.columns, arranged.columns).first { $0.defaultSQL != $1.defaultSQL }
+        return unlike.map { "the default of the column \($0.0.name)" }
+    }
+
+    // MARK: The way to another
+
+    /// Statements that make the next version of this one.
+    ///
+    /// - Throws: `AnnalsError` of code usage where more is needed than additions: the next version lacks something, or asks more of rows.
+    func additions(of next: SchemaOutline) throws -> [String] {
+        func refused(_ what: String) -> AnnalsError {
+            AnnalsError(
+                .usage, operation: "migrate", "from \(version) to \(next.version), \(what)",
+                hint: "A stage without code adds tables, and columns that may be NULL or have a constant default. Write a custom one")
+        }
+        if let gone = tables.first(where: { next.table(named: $0.name) == nil }) { throw refused("the table \(gone.name) goes") }
+        var statements: [String] = []
+        for table in next.tables {
+            guard let own = self.table(named: table.name) else { continue }
+            let more = table.columns.filter { own.place(of: $0.name) == nil }
+            if let gone = own.columns.first(where: { table.place(of: $0.name) == nil }) {
+                throw refused("the table \(table.name) loses the column \(gone.name)")
+            }
+            if let column = more.first(where: { !SchemaAdditions.isOptional($0) }) {
+                throw refused("the column \(column.name) of \(table.name) needs a value in every row")
+            }
+            let keys = table.foreignKeys.filter { key in key.columns.contains { own.place(of: $0) == nil } }
+            if let difference = Self.difference(own, table.arranged(own.columns.map(\.name))) {
+                throw refused("the table \(table.name) changes: \(difference)")
+            }
+            statements += SchemaAdditions.statements(.init(table: table.name, columns: more, foreignKeys: keys))
+        }
+        return statements + objects(of: next)
+    }
+
+    /// New tables, and whatever else is not as it was, in the order in which the next version makes them.
+    private func objects(of next: SchemaOutline) -> [String] {
+        func isKept(_ item: Item, in outline: SchemaOutline) -> Bool {
+            outline.items.contains {
+                $0.type == item.type && $0.name.isSameIdentifier(as: item.name) && (item.isRowTable(in: self) || $0.sql == item.sql)
+            }
+        }
+        let gone = items.filter { !$0.isRowTable(in: self) && !isKept($0, in: next) }
+        let new = next.items.filter { !isKept($0, in: self) }
+        return gone.reversed().map { "DROP \($0.type.uppercased()) \(SQL.quote($0.name))" } + new.map(\.sql)
+    }
+
+    /// For a database without any of it.
+    var statements: [String] { items.map(\.sql) }
+
+    // MARK: The checksum
+
+    /// A digest of what the tables ask of rows, which tells versions apart: 64 hexadecimal digits behind the rule's number.
+    var checksum: String {
+        var hasher = Digest.Hasher()
+        func add(_ parts: String...) {
+            for part in parts { hasher.update(Array("\(part.utf8.count):\(part)".utf8)[...]) }
+        }
+        for table in tables.sorted(by: { $0.name.foldedIdentifier < $1.name.foldedIdentifier }) {
+            add("table", table.name.foldedIdentifier, "\(table.isStrict)", "\(table.isWithoutRowid)", "\(table.rowidAlias != nil)")
+            for place in table.primaryKey { add("key", table.columns[place].name.foldedIdentifier) }
+            for column in table.columns.sorted(by: { $0.name.foldedIdentifier < $1.name.foldedIdentifier }) {
+                add("column", column.name.foldedIdentifier, column.declaredType.uppercased(), column.collation.uppercased())
+                add("\(column.isNotNull)", column.defaultSQL ?? "-")
+            }
+            for index in table.uniqueIndexes.map({ $0.columns.map { $0.name?.foldedIdentifier ?? "?" }.joined(separator: ",") }).sorted() {
+                add("unique", index)
+            }
+            for key in table.foreignKeys.map({ "\($0.columns) \($0.parentTable) \($0.onDelete.rawValue) \($0.onUpdate.rawValue)" }).sorted()
+            {
+                add("reference", key)
+            }
+            for check in table.checks.sorted() { add("check", check) }
+        }
+        return "1:\(hasher.finish())"
+    }
+}
+
+extension SchemaOutline.Item {
+    /// It changes by ALTER TABLE, and is not made again.
+    fileprivate func isRowTable(in outline: SchemaOutline) -> Bool {
+        type == "table" && outline.table(named: name) != nil
+    }
+}

@@ -1,0 +1,185 @@
+import AnnalsCore
+public import GRDB
+
+/// The versions of an app's schema and the ways between them, checked when built and gone stage by stage.
+///
+///     let stages = try StagedMigrationManager(
+///         [SchemaV1.self, SchemaV2.self, SchemaV3.self],
+///         stages: [
+///             .custom(from: SchemaV2.self, to: SchemaV3.self) { db in
+///                 try db.execute(sql: "UPDATE todo SET priority = 1 WHERE title LIKE '%!'")
+///             }
+///         ])
+///     var configuration = Store.Configuration()
+///     configuration.stages = stages
+///     let store = try Store(path: "todo.db", configuration: configuration)
+///
+/// An empty file gets the newest version at once. Each stage is one SQLite transaction, and in history one transaction of origin
+/// migration with the stage's label; one that fails or is killed leaves the file at the version before, and the next opening goes on from
+/// there. After each the tables must be as the version defines them.
+///
+/// A file keeps the number and a checksum of its version. One that has none, since other code or `annals clone` made it, is known by its tables.
+public struct StagedMigrationManager: Sendable {
+    /// Where a migration stands.
+    public struct Progress: Sendable, Hashable {
+        /// The stages that are done.
+        public let completed: Int
+        /// Those of this migration.
+        public let total: Int
+        /// Of the stage that begins; nil when all are done.
+        public let label: String?
+    }
+
+    /// Oldest first.
+    public let versions: [SchemaVersion]
+    let outlines: [SchemaOutline]
+    let stages: [Stage]
+
+    /// One way that can be gone.
+    struct Stage: Sendable {
+        var label: String
+        /// nil: from nothing.
+        var from: SchemaVersion?
+        var to: SchemaOutline
+        var run: MigrationStage.Handler
+    }
+
+    /// Defines every version in memory and plans every stage.
+    ///
+    /// - Parameters:
+    ///   - schemas: all versions that files of the app may have, oldest first.
+    ///   - stages: those with code or a label of their own; the others are lightweight.
+    /// - Throws: `AnnalsError` of code usage: no version, versions that do not ascend, a stage that leaves out a version or is there twice, and
+    ///   a lightweight one where more than additions are needed. What a definition throws.
+    public init(_ schemas: [any VersionedSchema.Type], stages: [MigrationStage] = []) throws {
+        func refused(_ what: String) -> AnnalsError { AnnalsError(.usage, operation: "migrate", what) }
+        do {
+            outlines = try schemas.map { try SchemaOutline($0) }
+        } catch  where CallersError.isIn(error) {
+            throw CallersError.of(error)
+        } catch {
+            throw StoreError.translate(error, operation: "migrate", path: ":memory:")
+        }
+        versions = outlines.map(\.version)
+        guard let newest = outlines.last else { throw refused("there is no version to migrate to") }
+        let pairs = Array(zip(versions, versions.dropFirst()))
+        if let pair = pairs.first(where: { $0 >= $1 }) { throw refused("version \(pair.1) stands behind \(pair.0)") }
+        for stage in stages {
+            guard pairs.contains(where: { $0 == (stage.from, stage.to) }) else {
+                throw refused("the stage \(stage.label) does not lead from one version to the next")
+            }
+            guard stages.filter({ $0.from == stage.from }).count == 1 else { throw refused("two stages lead from \(stage.from)") }
+        }
+        self.stages = try zip(outlines, outlines.dropFirst()).map { from, to in
+            let stage = stages.first { $0.from == from.version } ?? MigrationStage(nil, from.version, to.version)
+            if stage.migrate == nil { _ = try from.additions(of: to) }
+            return Stage(label: stage.label, from: from.version, to: to) { db in
+                try stage.willMigrate?(db)
+                try (stage.migrate ?? { db in try Self.add(to, to: db, at: from) })(db)
+                try stage.didMigrate?(db)
+            }
+        }
+        beginning = Stage(label: newest.version.description, to: newest) { [statements = newest.statements] db in
+            for sql in statements { try db.execute(sql: sql) }
+        }
+    }
+
+    /// What a sync has made already, as the space's log told of it, is not made again.
+    private static func add(_ next: SchemaOutline, to db: Database, at version: SchemaOutline) throws {
+        do {
+            for sql in try SchemaOutline(db, of: version, and: next).additions(of: next) { try db.execute(sql: sql) }
+        } catch let error as AnnalsError where error.code == .usage {
+            throw AnnalsError(
+                .schemaRefused, operation: "migrate", "the file is not as version \(version.version) says: \(error.message)",
+                hint: "Nothing was changed")
+        }
+    }
+
+    /// Makes the newest version of an empty file.
+    private let beginning: Stage
+
+    /// What the tables of a version ask of rows, as 64 hexadecimal digits behind the number of the rule that makes them; nil for a version that
+    /// is not known here.
+    public func checksum(of version: SchemaVersion) -> String? {
+        outlines.first { $0.version == version }?.checksum
+    }
+
+    // MARK: Where a file stands
+
+    /// The version of a file's schema; nil where it has none of the tables.
+    ///
+    /// - Throws: `AnnalsError` of code schemaRefused for a version that is newer than all that are known here, for one that was defined otherwise
+    ///   when the file got it, and for tables of no known version.
+    public func version(of db: Database) throws -> SchemaVersion? {
+        if let record = try VersionRecord.load(db) {
+            guard let newest = versions.last, record.version <= newest else {
+                throw refused(
+                    "a newer version of this app has changed the schema to \(record.version)", "Update the app; nothing was changed")
+            }
+            guard let checksum = checksum(of: record.version) else {
+                throw refused("version \(record.version) of the schema is not among those that this app knows", "Nothing was changed")
+            }
+            guard !record.checksum.hasPrefix("1:") || checksum == record.checksum else {
+                throw refused(
+                    "version \(record.version) of the schema was defined otherwise when this file got it",
+                    "A version that was shipped stays as it is; make another")
+            }
+            return record.version
+        }
+        let candidates = try outlines.filter { try $0.isAny(in: db) }
+        guard let last = candidates.last else { return nil }
+        if let found = try candidates.last(where: { try $0.difference(from: db) == nil }) { return found.version }
+        let difference = try last.difference(from: db) ?? ""
+        throw refused("the tables are of no version that this app knows; beside \(last.version) \(difference)", "Nothing was changed")
+    }
+
+    private func refused(_ what: String, _ hint: String) -> AnnalsError {
+        AnnalsError(.schemaRefused, operation: "migrate", what, hint: hint)
+    }
+
+    /// What is left to do, in order.
+    ///
+    /// - Throws: what `version(of:)` does.
+    func due(in db: Database) throws -> [Stage] {
+        guard let version = try version(of: db) else { return [beginning] }
+        return stages.filter { ($0.from ?? version) >= version }
+    }
+
+    // MARK: One stage
+
+    /// Runs a stage and writes its version down, in the caller's transaction.
+    ///
+    /// - Throws: `AnnalsError` of code schemaRefused where the schema is then not what the version defines; what the stage's handlers throw.
+    func run(_ stage: Stage, _ db: Database) throws {
+        try stage.run(db)
+        let difference = try stage.to.difference(from: db) ?? stage.to.missing(in: db).first.map { "there is no \($0.type) \($0.name)" }
+        guard let difference else {
+            try VersionRecord(version: stage.to.version, checksum: stage.to.checksum).save(db)
+            return
+        }
+        throw refused("the stage \(stage.label) does not arrive at version \(stage.to.version): \(difference)", "Nothing was changed")
+    }
+
+    /// Writes down the version of a file that is known by its tables, and makes what it lacks beside them: a sync brings no indexes.
+    func adopt(_ db: Database) throws {
+        guard try VersionRecord.load(db) == nil, let version = try version(of: db) else { return }
+        guard let outline = outlines.first(where: { $0.version == version }) else { return }
+        for item in try outline.missing(in: db) { try db.execute(sql: item.sql) }
+        try VersionRecord(version: version, checksum: outline.checksum).save(db)
+    }
+
+    // MARK: Without a store
+
+    /// The same as migrations of GRDB's, for a database that is no store, or one whose other migrations are there too: one for each version,
+    /// by the name `schema 1.0.0`.
+    public var databaseMigrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        for version in versions {
+            migrator.registerMigration("schema \(version)") { db in
+                for stage in try due(in: db) where stage.to.version <= version { try run(stage, db) }
+                if version == versions.last { try adopt(db) }
+            }
+        }
+        return migrator
+    }
+}

@@ -1,0 +1,86 @@
+import AnnalsCore
+import GRDB
+
+extension Store {
+    /// Brings the schema to the newest version, stage by stage.
+    ///
+    ///     try await store.migrate(stages) { progress in print("\(progress.completed) of \(progress.total)") }
+    ///
+    /// In a store that is joined to a space, additions are told to it as `migrate(label:tracking:_:)` does. What a space does not take is
+    /// no reason not to migrate: `sync` names it, and local work goes on.
+    ///
+    /// - Parameters:
+    ///   - manager: the versions and the stages between them.
+    ///   - progress: called before each stage and when all are done.
+    /// - Returns: the version that the store has then.
+    /// - Throws: `AnnalsError` of code schemaRefused for a file of a newer or unknown version, and for a stage that does not arrive where it
+    ///   should; `constraint` where rows break a foreign key; what handlers throw. Stages that were done stay.
+    @discardableResult
+    public func migrate(
+        _ manager: StagedMigrationManager, progress: @escaping @Sendable (StagedMigrationManager.Progress) -> Void = { _ in }
+    ) async throws -> SchemaVersion {
+        let isCaughtUp = try await translated("migrate") {
+            try await database.writeWithoutTransaction { db in try stages(of: manager, on: db, progress) }
+        }
+        if isCaughtUp { try await takeKept() }
+        guard let newest = manager.versions.last else { throw AnnalsError(.defect, operation: "migrate", "no version is known") }
+        return newest
+    }
+
+    /// The same on the calling thread, when a store is opened. What a joined store has by now of what it lacked comes with the next exchange.
+    func migrateNow(_ manager: StagedMigrationManager) throws {
+        let isDue = try blocking("migrate") { database in
+            try database.reading { db in try !manager.due(in: db).isEmpty || VersionRecord.load(db) == nil }
+        }
+        guard isDue else { return }
+        do {
+            _ = try blocking("migrate") { database in
+                try database.writeWithoutTransaction { db in try stages(of: manager, on: db) { _ in } }
+            }
+        } catch  where CallersError.isIn(error) {
+            throw CallersError.of(error)
+        }
+    }
+
+    /// Returns whether the store has by now what it lacked.
+    private func stages(
+        of manager: StagedMigrationManager, on db: Database, _ progress: (StagedMigrationManager.Progress) -> Void
+    ) throws -> Bool {
+        defer { schema.forget() }
+        var isCaughtUp = false
+        let total = try manager.due(in: db).count
+        for completed in 0..<total {
+            // Another process may have gone it meanwhile.
+            guard let next = try manager.due(in: db).first else { break }
+            progress(.init(completed: completed, total: total, label: next.label))
+            isCaughtUp = try Migrating.inTransaction(db) { try stage(of: manager, on: db) } || isCaughtUp
+        }
+        progress(.init(completed: total, total: total, label: nil))
+        if try VersionRecord.load(db) == nil {
+            try db.inTransaction(.immediate) {
+                try manager.adopt(db)
+                return .commit
+            }
+        }
+        return isCaughtUp
+    }
+
+    private func stage(of manager: StagedMigrationManager, on db: Database) throws -> Bool {
+        guard let stage = try manager.due(in: db).first else { return false }
+        try foreign.look(db)
+        try schema.begin(db)
+        let step = ManagedStep(db, configuration)
+        let tracking = try newTables(of: stage, db)
+        return try Migrating(db, step, stage.label, tracking, isLenient: true).run { db in try manager.run(stage, db) }.1
+    }
+
+    private func newTables(of stage: StagedMigrationManager.Stage, _ db: Database) throws -> NewTables {
+        switch configuration.tables {
+        case nil: return .none
+        case .all: return .all
+        case .tables(let names):
+            let reader = SchemaReader(db)
+            return .named(try names.filter { try stage.to.table(named: $0) != nil && reader.table($0) == nil })
+        }
+    }
+}

@@ -1,0 +1,26 @@
+import GRDB
+
+/// Which version of an app's schema a file has, as migrations wrote it down.
+struct VersionRecord {
+    static let table = "staged_schema_versions"
+
+    var version: SchemaVersion
+    var checksum: String
+
+    /// The newest; nil where none was noted.
+    static func load(_ db: Database) throws -> VersionRecord? {
+        guard try db.tableExists(table) else { return nil }
+        return try Row.fetchAll(db, sql: "SELECT version, checksum FROM main.\(table)")
+            .compactMap { row in SchemaVersion(row["version"]).map { VersionRecord(version: $0, checksum: row["checksum"]) } }
+            .max { $0.version < $1.version }
+    }
+
+    func save(_ db: Database) throws {
+        try db.execute(
+            sql: "CREATE TABLE IF NOT EXISTS main.\(Self.table) (version TEXT PRIMARY KEY NOT NULL, checksum TEXT NOT NULL) WITHOUT ROWID")
+        try db.execute(
+            sql:
+                "INSERT INTO main.\(Self.table) (version, checksum) VALUES (?, ?) ON CONFLICT (version) DO UPDATE SET checksum = excluded.checksum",
+            arguments: [version.description, checksum])
+    }
+}
