@@ -91,7 +91,7 @@ public struct Joining: Sendable {
     ///
     /// - Parameters:
     ///   - store: the store.
-    ///   - existing: what becomes of rows that differ from the space's; without it they are refused.
+    ///   - existing: what becomes of rows that differ from the space's; without it they are refused. A store without rows needs none.
     /// - Throws: `AnnalsError`; code `rowsDiffer` when the space exists and its rows are not the store's, `schemaRefused`
     ///   when its tables are declared otherwise, `constraint` when rows break a foreign key. Nothing was changed then.
     public func join(_ store: Store, existing: ExistingRows? = nil) async throws -> Outcome {
@@ -267,11 +267,14 @@ public struct Joining: Sendable {
             if try await store.adopt(copy, digest: { try StoreDigest.rows($0) }) {
                 return .recognised(try await position(of: store))
             }
-            if let existing {
+            func merge(_ existing: ExistingRows) async throws -> Outcome {
                 let summary = try await store.adopt(copy, existing: existing)
                 return .merged(try await position(of: store), summary)
             }
+            if let existing { return try await merge(existing) }
             let differences = try await store.differences(from: copy.path)
+            // Rows that are written meanwhile are kept by this rule.
+            if differences.hasNoneHere { return try await merge(.sameKey) }
             throw AnnalsError(
                 .rowsDiffer, operation: "join", "the space \(space) has other rows than this store: \(Self.describe(differences))",
                 hint: "Nothing was changed. Say what becomes of rows that differ with --existing same-key, separate or theirs")

@@ -53,6 +53,8 @@ public struct RowDifferences: Sendable {
     }
 
     public var tables: [Table]
+    /// The store has no row in any of them.
+    public var hasNoneHere: Bool { tables.allSatisfy { $0.equal == 0 && $0.onlyHere == 0 && $0.differing == 0 } }
     public var areEqual: Bool { tables.allSatisfy { $0.onlyHere == 0 && $0.onlyThere == 0 && $0.differing == 0 } }
 }
 

@@ -67,6 +67,15 @@ struct InitialImportTests {
         #expect(try await AgentSupport.ids(again) == ["there"])
     }
 
+    @Test("brings the space's rows to a store that has none, which need not say what becomes of its own")
+    func empty() async throws {
+        let arrival = try await Arrival()
+        let agent = arrival.agent(existing: nil)
+        try await agent.sync()
+        try await agent.waitForInitialImport()
+        #expect(try await AgentSupport.ids(arrival.store) == ["there"])
+    }
+
     @Test("of the store that makes the space is done when it has made it")
     func maker() async throws {
         let space = try await TestSpace(replicas: 1, AgentSupport.makeNotes)
