@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsWire
 
 /// A log for a copy that is no replica which anything is kept for: as it was when it ended at a position, or as it is.
-struct LogThrough: RelayTransport {
+struct LogThrough: ForwardingTransport {
     let last: Position?
     let base: any RelayTransport
 
@@ -29,29 +29,5 @@ struct LogThrough: RelayTransport {
         }
         page.isLast = page.lastPosition == last
         return page
-    }
-
-    func describe() async throws(TransportError) -> SpaceDescription { try await base.describe() }
-
-    func create() async throws(TransportError) -> SpaceDescription { try await base.create() }
-
-    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
-        try await base.push(batch, seen: seen)
-    }
-
-    func uploadSnapshot(
-        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) {
-        try await base.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
-    }
-
-    func downloadSnapshot(
-        atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) -> Position {
-        try await base.downloadSnapshot(atOrBefore: position, to: path, progress: progress)
-    }
-
-    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        try await base.downloadSnapshot(to: path, progress: progress)
     }
 }

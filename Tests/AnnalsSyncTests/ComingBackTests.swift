@@ -357,39 +357,23 @@ import Testing
 }
 
 /// A relay whose log is purged right after somebody took a snapshot, once.
-private final class PurgingRelay: RelayTransport {
-    private let relay: LocalRelay
+private final class PurgingRelay: ForwardingTransport {
+    let base: any RelayTransport
     private let purge: @Sendable () async throws -> Void
     private let isDone = Mutex(false)
 
     init(_ relay: LocalRelay, _ purge: @escaping @Sendable () async throws -> Void) {
-        self.relay = relay
+        base = relay
         self.purge = purge
     }
 
     func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        let position = try await relay.downloadSnapshot(to: path, progress: progress)
+        let position = try await base.downloadSnapshot(to: path, progress: progress)
         let isFirst = isDone.withLock { isDone in
             defer { isDone = true }
             return !isDone
         }
         if isFirst { do { try await purge() } catch { throw .notARelay("\(error)") } }
         return position
-    }
-
-    func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
-
-    func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
-
-    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer { try await relay.push(batch, seen: seen) }
-
-    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
-    }
-
-    func uploadSnapshot(
-        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) {
-        try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
     }
 }

@@ -5,13 +5,13 @@ import AnnalsWire
 import Synchronization
 
 /// A relay on a bad day: it hands out small pages, and loses chosen requests and answers for good.
-final class FaultyRelay: RelayTransport {
+final class FaultyRelay: ForwardingTransport {
     private struct State {
         var pushes = 0
         var pulls = 0
     }
 
-    private let relay: LocalRelay
+    let base: any RelayTransport
     private let pageBytes: Int
     /// Requests from this one on fail.
     private let failingPush: Int
@@ -26,7 +26,7 @@ final class FaultyRelay: RelayTransport {
         _ relay: LocalRelay, pageBytes: Int = .max, failingPush: Int = .max, failingPull: Int = .max, isAnswerLost: Bool = true,
         beforePush: @escaping @Sendable (Int) async throws(TransportError) -> Void = { _ in }
     ) {
-        self.relay = relay
+        base = relay
         self.pageBytes = pageBytes
         self.failingPush = failingPush
         self.failingPull = failingPull
@@ -46,7 +46,7 @@ final class FaultyRelay: RelayTransport {
         }
         if number >= failingPush, !isAnswerLost { throw Self.lost }
         try await beforePush(number)
-        let answer = try await relay.push(batch, seen: seen)
+        let answer = try await base.push(batch, seen: seen)
         if number >= failingPush { throw Self.lost }
         return answer
     }
@@ -57,20 +57,6 @@ final class FaultyRelay: RelayTransport {
             return state.pulls
         }
         if number >= failingPull { throw Self.lost }
-        return try await relay.pull(after: position, seen: seen, byteLimit: min(byteLimit, pageBytes), wait: wait)
-    }
-
-    func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
-
-    func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
-
-    func uploadSnapshot(
-        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) {
-        try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
-    }
-
-    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        try await relay.downloadSnapshot(to: path, progress: progress)
+        return try await base.pull(after: position, seen: seen, byteLimit: min(byteLimit, pageBytes), wait: wait)
     }
 }

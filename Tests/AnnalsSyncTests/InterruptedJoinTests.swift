@@ -299,35 +299,17 @@ struct InterruptedJoinTests {
 }
 
 /// A relay before whose first push something else happens.
-private final class LateRelay: RelayTransport {
-    private let relay: LocalRelay
+private final class LateRelay: ForwardingTransport {
+    let base: any RelayTransport
     private let interlude: @Sendable () async throws -> Void
 
     init(_ relay: LocalRelay, interlude: @escaping @Sendable () async throws -> Void) {
-        self.relay = relay
+        base = relay
         self.interlude = interlude
     }
 
     func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
         do { try await interlude() } catch { throw .notARelay("\(error)") }
-        return try await relay.push(batch, seen: seen)
-    }
-
-    func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
-
-    func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
-
-    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
-    }
-
-    func uploadSnapshot(
-        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) {
-        try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
-    }
-
-    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        try await relay.downloadSnapshot(to: path, progress: progress)
+        return try await base.push(batch, seen: seen)
     }
 }

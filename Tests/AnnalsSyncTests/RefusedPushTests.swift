@@ -154,13 +154,13 @@ struct RefusedPushTests {
 }
 
 /// A relay as whoever may only read sees it; or one that gives another reason.
-private struct ReadingRelay: RelayTransport {
-    private let relay: any RelayTransport
+private struct ReadingRelay: ForwardingTransport {
+    let base: any RelayTransport
     private let problem: Problem
     private let retryAfter: Duration?
 
     init(_ relay: any RelayTransport, problem: Problem = Problem(.notPermitted), retryAfter: Duration? = nil) {
-        self.relay = relay
+        base = relay
         self.problem = problem
         self.retryAfter = retryAfter
     }
@@ -169,21 +169,11 @@ private struct ReadingRelay: RelayTransport {
         throw .problem(problem, retryAfter: retryAfter)
     }
 
-    func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
-
     func create() async throws(TransportError) -> SpaceDescription { throw .problem(Problem(.notPermitted), retryAfter: nil) }
-
-    func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
-    }
 
     func uploadSnapshot(
         at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
         throw .problem(Problem(.notPermitted), retryAfter: nil)
-    }
-
-    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        try await relay.downloadSnapshot(to: path, progress: progress)
     }
 }

@@ -393,7 +393,7 @@ import Testing
 }
 
 /// A relay that hands out entries otherwise than they were pushed.
-final class MeddlingRelay: RelayTransport {
+final class MeddlingRelay: ForwardingTransport {
     enum Way {
         /// A bit of the payload, under a right checksum.
         case payload
@@ -414,7 +414,7 @@ final class MeddlingRelay: RelayTransport {
         static let breaking: [Way] = [.payload, .clear, .swapped, .unsealed, .lineage]
     }
 
-    private let relay: LocalRelay
+    let base: any RelayTransport
     private let way: Way
     private let cipher: SpaceCipher?
     private let pageBytes: Int
@@ -425,7 +425,7 @@ final class MeddlingRelay: RelayTransport {
         self.pageBytes = pageBytes
         self.position = position
         self.cipher = cipher
-        self.relay = relay
+        base = relay
         self.way = way
     }
 
@@ -437,7 +437,7 @@ final class MeddlingRelay: RelayTransport {
         var seen = seen
         // It agrees with whatever it told.
         if way == .description { seen.digest = nil }
-        var page = try await relay.pull(after: position, seen: seen, byteLimit: min(byteLimit, pageBytes), wait: wait)
+        var page = try await base.pull(after: position, seen: seen, byteLimit: min(byteLimit, pageBytes), wait: wait)
         do {
             if let last = page.frames.indices.last, page.lastPosition >= self.position { try meddle(&page, last) }
         } catch {
@@ -474,22 +474,8 @@ final class MeddlingRelay: RelayTransport {
     }
 
     func describe() async throws(TransportError) -> SpaceDescription {
-        var description = try await relay.describe()
+        var description = try await base.describe()
         if way == .description { description.snapshot?.logDigest = Digest.sha256([1]).description }
         return description
-    }
-
-    func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
-
-    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer { try await relay.push(batch, seen: seen) }
-
-    func uploadSnapshot(
-        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) {
-        try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
-    }
-
-    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        try await relay.downloadSnapshot(to: path, progress: progress)
     }
 }

@@ -26,17 +26,17 @@ private final class ToldCommits: CommitNotices {
 }
 
 /// A relay that can be away.
-private final class MovingRelay: RelayTransport {
+private final class MovingRelay: ForwardingTransport {
     private struct State {
         var fault: TransportError?
         var requests = 0
         var pushes = 0
     }
 
-    private let relay: LocalRelay
+    let base: any RelayTransport
     private let state = Mutex(State())
 
-    init(_ relay: LocalRelay) { self.relay = relay }
+    init(_ relay: LocalRelay) { base = relay }
 
     var fault: TransportError? {
         get { state.withLock { $0.fault } }
@@ -57,29 +57,23 @@ private final class MovingRelay: RelayTransport {
 
     func describe() async throws(TransportError) -> SpaceDescription {
         try pass()
-        return try await relay.describe()
+        return try await base.describe()
     }
-
-    func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
 
     func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
         try pass(true)
-        return try await relay.push(batch, seen: seen)
+        return try await base.push(batch, seen: seen)
     }
 
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
         try pass()
-        return try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
+        return try await base.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
     }
 
     func uploadSnapshot(at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)
         async throws(TransportError)
     {
-        try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
-    }
-
-    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        try await relay.downloadSnapshot(to: path, progress: progress)
+        try await base.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
     }
 }
 

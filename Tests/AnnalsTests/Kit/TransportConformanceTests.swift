@@ -29,7 +29,7 @@ struct TransportConformanceTests {
             relay.withLock { relay in
                 let one = relay ?? MemoryRelay(space: space, clock: clock)
                 relay = one
-                return CarelessTransport(relay: one)
+                return CarelessTransport(base: one)
             }
         }
         #expect(failures.contains { $0.contains("comes again is answered with the positions") }, "\(failures)")
@@ -39,17 +39,13 @@ struct TransportConformanceTests {
 }
 
 /// Does what it is asked, nearly.
-private struct CarelessTransport: RelayTransport {
-    let relay: MemoryRelay
-
-    func describe() async throws(TransportError) -> SpaceDescription { try await relay.describe() }
-
-    func create() async throws(TransportError) -> SpaceDescription { try await relay.create() }
+private struct CarelessTransport: ForwardingTransport {
+    let base: any RelayTransport
 
     func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
         do {
-            let before = try await relay.describe().head
-            var answer = try await relay.push(batch, seen: seen)
+            let before = try await base.describe().head
+            var answer = try await base.push(batch, seen: seen)
             if answer.head == before { answer.positions = [] }
             return answer
         } catch {
@@ -59,16 +55,6 @@ private struct CarelessTransport: RelayTransport {
     }
 
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
-        try await relay.pull(after: position, seen: seen, byteLimit: byteLimit, wait: nil)
-    }
-
-    func uploadSnapshot(
-        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
-    ) async throws(TransportError) {
-        try await relay.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
-    }
-
-    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
-        try await relay.downloadSnapshot(to: path, progress: progress)
+        try await base.pull(after: position, seen: seen, byteLimit: byteLimit, wait: nil)
     }
 }

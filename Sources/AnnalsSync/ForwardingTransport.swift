@@ -1,0 +1,48 @@
+public import AnnalsCore
+public import AnnalsWire
+
+/// A way to a relay by another: everything that is not written anew is passed on as it is.
+///
+///     /// Counts what is sent.
+///     struct MeteredTransport: ForwardingTransport {
+///         let base: any RelayTransport
+///         let bytes = Counter()
+///
+///         func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
+///             bytes.add(batch.count)
+///             return try await base.push(batch, seen: seen)
+///         }
+///     }
+public protocol ForwardingTransport: RelayTransport {
+    var base: any RelayTransport { get }
+}
+
+extension ForwardingTransport {
+    public func describe() async throws(TransportError) -> SpaceDescription { try await base.describe() }
+
+    public func create() async throws(TransportError) -> SpaceDescription { try await base.create() }
+
+    public func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
+        try await base.push(batch, seen: seen)
+    }
+
+    public func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        try await base.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
+    }
+
+    public func uploadSnapshot(
+        at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        try await base.uploadSnapshot(at: path, seen: seen, digest: digest, progress: progress)
+    }
+
+    public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        try await base.downloadSnapshot(to: path, progress: progress)
+    }
+
+    public func downloadSnapshot(
+        atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) -> Position {
+        try await base.downloadSnapshot(atOrBefore: position, to: path, progress: progress)
+    }
+}
