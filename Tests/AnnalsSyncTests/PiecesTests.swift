@@ -63,6 +63,18 @@ import Testing
         try await expectEqual(world)
     }
 
+    @Test(arguments: ["zeroblob", "quote"])
+    func `F10: a value larger than a batch may be arrives by the limits that stores have`(kind: String) async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        let bytes = WireLimits.maximumPlainBytes + 1_000_000
+        let value = kind == "quote" ? "substr(quote(zeroblob(\(bytes / 2))), 1, \(bytes))" : "zeroblob(\(bytes))"
+        try world.outside(0, "UPDATE doc SET body = \(value), note = 'large'")
+        try await world.settle()
+        let found = try await world.rows(1, "SELECT length(body), note FROM doc")
+        #expect(found == [[bytes.databaseValue, "large".databaseValue]])
+        #expect(try await world.stores[0].digest() == world.stores[1].digest())
+    }
+
     @Test func `F10: an update of another column neither changes nor sends a large value`() async throws {
         let world = try await world()
         try world.outside(0, "UPDATE doc SET body = randomblob(100000)")

@@ -77,9 +77,15 @@ final class PreparedStatement {
         }
     }
 
-    /// Binds another statement's current column as it is.
+    /// Binds another statement's current column as it is. The other must stay where it is until this one has `run`: a large value
+    /// is not copied.
     func bind(_ index: Int, columnOf other: PreparedStatement, _ column: Int) {
-        if other.byteCount(column) >= Self.largeBytes { noteLarge(Int32(index)) }
+        if other.byteCount(column) >= Self.largeBytes {
+            if sqlite3_column_type(other.statement, Int32(column)) == SQLITE_TEXT {
+                return bindText(index, other.textBytes(column), isLent: true)
+            }
+            return bindBlob(index, other.blobBytes(column), isLent: true)
+        }
         sqlite3_bind_value(statement, Int32(index), sqlite3_column_value(other.statement, Int32(column)))
     }
 
