@@ -1,4 +1,4 @@
-public import AnnalsCore
+internal import AnnalsCore
 
 /// Where a body is a *piece*: a stretch of the bytes of a body that is too large to travel as one part.
 public struct BodyPiece: Hashable, Sendable {
