@@ -162,7 +162,20 @@ public struct BodyEncoder: Sendable {
 
     public mutating func value(_ value: Value) {
         awaited -= 1
-        sections.value(value)
+        switch value {
+        case .text(let content) where content.count >= Self.pieceBytes: large(ValueTag.text, content.bytes)
+        case .blob(let content) where content.count >= Self.pieceBytes: large(ValueTag.blob, content.bytes)
+        default: sections.value(value)
+        }
+    }
+
+    /// A large value becomes a piece as it is: it is not copied.
+    private mutating func large(_ tag: UInt8, _ content: [UInt8]) {
+        sections.byte(tag)
+        sections.varint(content.count)
+        cutPiece()
+        pieces.append(content)
+        bytesInPieces += content.count
     }
 
     public mutating func null() {

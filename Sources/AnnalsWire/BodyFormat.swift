@@ -14,6 +14,7 @@ enum BodySection {
     static let policies: UInt8 = 4
     static let resolutions: UInt8 = 5
     static let voids: UInt8 = 6
+    static let piece: UInt8 = 7
 }
 
 /// The first byte of a change: what it does, and in the upper half its mark.

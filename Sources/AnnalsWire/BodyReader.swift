@@ -77,8 +77,6 @@ public struct BodyReader: Sendable {
     private var stage = Stage.tables
     private var found = Rest()
 
-    var sourceBytes: [UInt8] { reader.bytes }
-
     /// Reads the head. `range` is the body's place in `bytes`; without it all bytes are the body.
     public init(bytes: [UInt8], range: Range<Int>? = nil) throws(WireError) {
         var reader = ByteReader(bytes, range: range)
@@ -86,6 +84,26 @@ public struct BodyReader: Sendable {
         tables = try reader.readTableNumbers()
         self.reader = reader
     }
+
+    var sourceBytes: [UInt8] { reader.bytes }
+
+    /// What it holds of a larger body; nil where it is a body by itself.
+    ///
+    /// A piece has nothing else, and whoever reads its changes all the same is told that it has none of these sections.
+    public func piece() throws(WireError) -> BodyPiece? {
+        var body = self
+        guard stage == .tables, try body.takeSection(BodySection.piece) else { return nil }
+        let total = try body.reader.readInt()
+        let offset = try body.reader.readInt()
+        let range = try body.reader.readLengthPrefixed()
+        guard !range.isEmpty, range.count <= total, offset <= total - range.count else { throw .badValue("piece") }
+        guard try body.takeSection(BodySection.end) else { throw .badValue("section") }
+        try body.reader.expectEnd()
+        return BodyPiece(total: total, offset: offset, range: range)
+    }
+
+    /// The place behind what it begins with.
+    var headEnd: Int { reader.offset }
 
     /// The number of the next section's table, or nil after the last.
     public mutating func nextTable() throws(WireError) -> Int? {

@@ -1,9 +1,11 @@
 /// The named limits of everything that travels. Both ends keep to them, so neither can be made to hold more.
 public enum WireLimits {
-    /// A batch's payload, unpacked, in bytes. A transaction beyond it travels in parts; a single change cannot.
+    /// A batch's payload, unpacked, in bytes. A transaction beyond it travels in parts.
     public static let maximumPlainBytes = 64 << 20
     /// Parts of one transaction.
     public static let maximumParts = 65_536
+    /// A body that travels in pieces, put together: its changes, each of which holds two values at most, have 1 GB per value.
+    public static let maximumBodyBytes = 4 << 30
     /// A batch as it is sent, in bytes: an incompressible payload and its certificates.
     public static let maximumBatchBytes = 80 << 20
     /// Transactions in one batch.

@@ -84,10 +84,12 @@ struct RefusedPushTests {
         try await world.settle()
     }
 
-    @Test("a row that no batch can hold is told, and what others wrote comes in; whoever takes it out joins again")
+    @Test("a transaction of too many parts is told, and what others wrote comes in; whoever takes it out joins again")
     func tooLarge() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
-        try world.outside(1, "INSERT INTO item VALUES(3, zeroblob(\(WireLimits.maximumPlainBytes + 1)))")
+        var limits = OutboxLimits()
+        limits.pieceBytes = 8
+        let world = try await World(replicas: 2, schema: Self.schema, outboxLimits: limits)
+        try world.outside(1, "INSERT INTO item VALUES(3, zeroblob(\(8 * WireLimits.maximumParts)))")
         try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = 1")
         try await world.sync(0)
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(1) }

@@ -28,7 +28,8 @@ struct Fixture: CustomStringConvertible, Sendable {
 extension Fixture {
     static func all() throws -> [Fixture] {
         let batches = try [
-            batch(codec: .plain), batch(codec: .zstd), hashed(), hashed(sealed: true), decisions(), part(), voiding(), voided(),
+            batch(codec: .plain), batch(codec: .zstd), hashed(), hashed(sealed: true), decisions(), part(), piece(), voiding(),
+            voided(),
         ]
         return try batches + [snapshot()] + footprints() + [page()] + answers()
     }
@@ -149,6 +150,31 @@ extension Fixture {
             "transactions": .array([transaction.json(digest: encoded.digests[0])]),
         ])
         return Fixture(name: "batch-part", bytes: encoded.bytes, json: json.text())
+    }
+
+    /// The middle one of the parts that hold the pieces of one body.
+    private static func piece() throws -> Fixture {
+        var encoder = BodyEncoder(info: Samples.firstInfo)
+        encoder.beginTable(200)
+        encoder.insert([.real(7), .text("blue"), .blob((0..<200).map { $0 })])
+        let body = encoder.finish()
+        var pieces: [[UInt8]] = []
+        try BodyPieces.forEach(of: [body], pieceBytes: 100) { part, _ in pieces += part }
+        let encoded = try Samples.part(BatchPart(number: 1, count: pieces.count), body: pieces[1]).finish()
+        let json = JSON.object([
+            "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(0), "lineage": .string(Samples.lineage.description),
+            "replica": .string(Samples.replica.description), "firstCounter": .big(42), "schemaVersion": .big(2),
+            "part": .array([.number(1), .number(pieces.count)]), "previousDigest": .string(Digest.sha256([1, 2, 3]).description),
+            "dictionary": .object(["200": JSON.layout(Samples.seats)]),
+            "transactions": .array([
+                .object([
+                    "info": JSON.info(Samples.firstInfo), "tables": .array([.number(200)]), "base": .big(17),
+                    "digest": .string(encoded.digests[0].description), "footprint": JSON.footprint(Samples.footprints[0]),
+                    "total": .big(body.count), "offset": .big(100), "piece": .string(Hexadecimal.encode(Array(body[100..<200]))),
+                ])
+            ]),
+        ])
+        return Fixture(name: "batch-piece", bytes: encoded.bytes, json: json.text())
     }
 
     /// The relay's own entry, which voids others.

@@ -80,11 +80,15 @@ enum Samples {
         body.beginTable(200)
         body.insert([.real(7), .text("blue"), .integer(1)])
         for entry in journal { body.journal(entry) }
+        return self.part(part, body: body.finish())
+    }
+
+    static func part(_ part: BatchPart, body: [UInt8]) -> BatchEncoder {
         var encoder = BatchEncoder(
             lineage: lineage, replica: replica, firstCounter: Counter(42), previousDigest: .sha256([1, 2, 3]), schemaVersion: 2,
             part: part, codec: .plain)
         encoder.layout(ref: 200, seats)
-        encoder.append(body: body.finish(), base: Position(17), footprint: footprints[0])
+        encoder.append(body: body, base: Position(17), footprint: footprints[0])
         return encoder
     }
 

@@ -19,6 +19,7 @@ import uuid
 
 MAXIMUM_PLAIN = 64 << 20
 MAXIMUM_PARTS = 65536
+MAXIMUM_BODY = 4 << 30
 MAXIMUM_COLUMNS = 32_767
 MASK = (1 << 64) - 1
 
@@ -190,6 +191,12 @@ class Reader:
         info, tables = self.body_head()
         sections, journal, schema, policies, resolutions = [], [], None, [], []
         tag = self.u8()
+        if tag == 7:
+            total, offset, piece = self.varint(), self.varint(), self.bytes()
+            check(piece and offset + len(piece) <= total <= MAXIMUM_BODY, "piece")
+            check(self.u8() == 0, "section")
+            self.end()
+            return {"info": info, "tables": tables, "total": str(total), "offset": str(offset), "piece": piece.hex()}
         while tag == 1:
             table = self.varint()
             check(table in tables, "table is not listed")
@@ -629,6 +636,7 @@ def decode_batch(data, check_footprints):
         check(sha256(covered) == digest, "digest")
         before = digest
         transaction = Reader(body).body()
+        check("piece" not in transaction or part[1] > 1, "a piece that is no part")
         transaction.update(base=str(base), digest=digest.hex(), footprint=read_whole_footprint(footprint))
         if check_footprints:
             check_writes(transaction, dictionary, RING[key_id].footprint if key_id else (0, 0))

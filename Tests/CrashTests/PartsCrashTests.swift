@@ -12,6 +12,9 @@ import Testing
             try scene.killWhileSending(relayToo: false)
             try scene.killWhileSending(relayToo: true)
             try scene.killWhileTakingIn()
+            scene.isOneValue = true
+            try scene.killWhileSending(relayToo: false)
+            try scene.killWhileTakingIn()
             #expect(scene.killed.allSatisfy { $0.value > 0 }, "no process was killed between parts: \(scene.killed)")
             #expect(try scene.rows(0) == scene.written && scene.rows(1) == scene.written)
             for index in 0..<2 { #expect(try Programs.run("verify", scene.store(index)) == 0) }
@@ -20,12 +23,14 @@ import Testing
     }
 }
 
-/// Two stores and a relay; one of the stores writes transactions of several parts.
+/// Two stores and a relay; one of the stores writes transactions of several parts, or a value of several pieces.
 private final class PartsScene {
     private static let rowsEach = 34
     /// An eighth of a part.
     private static let rowBytes = 1 << 19
 
+    /// Whoever writes writes one value, of as many bytes as the rows have otherwise and more: it has parts of its own.
+    var isOneValue = false
     private(set) var written = 0
     /// How often who was killed between parts.
     private(set) var killed = ["author": 0, "relay": 0, "reader": 0]
@@ -55,10 +60,11 @@ private final class PartsScene {
     }
 
     private func write() throws {
-        let rows = "SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < \(Self.rowsEach)"
-        let sql = "WITH RECURSIVE c(x) AS (\(rows)) INSERT INTO item (data) SELECT randomblob(\(Self.rowBytes)) FROM c"
+        let (count, bytes) = isOneValue ? (1, 80 * Self.rowBytes) : (Self.rowsEach, Self.rowBytes)
+        let rows = "SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < \(count)"
+        let sql = "WITH RECURSIVE c(x) AS (\(rows)) INSERT INTO item (data) SELECT randomblob(\(bytes)) FROM c"
         try open(store(0)).write { try $0.execute(sql: sql) }
-        written += Self.rowsEach
+        written += count
     }
 
     /// Kills the author, and the relay as well, when the relay has one part, two, three; then lets them come to the end.

@@ -15,10 +15,11 @@ struct DecodedBody {
         self.journal = journal
     }
 
-    init(_ body: [UInt8], table: (Int) -> String?) throws {
-        var reader = try BodyReader(bytes: body)
+    /// The whole body on which a reader stands.
+    init(_ body: BodyReader, table: (Int) -> String?) throws {
+        var reader = body
         info = reader.info
-        for (reference, changes) in try decodeChanges(body) {
+        for (reference, changes) in try decodeChanges(body.bytes) {
             guard let table = table(reference) else { throw Violation("law 3", "a body names table \(reference), which nobody knows") }
             self.changes += changes.map { Change(table: table, $0) }
         }
@@ -33,5 +34,29 @@ struct DecodedBody {
         journal += part.journal
         policies += part.policies
         resolutions += part.resolutions
+    }
+}
+
+/// Puts bodies together that come in pieces, part by part.
+struct GatheredPieces {
+    private var joined: JoinedBody?
+
+    /// A body is waited for.
+    var isAmid: Bool { joined != nil }
+
+    /// Takes the next part's body; nil where more of it is to come.
+    ///
+    /// - Parameter parts: how many parts there are from this one on.
+    mutating func add(_ body: [UInt8], parts: Int) throws -> BodyReader? {
+        let part = try BodyReader(bytes: body)
+        if joined == nil {
+            guard try part.piece() != nil else { return part }
+            joined = try JoinedBody(part, partsAtMost: parts)
+        } else {
+            try joined?.add(part)
+        }
+        guard let whole = joined, whole.isWhole else { return nil }
+        joined = nil
+        return try whole.reader()
     }
 }

@@ -7,6 +7,9 @@ struct GatheredParts {
     let span: ClosedRange<Int64>
     private var header: BatchHeader
     private var gathered: DecodedBody?
+    private var pieces = GatheredPieces()
+    /// Who made it, as its first part says.
+    private(set) var info: TransactionInfo?
 
     init(_ batch: Batch, at position: Int64) throws(Violation) {
         header = batch.header
@@ -27,14 +30,19 @@ struct GatheredParts {
         return parts
     }
 
-    mutating func add(_ body: DecodedBody) throws(Violation) {
-        if gathered == nil { gathered = body } else { try gathered?.append(body) }
+    mutating func add(_ body: [UInt8], table: (Int) -> String?) throws {
+        let said = try BodyReader(bytes: body).info
+        if info == nil { info = said }
+        guard said == info else { throw Violation("law 6", "a part of \(text) says that it is of \(said.id)") }
+        guard let whole = try pieces.add(body, parts: header.part.count - header.part.number) else { return }
+        let decoded = try DecodedBody(whole, table: table)
+        if gathered == nil { gathered = decoded } else { try gathered?.append(decoded) }
     }
 
     /// All that has come.
     var content: DecodedBody {
         get throws(Violation) {
-            guard let gathered else { throw Violation("simulator", "no part was added") }
+            guard let gathered, !pieces.isAmid else { throw Violation("law 6", "\(text) ends amid a body") }
             return gathered
         }
     }

@@ -99,8 +99,14 @@ struct Look {
         let outbox = try rows.map { row in
             let bodies = (parts.removeValue(forKey: row["sequence"]) ?? []) + [row["body"]]
             guard bodies.count == row["parts"] else { throw Violation("law 6", "an unsent transaction has \(bodies.count) parts") }
-            var decoded = try DecodedBody([UInt8](bodies[0])) { tables[$0] }
-            for body in bodies.dropFirst() { try decoded.append(DecodedBody([UInt8](body)) { tables[$0] }) }
+            var pieces = GatheredPieces()
+            var decoded: DecodedBody?
+            for (number, body) in bodies.enumerated() {
+                guard let whole = try pieces.add([UInt8](body), parts: bodies.count - number) else { continue }
+                let part = try DecodedBody(whole) { tables[$0] }
+                if decoded == nil { decoded = part } else { try decoded?.append(part) }
+            }
+            guard let decoded, !pieces.isAmid else { throw Violation("law 6", "an unsent transaction ends amid a body") }
             return Waiting(decoded: decoded)
         }
         guard parts.isEmpty else { throw Violation("law 6", "the outbox keeps parts of \(parts.count) transactions that are not there") }

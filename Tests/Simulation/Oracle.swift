@@ -90,13 +90,14 @@ struct Oracle {
     private mutating func take(_ batch: Batch, _ index: Int, _ position: Int64, _ receivedAt: Int64) throws {
         var parts = try gathered?.adding(batch, at: position) ?? GatheredParts(batch, at: position)
         let body = Array(batch.plain[batch.bodyRange(index)])
-        try parts.add(DecodedBody(body) { batch.layouts[$0]?.name })
-        let content = try parts.content
+        try parts.add(body) { batch.layouts[$0]?.name }
+        guard let info = parts.info else { throw Violation("simulator", "no part was added") }
         var entry = Entry(
             position: position, span: parts.span, replica: batch.header.replica, base: batch.header.certificates[index].base.rawValue,
-            receivedAt: receivedAt, info: content.info, changes: [], journal: [])
+            receivedAt: receivedAt, info: info, changes: [], journal: [])
         gathered = entry.isWhole ? nil : parts
         if entry.isWhole {
+            let content = try parts.content
             (entry.changes, entry.journal) = (content.changes, content.journal)
             (entry.policies, entry.resolutions) = (content.policies, content.resolutions)
         }

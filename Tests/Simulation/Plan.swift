@@ -35,6 +35,8 @@ struct ReplicaPlan: Sendable {
 struct SizePlan: Sendable {
     /// Plain bytes after which a transaction is continued in another part.
     var partBytes: Int
+    /// Plain bytes beyond which a body is cut into pieces; nil where none is.
+    var pieceBytes: Int?
     /// What the relay puts into one page, at least one batch; nil for all that is asked for.
     var pageBytes: Int?
 }

@@ -47,6 +47,8 @@ struct PlanMaker {
         guard dice.chance(25) else { return }
         plan.sizes = SizePlan(
             partBytes: dice.one(of: [1, 1, 1, 8, 16, 40]), pageBytes: dice.chance(75) ? dice.one(of: [1, 200, 400, 900]) : nil)
+        // Not drawn, so that the other worlds stay as they were.
+        plan.sizes?.pieceBytes = [nil, 60, 150][Int(seed % 3)]
         let writes = plan.steps.compactMap(\.action.statements)
         for number in plan.steps.indices where plan.steps[number].action.goesOn && dice.chance(40) {
             for _ in 0..<dice.number(1...4) { plan.steps[number].action.statements? += dice.one(of: writes) }

@@ -22,7 +22,8 @@ extension NetworkPlan {
 
 extension SizePlan {
     fileprivate var text: String {
-        "sizes: parts of \(partBytes) bytes, pages of \(pageBytes.map { "\($0) bytes" } ?? "any size")"
+        func text(_ bytes: Int?) -> String { bytes.map { "\($0) bytes" } ?? "any size" }
+        return "sizes: parts of \(partBytes) bytes, pieces of \(text(pieceBytes)), pages of \(text(pageBytes))"
     }
 }
 

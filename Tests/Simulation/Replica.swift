@@ -120,6 +120,7 @@ final class Replica {
     static func configuration(_ name: String, _ clock: WallClock, _ identities: Identities, _ sizes: SizePlan?) -> Store.Configuration {
         var configuration = Store.Configuration()
         if let sizes { configuration.outboxLimits.partBytes = sizes.partBytes }
+        if let pieceBytes = sizes?.pieceBytes { configuration.outboxLimits.pieceBytes = pieceBytes }
         // A purge's slices end after a step or two, and always at the same one.
         let ticks = Atomic<Int64>(0)
         configuration.microseconds = { ticks.add(4_000, ordering: .relaxed).newValue }

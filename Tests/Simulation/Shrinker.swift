@@ -67,6 +67,8 @@ struct Shrinker {
         smaller = plan
         smaller.sizes?.pageBytes = nil
         _ = await keeps(smaller)
+        smaller.sizes?.pieceBytes = nil
+        _ = await keeps(smaller)
         smaller.sizes = nil
         _ = await keeps(smaller)
         for number in plan.replicas.indices {

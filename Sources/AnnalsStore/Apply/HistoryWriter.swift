@@ -4,6 +4,9 @@ import GRDB
 
 /// Writes the raw changes of one table while its triggers are off: the same rows that they would have written.
 final class HistoryWriter {
+    /// Bytes of the values of one raw change, beyond which an update is written down as two: SQLite's rows have 1 GB at most, and
+    /// this one has what two rows may have.
+    var largestUpdate = 980_000_000
     /// The id of the newest raw change of this table.
     var lastID: Int64
 
@@ -57,6 +60,23 @@ final class HistoryWriter {
 
     /// Writes the old row, and of the new one the key and what changed.
     func update(_ old: [Value], to new: [Value]) throws {
+        if let between = between(old, new) {
+            try write(old, to: between)
+            return try write(between, to: new)
+        }
+        try write(old, to: new)
+    }
+
+    /// The old row without the values that change, where both rows together are too large for one raw change. What a transaction
+    /// did to a row is told from its ends.
+    private func between(_ old: [Value], _ new: [Value]) -> [Value]? {
+        let size = old.reduce(0) { $0 + $1.byteCount } + old.indices.reduce(0) { old[$1] == new[$1] ? $0 : $0 + new[$1].byteCount }
+        guard size > largestUpdate else { return nil }
+        let between = old.indices.map { old[$0] == new[$0] || key.contains($0) ? old[$0] : .null }
+        return between == old || between == new ? nil : between
+    }
+
+    private func write(_ old: [Value], to new: [Value]) throws {
         let changed = old.indices.filter { old[$0] != new[$0] }
         try run(updateStatement) { statement in
             for (place, value) in old.enumerated() {
@@ -85,7 +105,7 @@ final class HistoryWriter {
         _ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer, missing: [(place: Int, value: Value)]
     ) throws {
         try run(insertStatement) { statement in
-            for (index, place) in places.enumerated() { statement.bind(place + 3, values[index], in: bytes) }
+            for (index, place) in places.enumerated() { statement.bind(place + 3, lending: values[index], in: bytes) }
             for (place, value) in missing { statement.bind(place + 3, value) }
         }
     }
@@ -99,13 +119,20 @@ final class HistoryWriter {
 
     /// The row on which `found` stands gets new values at some places.
     func update(_ found: PreparedStatement, places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
+        let size = (0..<columnCount).reduce(0) { $0 + found.byteCount($1) } + new.reduce(0) { $0 + $1.byteCount }
+        guard size <= largestUpdate else {
+            let old = found.values(0..<columnCount)
+            var row = old
+            for (place, value) in zip(places, new) { row[place] = bytes.value(value) }
+            return try update(old, to: row)
+        }
         try run(updateStatement) { statement in
             for place in 0..<columnCount {
                 statement.bind(place + 3, columnOf: found, place)
                 statement.bind(columnCount + place + 3, .null)
             }
             for place in key { statement.bind(columnCount + place + 3, columnOf: found, place) }
-            for (index, place) in places.enumerated() { statement.bind(columnCount + place + 3, new[index], in: bytes) }
+            for (index, place) in places.enumerated() { statement.bind(columnCount + place + 3, lending: new[index], in: bytes) }
             bindMasks(places, statement)
         }
     }
@@ -116,5 +143,14 @@ final class HistoryWriter {
         bind(statement)
         try statement.run()
         lastID += 1
+    }
+}
+
+extension WireValue {
+    fileprivate var byteCount: Int {
+        switch self {
+        case .text(let range), .blob(let range): range.count
+        default: 0
+        }
     }
 }

@@ -15,6 +15,8 @@ final class RowTable {
     let uniquePlaces: Set<Int>
     /// Columns that are part of a foreign key to a parent.
     let referencePlaces: Set<Int>
+    /// Those and the key: what is to be known of a new row.
+    let namingPlaces: Set<Int>
     /// Whether some tracked table has a foreign key to this one, and to which of its columns.
     var isReferenced = false
     var referencedPlaces: Set<Int> = []
@@ -59,6 +61,7 @@ final class RowTable {
         self.keyCondition = definition.primaryKey.enumerated().map { "\(quoted[$1]) = ?\($0 + 1)" }.joined(separator: " AND ")
         self.uniquePlaces = definition.uniquePlaces(rules)
         self.referencePlaces = Set(references.flatMap(\.places))
+        self.namingPlaces = referencePlaces.union(definition.primaryKey)
         self.firstHistoryID = history.lastID
     }
 
@@ -188,7 +191,7 @@ final class RowTable {
         _ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer, missing: [(place: Int, value: Value)] = []
     ) throws {
         let statement = try insertStatement.get()
-        for (index, place) in places.enumerated() { statement.bind(place + 1, values[index], in: bytes) }
+        for (index, place) in places.enumerated() { statement.bind(place + 1, lending: values[index], in: bytes) }
         for (place, value) in missing { statement.bind(place + 1, value) }
         try statement.run()
         try history.insert(values, places: places, in: bytes, missing: missing)
@@ -213,7 +216,7 @@ final class RowTable {
         found.reset()
         let statement = try updateStatement(places)
         for (index, value) in key.enumerated() { statement.bind(index + 1, value, in: bytes) }
-        for (index, value) in new.enumerated() { statement.bind(key.count + index + 1, value, in: bytes) }
+        for (index, value) in new.enumerated() { statement.bind(key.count + index + 1, lending: value, in: bytes) }
         try statement.run()
     }
 

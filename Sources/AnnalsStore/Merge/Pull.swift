@@ -204,7 +204,13 @@ struct Pull {
                 try expect(parts.first)
                 let pulled = PulledParts(db, parts, state, cipher)
                 let header = try BatchHeader.parse(frame.batch)
-                try take(pulled.content, header, header.certificates[0].footprint, frame, parts.last)
+                do {
+                    try take(pulled.content, header, header.certificates[0].footprint, frame, parts.last)
+                } catch WireError.badValue("piece") {
+                    throw AnnalsError(
+                        .corruptBatch, operation: "sync", "the pieces of the entry at position \(parts.last) are not of one value",
+                        hint: "Nothing was applied")
+                }
                 try KeptParts.clear(db)
                 for digest in pulled.digests { state.pass(digest) }
             case .batch(let frame, let indices):

@@ -39,8 +39,10 @@ enum SchemaOffers {
     /// columns that the tables have now. No push may be under way.
     static func moveFirst(_ db: Database) throws {
         for sequence in try sequences(db, .schema).reversed() {
-            let sql = "UPDATE annals_outbox SET sequence = (SELECT min(sequence) - 1 FROM annals_outbox) WHERE sequence = ?"
-            try db.execute(sql: sql, arguments: [sequence])
+            let first = (try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox") ?? 0) - 1
+            for table in ["annals_outbox", "annals_outbox_parts"] {
+                try db.execute(sql: "UPDATE \(table) SET sequence = ? WHERE sequence = ?", arguments: [first, sequence])
+            }
         }
     }
 

@@ -48,7 +48,7 @@ struct BodyBuilder {
     mutating func journal(_ entries: [JournalEntry]) throws {
         for entry in entries {
             try endFullPart()
-            encoder.journal(entry)
+            try encoder.journal(parts.fitting(entry))
         }
         journalCount += entries.count
     }
@@ -64,11 +64,12 @@ struct BodyBuilder {
         encoder.resolutions(decisions.resolutions)
     }
 
-    mutating func finish() -> Outbox.Draft {
-        Outbox.Draft(
-            id: info.id, time: info.time, changes: encoder.changeCount, journal: journalCount,
-            footprint: decisions.policies.isEmpty ? footprint.finish() : .everything, parts: parts.count + 1,
-            body: encoder.finishInPieces())
+    mutating func finish() throws -> Outbox.Draft {
+        let changes = encoder.changeCount
+        let last = try parts.writeLast(encoder.finishInPieces())
+        return Outbox.Draft(
+            id: info.id, time: info.time, changes: changes, journal: journalCount,
+            footprint: decisions.policies.isEmpty ? footprint.finish() : .everything, parts: parts.count + 1, body: last)
     }
 
     /// What remains of an outbox transaction after it was laid on top; nil when nothing does.
@@ -84,6 +85,6 @@ struct BodyBuilder {
             try builder.add(change, mark: row.mark, old: row.old, new: row.new, rules: row.table.rules)
         }
         try builder.journal(laid.journal)
-        return builder.isEmpty ? nil : builder.finish()
+        return try builder.isEmpty ? nil : builder.finish()
     }
 }

@@ -117,6 +117,6 @@ struct OutboxFiller {
         }
         try HighestKeys.save(db, highest)
         try builder.journal(journal)
-        return builder.isEmpty ? nil : builder.finish()
+        return try builder.isEmpty ? nil : builder.finish()
     }
 }

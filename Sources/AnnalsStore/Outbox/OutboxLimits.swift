@@ -5,6 +5,10 @@ package struct OutboxLimits: Sendable, Hashable {
     package var pushTransactions = 4_096
     /// Plain bytes after which a transaction is continued in another part: what one transaction takes of memory at a time.
     package var partBytes = 4 << 20
+    /// Plain bytes beyond which a body is cut into pieces of so many: what one large value takes of a part.
+    package var pieceBytes = 8 << 20
+    /// Bytes of a conflict in the journal, beyond which it lacks what both sides had found, or is refused: it is one row in every replica.
+    package var journalEntryBytes = 960_000_000
 
     package init() {}
 }

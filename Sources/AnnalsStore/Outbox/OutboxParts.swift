@@ -4,7 +4,8 @@ import AnnalsWire
 import GRDB
 
 extension Outbox {
-    /// Takes the parts of one transaction as they are filled, all but the last, which goes into the outbox's own row.
+    /// Takes the parts of one transaction as they are filled, all but the last, which goes into the outbox's own row. A body
+    /// too large for a part is cut into pieces, which are parts.
     final class PartWriter {
         private(set) var count = 0
         private let db: Database
@@ -27,7 +28,32 @@ extension Outbox {
 
         func isFull(_ byteCount: Int) -> Bool { byteCount >= limits.partBytes }
 
-        func write(_ pieces: [[UInt8]]) throws {
+        /// A journal entry as it can be kept: where it is too large for a row, without the value that both sides had found.
+        func fitting(_ entry: JournalEntry) throws -> JournalEntry {
+            guard entry.byteCount > limits.journalEntryBytes else { return entry }
+            var entry = entry
+            entry.base = nil
+            guard entry.byteCount > limits.journalEntryBytes else { return entry }
+            throw AnnalsError(
+                .tooLarge, operation: "sync",
+                "a conflict over a row of \(entry.table) is larger than \(limits.journalEntryBytes / 1_000_000) MB and cannot be kept",
+                hint: "Make the value smaller, then annals leave and annals join --existing same-key")
+        }
+
+        func write(_ body: [[UInt8]]) throws {
+            try BodyPieces.forEach(of: body, pieceBytes: limits.pieceBytes) { part, _ in try insert(part) }
+        }
+
+        /// Takes all of the last body that does not belong into the outbox's own row, and returns what does.
+        func writeLast(_ body: [[UInt8]]) throws -> [[UInt8]] {
+            var last: [[UInt8]] = []
+            try BodyPieces.forEach(of: body, pieceBytes: limits.pieceBytes) { part, isLast in
+                if isLast { last = part } else { try insert(part) }
+            }
+            return last
+        }
+
+        private func insert(_ pieces: [[UInt8]]) throws {
             let sequence = try sequence ?? ((Int64.fetchOne(db, sql: "SELECT max(sequence) FROM annals_outbox") ?? 0) + 1)
             self.sequence = sequence
             let statement = try PreparedStatement(db, "INSERT INTO annals_outbox_parts (sequence, part, body) VALUES (?1, ?2, ?3)")

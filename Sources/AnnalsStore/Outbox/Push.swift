@@ -100,7 +100,7 @@ struct Push {
         return push
     }
 
-    /// Throws `AnnalsError` of code tooLarge: bodies are cut between changes, so what is too large is one change.
+    /// Throws `AnnalsError` of code tooLarge: more parts than a transaction may have.
     private static func finish(_ encoder: BatchEncoder, tables: Set<Int>, _ layouts: LayoutNames) throws -> EncodedBatch {
         do {
             return try encoder.finish()
@@ -108,8 +108,8 @@ struct Push {
             let names = try Set(tables.map { try layouts.layout($0).name }).sorted().joined(separator: ", ")
             throw AnnalsError(
                 .tooLarge, operation: "sync",
-                "one change of a row (\(names)) is larger than \(WireLimits.maximumPlainBytes >> 20) MiB and cannot be sent",
-                hint: "Take the row out or make it smaller, then annals leave and annals join --existing same-key")
+                "a transaction (\(names)) has more than \(WireLimits.maximumParts) parts and cannot be sent",
+                hint: "Write its rows in several transactions: annals leave, then annals join --existing same-key")
         }
     }
 

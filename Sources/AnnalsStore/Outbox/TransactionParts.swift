@@ -1,9 +1,10 @@
 import AnnalsCore
 import AnnalsWire
 
-/// One transaction's content as the parts that it travels in, mostly one. One of them is in memory at a time.
+/// One transaction's content as the parts that it travels in, mostly one. One of them is in memory at a time, or one body
+/// that is put together from the pieces that some of them hold.
 struct TransactionParts {
-    /// A part with what its table references mean.
+    /// A part, or what consecutive parts hold pieces of, with what its table references mean.
     struct Part {
         var reader: BodyReader
         var layouts: [Int: TableLayout]
@@ -11,6 +12,12 @@ struct TransactionParts {
 
     let count: Int
     private let read: (Int) throws -> Part
+    private let joined = Joined()
+
+    /// The body that was put together last. Every pass over a transaction needs the same, and mostly there is one.
+    private final class Joined {
+        var body: (first: Int, part: Part, next: Int)?
+    }
 
     /// - Parameter read: gives a part by its number, as often as it is asked.
     init(count: Int, read: @escaping (Int) throws -> Part) {
@@ -24,7 +31,34 @@ struct TransactionParts {
     }
 
     func forEach(_ visit: (Part) throws -> Void) throws {
-        for number in 0..<count { try visit(read(number)) }
+        try forEachBody { part, _ in try visit(part) }
+    }
+
+    private func forEachBody(_ visit: (Part, _ isLast: Bool) throws -> Void) throws {
+        var number = 0
+        while number < count {
+            let (part, next) = try body(from: number)
+            try visit(part, next == count)
+            number = next
+        }
+    }
+
+    /// The body that begins with a part, and the number of the part behind it.
+    private func body(from number: Int) throws -> (Part, next: Int) {
+        if let body = joined.body, body.first == number { return (body.part, body.next) }
+        joined.body = nil
+        let first = try read(number)
+        guard try first.reader.piece() != nil else { return (first, number + 1) }
+        var whole = try JoinedBody(first.reader, partsAtMost: count - number)
+        var next = number + 1
+        while !whole.isWhole {
+            guard next < count else { throw WireError.badValue("piece") }
+            try whole.add(read(next).reader)
+            next += 1
+        }
+        let part = Part(reader: try whole.reader(), layouts: first.layouts)
+        joined.body = (number, part, next)
+        return (part, next)
     }
 
     /// All changes as values, with the layouts of their tables.
@@ -51,13 +85,13 @@ struct TransactionParts {
     func rest(_ journal: (_ entries: [JournalEntry], _ first: Int) throws -> Void) throws -> BodyReader.Rest {
         var last = BodyReader.Rest()
         var entries = 0
-        for number in 0..<count {
-            var reader = try read(number).reader
+        try forEachBody { part, isLast in
+            var reader = part.reader
             last = try reader.rest()
             try journal(last.journal, entries)
             entries += last.journal.count
             last.journal = []
-            guard number == count - 1 || last == BodyReader.Rest() else { throw WireError.badValue("part") }
+            guard isLast || last == BodyReader.Rest() else { throw WireError.badValue("part") }
         }
         return last
     }

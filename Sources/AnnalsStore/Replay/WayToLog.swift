@@ -40,12 +40,14 @@ struct WayToLog {
     /// are as they are in the copy.
     private func steps(back row: Outbox.Row) throws -> [HistoryCopy.Step] {
         var steps: [HistoryCopy.Step] = []
-        for part in 0..<row.parts {
-            for (reference, section) in try decodeChanges(Outbox.body(db, of: row.sequence, part: part, parts: row.parts)) {
+        var change = WireChange()
+        try Outbox.content(db, of: row, layouts: [:]).forEach { part in
+            var reader = part.reader
+            while let reference = try reader.nextTable() {
                 guard let translation = try changes.translation(Int64(reference)) else { continue }
                 let table = copy.table(translation.entry.definition)
-                for change in section {
-                    switch change.change {
+                while try reader.nextChange(into: &change) {
+                    switch reader.markedChange(change).change {
                     case .insert(let row): steps.append(.init(table: table, from: translation.translate(row), to: nil))
                     case .delete(let row): steps.append(.init(table: table, from: nil, to: translation.translate(row)))
                     case .update(let key, let columns):

@@ -10,6 +10,11 @@ final class PreparedStatement {
     private let connection: OpaquePointer
     private let statement: OpaquePointer
     let sql: String
+    /// Parameters that hold a large value, which goes when the statement has run: it would stay until another takes its place.
+    private var large: [Int32] = []
+
+    /// Bytes from which a value is a large one.
+    private static let largeBytes = 1 << 20
 
     init(_ db: Database, _ sql: String) throws {
         guard let connection = db.sqliteConnection else {
@@ -61,8 +66,26 @@ final class PreparedStatement {
         }
     }
 
-    /// Binds another statement's current column as it is.
+    /// The same without a copy of a large value: the bytes must stay where they are until the statement has `run`.
+    func bind(_ index: Int, lending value: WireValue, in bytes: UnsafeRawBufferPointer) {
+        switch value {
+        case .text(let range) where range.count >= Self.largeBytes:
+            bindText(index, UnsafeRawBufferPointer(rebasing: bytes[range]), isLent: true)
+        case .blob(let range) where range.count >= Self.largeBytes:
+            bindBlob(index, UnsafeRawBufferPointer(rebasing: bytes[range]), isLent: true)
+        default: bind(index, value, in: bytes)
+        }
+    }
+
+    /// Binds another statement's current column as it is. The other must stay where it is until this one has `run`: a large value
+    /// is not copied.
     func bind(_ index: Int, columnOf other: PreparedStatement, _ column: Int) {
+        if other.byteCount(column) >= Self.largeBytes {
+            if sqlite3_column_type(other.statement, Int32(column)) == SQLITE_TEXT {
+                return bindText(index, other.textBytes(column), isLent: true)
+            }
+            return bindBlob(index, other.blobBytes(column), isLent: true)
+        }
         sqlite3_bind_value(statement, Int32(index), sqlite3_column_value(other.statement, Int32(column)))
     }
 
@@ -73,21 +96,28 @@ final class PreparedStatement {
 
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
-    private func bindText(_ index: Int, _ buffer: UnsafeRawBufferPointer) {
+    private func noteLarge(_ index: Int32) {
+        if !large.contains(index) { large.append(index) }
+    }
+
+    private func bindText(_ index: Int, _ buffer: UnsafeRawBufferPointer, isLent: Bool = false) {
         guard let base = buffer.baseAddress, !buffer.isEmpty else {
             sqlite3_bind_text(statement, Int32(index), "", 0, nil)
             return
         }
+        if buffer.count >= Self.largeBytes { noteLarge(Int32(index)) }
         sqlite3_bind_text64(
-            statement, Int32(index), base.assumingMemoryBound(to: CChar.self), UInt64(buffer.count), Self.transient, UInt8(SQLITE_UTF8))
+            statement, Int32(index), base.assumingMemoryBound(to: CChar.self), UInt64(buffer.count), isLent ? nil : Self.transient,
+            UInt8(SQLITE_UTF8))
     }
 
-    private func bindBlob(_ index: Int, _ buffer: UnsafeRawBufferPointer) {
+    private func bindBlob(_ index: Int, _ buffer: UnsafeRawBufferPointer, isLent: Bool = false) {
         guard let base = buffer.baseAddress, !buffer.isEmpty else {
             sqlite3_bind_zeroblob(statement, Int32(index), 0)
             return
         }
-        sqlite3_bind_blob64(statement, Int32(index), base, UInt64(buffer.count), Self.transient)
+        if buffer.count >= Self.largeBytes { noteLarge(Int32(index)) }
+        sqlite3_bind_blob64(statement, Int32(index), base, UInt64(buffer.count), isLent ? nil : Self.transient)
     }
 
     // MARK: Running
@@ -107,6 +137,10 @@ final class PreparedStatement {
 
     /// Runs a statement that returns no row to its end, and makes it ready for the next time.
     func run() throws {
+        defer {
+            for index in large { sqlite3_bind_null(statement, index) }
+            large.removeAll()
+        }
         _ = try step()
         sqlite3_reset(statement)
     }
@@ -149,6 +183,11 @@ final class PreparedStatement {
     func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
     func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
     func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL }
+
+    /// Of a text or a blob.
+    func byteCount(_ column: Int) -> Int {
+        isTextOrBlob(column) ? Int(sqlite3_column_bytes(statement, Int32(column))) : 0
+    }
 
     func isTextOrBlob(_ column: Int) -> Bool {
         let type = sqlite3_column_type(statement, Int32(column))
