@@ -53,7 +53,7 @@ public struct StoreStatus: Sendable {
         // What the space's key is missing for waits in history.
         outbox = try Outbox.count(db) + OutboxFiller.waiting(db)
         schemaVersion = try SpaceSchema.version(db)
-        lacking = try Lacking.load(db).names
+        lacking = try Lacking.load(db).names(in: SpaceSchema.load(db))
         isWaitingForMigration = try SchemaWaiting(db).first() != nil
         conflicts = try ConflictJournal.count(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)
