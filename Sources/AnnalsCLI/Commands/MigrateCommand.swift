@@ -67,7 +67,8 @@ struct MigrateCommand: AsyncParsableCommand {
         let place = sides[0].split(separator: ".", omittingEmptySubsequences: false)
         guard sides.count == 2, place.count <= 2, !sides[1].isEmpty, place.allSatisfy({ !$0.isEmpty }) else {
             throw AnnalsError(
-                .usage, operation: "migrate", "--rename \(text) is not understood", hint: "Write TABLE.OLD=NEW for a column, or OLD=NEW for a table")
+                .usage, operation: "migrate", "--rename \(text) is not understood",
+                hint: "Write TABLE.OLD=NEW for a column, or OLD=NEW for a table")
         }
         return place.count == 2
             ? .column(String(place[1]), of: String(place[0]), to: String(sides[1])) : .table(String(place[0]), to: String(sides[1]))

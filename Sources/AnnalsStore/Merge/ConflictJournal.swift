@@ -98,7 +98,9 @@ enum ConflictJournal {
     /// One line by its number in this store.
     static func find(_ db: Database, _ id: Int64, _ tables: TrackedTables) throws -> Conflict? {
         let names = tables.ownNames
-        return try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_conflicts WHERE id = ?", arguments: [id]).map { try conflict($0, names) }
+        return try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_conflicts WHERE id = ?", arguments: [id]).map {
+            try conflict($0, names)
+        }
     }
 
     /// A person decided; a line that is not kept any more needs no note.

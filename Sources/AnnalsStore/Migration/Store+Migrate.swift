@@ -89,7 +89,8 @@ private struct Migrating {
         try step.seal()
         let renames = try DeclaredRenames(db, renames)
         try renames.checkTracked()
-        if try renames.declare() { step.forgetStanding() }
+        try renames.declare()
+        step.forgetStanding()
         let offering = try MigrationOffering(step, label: label)
         try offering?.begin()
         let before = Set(try SchemaReader(db).tableNames().map(\.foldedIdentifier))

@@ -17,14 +17,8 @@ struct DeclaredRenames {
 
     /// Takes for one column what was rebuilt under another name. To be called where everything is sealed, before more goes into the
     /// outbox.
-    ///
-    /// - Returns: whether anything is known otherwise by now.
-    func declare() throws -> Bool {
-        var isChanged = false
-        for (index, rename) in renames.enumerated() where try isDone(rename, before: index) {
-            if try declare(rename) { isChanged = true }
-        }
-        return isChanged
+    func declare() throws {
+        for (index, rename) in renames.enumerated() where try isDone(rename, before: index) { try declare(rename) }
     }
 
     /// Whether the old name is gone and the new one there, and not by a rename that is still to be made.
@@ -37,25 +31,25 @@ struct DeclaredRenames {
         return table.place(of: column) == nil && table.place(of: rename.name) != nil
     }
 
-    private func declare(_ rename: Rename) throws -> Bool {
+    private func declare(_ rename: Rename) throws {
         let list = try list(of: rename.column == nil ? rename.name : rename.table)
-        guard try ReplicaTables.exist(db), let space = try SpaceSchema.load(db) else { return false }
+        guard try ReplicaTables.exist(db), let space = try SpaceSchema.load(db) else { return }
         guard let column = rename.column else {
-            // Its triggers went with it, or it would be another table.
-            guard try isCalled(rename.table, space.tables.map(\.name), list.first.table, space.present) else {
+            // Its triggers went with it, so it is known by another name; or it is another table.
+            let first = list.first.table
+            let wasOther = !first.isSameIdentifier(as: list.name) || space.present(first).isSameIdentifier(as: rename.table)
+            guard wasOther else {
                 throw Self.refused(
-                    .schemaRefused, "\(rename.name) is another table than \(rename.table)",
+                    .schemaRefused, "the table \(rename.table) is not tracked, and \(rename.name) was never called so",
                     "A table can be rebuilt under its name, or renamed by ALTER TABLE, and not both at once")
             }
-            try SpaceRename.tell([SpaceRename(table: list.first.table, column: nil, name: rename.name)], db)
-            return false
+            return try SpaceRename.tell([SpaceRename(table: list.first.table, column: nil, name: rename.name)], db)
         }
         var first = list.first
         guard let place = list.columns.firstIndex(where: { $0.isSameIdentifier(as: rename.name) }),
             let known = try firstName(of: column, list, space)
         else { throw Self.refused(.schemaRefused, "\(rename.table) never had a column \(column)", nil) }
-        let isNew = !first.columns[place].isSameIdentifier(as: known)
-        if isNew {
+        if !first.columns[place].isSameIdentifier(as: known) {
             let theirs = space.table(named: first.table)
             guard theirs?.place(of: first.columns[place]) == nil, !first.columns.contains(where: { $0.isSameIdentifier(as: known) })
             else { throw Self.refused(.schemaRefused, "\(rename.table).\(rename.name) is another column than \(column)", nil) }
@@ -63,13 +57,6 @@ struct DeclaredRenames {
             try FirstNames.set(first, of: list, db)
         }
         try SpaceRename.tell([SpaceRename(table: first.table, column: known, name: rename.name)], db)
-        return isNew
-    }
-
-    private func isCalled(_ name: String, _ all: [String], _ first: String, _ present: (String) -> String) throws -> Bool {
-        guard all.contains(where: { $0.isSameIdentifier(as: first) }) else { return false }
-        return first.isSameIdentifier(as: name) || present(first).isSameIdentifier(as: name)
-            || all.allSatisfy { !present($0).isSameIdentifier(as: name) }
     }
 
     /// What the log calls a column that the table had: as this store knew it last, or as the space does.

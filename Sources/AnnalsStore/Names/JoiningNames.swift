@@ -41,7 +41,9 @@ struct JoiningNames {
             let (present, first) = (others[place].definition.columns.map(\.name), others[place].first.columns.map(\.name))
             let columns = Self.match(own, present: present, first: first)
             return (
-                entry, FirstNames.Names(table: others[place].first.name, columns: zip(own, columns).map { name, at in at.map { first[$0] } ?? name })
+                entry,
+                FirstNames.Names(
+                    table: others[place].first.name, columns: zip(own, columns).map { name, at in at.map { first[$0] } ?? name })
             )
         }
     }

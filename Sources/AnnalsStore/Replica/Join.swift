@@ -117,7 +117,8 @@ enum ReplicaTables {
         let names: [Meta.Name] = [
             .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed,
             .joinStage,
-            .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .rowsInDoubt, .isCopy, .renames,
+            .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .rowsInDoubt, .isCopy,
+            .renames,
         ]
         for name in names { try meta.set(name, nil) }
     }

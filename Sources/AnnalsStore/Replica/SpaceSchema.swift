@@ -57,7 +57,9 @@ struct SpaceSchema: Codable, Hashable, Sendable {
     private mutating func call(_ table: TableDefinition, _ name: String) {
         set(table) { $0.name = name.isSameIdentifier(as: table.name) ? nil : name }
         for other in tables where other.name != table.name && present(other.name).isSameIdentifier(as: name) {
-            let free = NewNames.free(other.name) { free in !tables.contains { $0.name != other.name && present($0.name).isSameIdentifier(as: free) } }
+            let free = NewNames.free(other.name) { free in
+                !tables.contains { $0.name != other.name && present($0.name).isSameIdentifier(as: free) }
+            }
             set(other) { $0.name = free.isSameIdentifier(as: other.name) ? nil : free }
         }
     }

@@ -7,8 +7,8 @@ import GRDB
 /// the rest of the schema empty, and one table of ours, `annals_snapshot`, that says what it is.
 enum SnapshotFile {
     static let table = "annals_snapshot"
-    /// 2: the conflict journal and the space's policies are in it.
-    static let currentFormat: Int64 = 2
+    /// 2: the conflict journal and the space's policies are in it. 3: its maker calls things otherwise than the log; only such a file says so.
+    static let currentFormat: Int64 = 3
     private static let conflicts = "annals_snapshot_conflicts"
     private static let policies = "annals_snapshot_policies"
 
@@ -67,7 +67,8 @@ enum SnapshotFile {
         try db.execute(sql: "DROP TABLE IF EXISTS \(name)")
         try db.execute(sql: "CREATE TABLE \(name) (name TEXT PRIMARY KEY, value) WITHOUT ROWID")
         var facts: [(String, any DatabaseValueConvertible)] = [
-            ("format", currentFormat), ("position", contents.position.rawValue), ("lineage", contents.lineage.description),
+            ("format", contents.firstNames.isEmpty ? 2 : currentFormat), ("position", contents.position.rawValue),
+            ("lineage", contents.lineage.description),
             ("time", contents.time.milliseconds), ("time_counter", Int64(contents.time.counter)),
         ]
         if contents.schemaVersion > 1 {
@@ -150,7 +151,7 @@ enum SnapshotFile {
             let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue)
         else { throw notASnapshot }
         let added = facts["added"].flatMap(Data.fromDatabaseValue)
-        for (name, names) in first { highest[names.table] = highest.removeValue(forKey: name) }
+        highest = Dictionary(highest.map { (first[$0]?.table ?? $0, $1) }, uniquingKeysWith: max)
         return Contents(
             position: Position(position), lineage: lineage, tracked: tracked, firstNames: first,
             presentNames: try facts["names"].flatMap(Data.fromDatabaseValue).map {

@@ -21,23 +21,29 @@ struct RenameTests {
         """
     /// Tables and columns, the parent's key among them.
     static let renames = """
-        ALTER TABLE person RENAME COLUMN email TO mail; ALTER TABLE person RENAME COLUMN n TO points; ALTER TABLE person RENAME TO human;
-        ALTER TABLE team RENAME COLUMN code TO short_name; ALTER TABLE human RENAME COLUMN name TO called
+        ALTER TABLE person RENAME COLUMN email TO mail; ALTER TABLE person RENAME COLUMN n TO points;
+        ALTER TABLE team RENAME COLUMN code TO short_name; ALTER TABLE person RENAME COLUMN name TO called;
+        ALTER TABLE person RENAME TO human
         """
 
-    @Test("replicas that call things otherwise write on in both directions, and no declaration is needed")
-    func both() async throws {
+    @Test(
+        "replicas that call things otherwise write on in both directions, and no declaration is needed",
+        arguments: ["", "PRAGMA legacy_alter_table = ON;"])
+    func both(_ setting: String) async throws {
         let world = try await World(replicas: 3, schema: Self.schema)
         try world.outside(0, "UPDATE person SET email = 'before@x' WHERE id = 'p1'")
-        try world.outside(0, Self.renames)
-        try world.outside(0, "UPDATE human SET called = 'Anna', points = 10 WHERE id = 'p1'; INSERT INTO human VALUES('p4', 'Di', 'd@x', 4, 't2')")
+        try world.outside(0, setting + Self.renames)
+        // With that setting SQLite leaves our triggers with the old name, until somebody looks.
+        if !setting.isEmpty { try await world.stores[0].seal() }
+        try world.outside(
+            0, "UPDATE human SET called = 'Anna', points = 10 WHERE id = 'p1'; INSERT INTO human VALUES('p4', 'Di', 'd@x', 4, 't2')")
         try world.outside(1, "UPDATE person SET n = 7, name = 'Bea' WHERE id = 'p2'; DELETE FROM person WHERE id = 'p3'")
         try world.outside(1, "UPDATE team SET code = 't9' WHERE code = 't1'")
         try await world.expectAlike()
-        let expected = ["p1Annabefore@x10t9", "p2Beab@x7t9", "p4Did@x4t2"].map(\.databaseValue)
-        #expect(try await world.rows(0, "SELECT id || called || mail || points || team FROM human ORDER BY id").map { $0[0] } == expected)
+        let expected = ["p1Annabefore@x10t9", "p2Beab@x7t9", "p4Did@x4t2"]
+        #expect(try await world.texts(0, "SELECT id || called || mail || points || team FROM human ORDER BY id") == expected)
         for index in 1...2 {
-            #expect(try await world.rows(index, "SELECT id || name || email || n || team FROM person ORDER BY id").map { $0[0] } == expected)
+            #expect(try await world.texts(index, "SELECT id || name || email || n || team FROM person ORDER BY id") == expected)
             #expect(try await world.stores[index].status().lacking.isEmpty)
         }
     }
@@ -58,7 +64,9 @@ struct RenameTests {
         #expect(try await refused("UPDATE human SET called = 'A1' WHERE id = 'p1'", "UPDATE person SET n = 5 WHERE id = 'p1'"))
         #expect(
             try await refused("UPDATE human SET mail = 'same@x' WHERE id = 'p1'", "UPDATE person SET email = 'same@x' WHERE id = 'p2'"))
-        #expect(try await refused("UPDATE team SET short_name = 't3' WHERE short_name = 't2'", "INSERT INTO person VALUES('p5', 'E', 'e@x', 5, 't2')"))
+        #expect(
+            try await refused(
+                "UPDATE team SET short_name = 't3' WHERE short_name = 't2'", "INSERT INTO person VALUES('p5', 'E', 'e@x', 5, 't2')"))
         #expect(try await refused("UPDATE human SET points = 95 WHERE id = 'p1'", "UPDATE person SET n = 96 WHERE id = 'p2'"))
         // And what has nothing to do with each other does not.
         #expect(try await !refused("UPDATE team SET name = 'A' WHERE short_name = 't1'", "UPDATE team SET name = 'B' WHERE code = 't3'"))
@@ -84,8 +92,7 @@ struct RenameTests {
         try world.reopen(0)
         try await world.expectAlike()
         #expect(
-            try await world.rows(1, "SELECT id || email || n FROM person ORDER BY id").map { $0[0] }
-                == ["p1one@x50", "p2two@x21", "p3c@x31"].map(\.databaseValue))
+            try await world.texts(1, "SELECT id || email || n FROM person ORDER BY id") == ["p1one@x50", "p2two@x21", "p3c@x31"])
         let changes = try await world.stores[0].read { db in
             let reader = try HistoryReader(db)
             return try reader.transactions(HistoryRequest()).flatMap { try reader.changes(in: $0) }
@@ -101,19 +108,25 @@ struct RenameTests {
         try world.outside(0, "UPDATE person SET called = 'Old', name = 'New' WHERE id = 'p1'")
         try world.outside(1, "UPDATE person SET name = 'Bobby' WHERE id = 'p2'")
         try await world.settle()
-        #expect(try await world.rows(0, "SELECT called || name FROM person WHERE id <= 'p2' ORDER BY id").map { $0[0] } == ["OldNew", "Bobbynew"].map(\.databaseValue))
-        #expect(try await world.rows(1, "SELECT name FROM person WHERE id <= 'p2' ORDER BY id").map { $0[0] } == ["Old", "Bobby"].map(\.databaseValue))
+        #expect(try await world.texts(0, "SELECT called || name FROM person WHERE id <= 'p2' ORDER BY id") == ["OldNew", "Bobbynew"])
+        #expect(try await world.texts(1, "SELECT name FROM person WHERE id <= 'p2' ORDER BY id") == ["Old", "Bobby"])
         #expect(try await world.stores[1].status().lacking == ["person.name"])
         // The other program migrates as this one did: nobody has to tell it which is which.
         try world.outside(1, "ALTER TABLE person RENAME COLUMN name TO called; ALTER TABLE person ADD COLUMN name TEXT DEFAULT 'new'")
         try await world.expectAlike()
-        #expect(try await world.rows(1, "SELECT called || name FROM person WHERE id <= 'p2' ORDER BY id").map { $0[0] } == ["OldNew", "Bobbynew"].map(\.databaseValue))
+        #expect(try await world.texts(1, "SELECT called || name FROM person WHERE id <= 'p2' ORDER BY id") == ["OldNew", "Bobbynew"])
         try world.outside(
-            1, "ALTER TABLE person RENAME COLUMN called TO x; ALTER TABLE person RENAME COLUMN email TO called; ALTER TABLE person RENAME COLUMN x TO email")
+            1,
+            "ALTER TABLE person RENAME COLUMN called TO x; ALTER TABLE person RENAME COLUMN email TO called; ALTER TABLE person RENAME COLUMN x TO email"
+        )
         try world.outside(1, "ALTER TABLE person RENAME TO x; ALTER TABLE team RENAME TO person; ALTER TABLE x RENAME TO team")
-        try world.outside(1, "UPDATE team SET email = 'Swapped', called = 'mail' WHERE id = 'p1'; UPDATE person SET name = 'T' WHERE code = 't1'")
+        try world.outside(
+            1, "UPDATE team SET email = 'Swapped', called = 'mail' WHERE id = 'p1'; UPDATE person SET name = 'T' WHERE code = 't1'")
         try await world.expectAlike()
-        #expect(try await world.rows(0, "SELECT called || email || (SELECT name FROM team WHERE code = 't1') FROM person WHERE id = 'p1'") == [["SwappedmailT".databaseValue]])
+        #expect(
+            try await world.rows(0, "SELECT called || email || (SELECT name FROM team WHERE code = 't1') FROM person WHERE id = 'p1'") == [
+                ["SwappedmailT".databaseValue]
+            ])
         let before = try await world.stores[0].digest()
         try await world.addClone("r2")
         #expect(try await world.stores[2].digest() == before)
@@ -142,7 +155,8 @@ struct RenameTests {
         try world.outside(0, "UPDATE person SET human = 'p3' WHERE id = 'x'; DELETE FROM human WHERE number = 'p2'")
         try await world.settle()
         try world.outside(1, "ALTER TABLE person RENAME TO human; ALTER TABLE human RENAME COLUMN id TO number")
-        try world.outside(1, "CREATE TABLE person(id TEXT PRIMARY KEY NOT NULL, human TEXT UNIQUE REFERENCES human(number) ON DELETE CASCADE)")
+        try world.outside(
+            1, "CREATE TABLE person(id TEXT PRIMARY KEY NOT NULL, human TEXT UNIQUE REFERENCES human(number) ON DELETE CASCADE)")
         try await world.stores[1].track(.all)
         try await world.expectAlike()
         #expect(try await world.rows(1, "SELECT id || human FROM person") == [["xp3".databaseValue]])
@@ -152,7 +166,8 @@ struct RenameTests {
     func present() async throws {
         let world = try await World(replicas: 3, schema: Self.schema)
         try await world.stores[0].migrate(label: "one", renames: [.column("email", of: "person", to: "mail")])
-        try await world.stores[1].migrate(label: "two", renames: [.column("email", of: "person", to: "address"), .table("person", to: "human")])
+        try await world.stores[1].migrate(
+            label: "two", renames: [.column("email", of: "person", to: "address"), .table("person", to: "human")])
         try await world.sync(0)
         try await world.sync(1)
         try await world.settle()
@@ -162,7 +177,7 @@ struct RenameTests {
         }
         try await world.expectAlike()
         try await world.addClone("r3")
-        #expect(try await world.rows(3, "SELECT address FROM human ORDER BY id").map { $0[0] } == ["r0", "r1", "r2"].map(\.databaseValue))
+        #expect(try await world.texts(3, "SELECT address FROM human ORDER BY id") == ["r0", "r1", "r2"])
         // Nobody tells again what was told.
         let version = try await world.stores[0].prepareOutbox().schemaVersion
         for _ in 0..<2 { try await world.settle() }
@@ -183,7 +198,10 @@ struct RenameTests {
         let store = try Store(path: world.stores[1].path, configuration: configuration)
         let agent = SyncAgent(store: store, transport: world.relay, environment: world.environment)
         for _ in 0..<3 { try await agent.sync() }
-        #expect(try await store.read { db in try String.fetchAll(db, sql: "SELECT mail || name FROM human ORDER BY id") } == ["mine@x3", "b@x3", "c@x3"])
+        #expect(
+            try await store.read { db in try String.fetchAll(db, sql: "SELECT mail || name FROM human ORDER BY id") } == [
+                "mine@x3", "b@x3", "c@x3",
+            ])
         #expect(try await store.read { db in try String.fetchAll(db, sql: "SELECT short_name FROM team ORDER BY 1") } == ["t1", "t2"])
         try store.close()
         try await world.expectAlike()
@@ -193,7 +211,8 @@ struct RenameTests {
     func behind() async throws {
         let world = try await World(replicas: 3, schema: Self.schema)
         try world.outside(0, Self.renames)
-        try world.outside(0, "ALTER TABLE human ADD COLUMN age INTEGER NOT NULL DEFAULT 7; UPDATE human SET age = 30, mail = 'x@x' WHERE id = 'p1'")
+        try world.outside(
+            0, "ALTER TABLE human ADD COLUMN age INTEGER NOT NULL DEFAULT 7; UPDATE human SET age = 30, mail = 'x@x' WHERE id = 'p1'")
         try world.outside(1, "UPDATE person SET n = 8 WHERE id = 'p2'")
         try await world.sync(0)
         try await world.sync(1)
@@ -204,17 +223,20 @@ struct RenameTests {
         rules.isForced = true
         _ = try await world.relay.purge(rules)
         // It renames for itself, while it was away.
-        try world.outside(2, "UPDATE person SET name = 'Away', email = 'away@x' WHERE id = 'p3'; ALTER TABLE person RENAME COLUMN email TO e")
+        try world.outside(
+            2, "UPDATE person SET name = 'Away', email = 'away@x' WHERE id = 'p3'; ALTER TABLE person RENAME COLUMN email TO e")
         #expect(try await world.sync(2).cameBack != nil)
         try await world.settle()
         #expect(try await world.stores[2].status().lacking == ["human.age"])
         try world.outside(2, "ALTER TABLE person ADD COLUMN age INTEGER NOT NULL DEFAULT 7; ALTER TABLE person RENAME TO p")
         try world.outside(1, "ALTER TABLE person ADD COLUMN age INTEGER NOT NULL DEFAULT 7")
         try await world.expectAlike()
-        #expect(try await world.rows(2, "SELECT id || e || n || age FROM p ORDER BY id").map { $0[0] } == ["p1x@x130", "p2b@x87", "p3away@x37"].map(\.databaseValue))
+        #expect(try await world.texts(2, "SELECT id || e || n || age FROM p ORDER BY id") == ["p1x@x130", "p2b@x87", "p3away@x37"])
     }
 
-    @Test("a store joins a space under its present names, or under its first ones, with rows of its own or the same", arguments: [true, false])
+    @Test(
+        "a store joins a space under its present names, or under its first ones, with rows of its own or the same",
+        arguments: [true, false])
     func joins(_ isPresent: Bool) async throws {
         let world = try await World(replicas: 1, schema: Self.schema)
         try world.outside(0, Self.renames)
@@ -238,7 +260,10 @@ struct RenameTests {
         let table = isPresent ? "human SET mail" : "person SET email"
         try world.outside(1, "UPDATE \(table) = 'joined@x' WHERE id = 'p1'")
         try await world.expectAlike()
-        #expect(try await world.rows(0, "SELECT mail, (SELECT count(*) FROM team) FROM human WHERE id = 'p1'") == [["joined@x".databaseValue, 3.databaseValue]])
+        #expect(
+            try await world.rows(0, "SELECT mail, (SELECT count(*) FROM team) FROM human WHERE id = 'p1'") == [
+                ["joined@x".databaseValue, 3.databaseValue]
+            ])
     }
 
     @Test("policies are set and told under a store's own names, and hold for all")
@@ -249,7 +274,12 @@ struct RenameTests {
         try await world.stores[0].setPolicies([PolicySetting(table: "human", column: "points", aspect: .update, policy: expression)])
         try await world.settle()
         let there = try await world.stores[1].policies().map(\.setting)
-        #expect(there == [PolicySetting(table: "person", column: "n", aspect: .update, policy: "sql: max(:stored, :incoming) + \"n\" * 0 + length(\"name\") * 0")])
+        #expect(
+            there == [
+                PolicySetting(
+                    table: "person", column: "n", aspect: .update, policy: "sql: max(:stored, :incoming) + \"n\" * 0 + length(\"name\") * 0"
+                )
+            ])
         try world.outside(0, "UPDATE human SET points = 40 WHERE id = 'p1'")
         world.clock.advance(.seconds(1))
         try world.outside(1, "UPDATE person SET n = 30 WHERE id = 'p1'")
@@ -298,8 +328,10 @@ struct RenameTests {
         let renames: [(Rename, String)] = [
             (.column("nothing", of: "person", to: "nowhere"), "there is neither person.nothing nor nowhere"),
             (.column("email", of: "person", to: "name"), "there are both person.email and name"),
-            (.column("a", of: "other", to: "b"), "the table other is not tracked"), (.table("person", to: "team"), "there are both person and team"),
-            (.table("nothing", to: "nowhere"), "the table nothing is not tracked"), (.column("email", of: "person", to: ""), "a name is empty"),
+            (.column("a", of: "other", to: "b"), "the table other is not tracked"),
+            (.table("person", to: "team"), "there are both person and team"),
+            (.table("nothing", to: "nowhere"), "the table nothing is not tracked"),
+            (.column("email", of: "person", to: ""), "a name is empty"),
         ]
         let digest = try await world.stores[0].digest()
         for (rename, message) in renames {
@@ -311,9 +343,17 @@ struct RenameTests {
         }
         #expect(try await world.rows(0, "SELECT n FROM person WHERE id = 'p1'") == [[1.databaseValue]])
         #expect(try await world.stores[0].digest() == digest)
-        try await world.stores[0].migrate(label: "yes", renames: [.table("team", to: "crew"), .column("code", of: "crew", to: "id")]) { db in
+        try await world.stores[0].migrate(label: "yes", renames: [.table("team", to: "crew"), .column("code", of: "crew", to: "id")]) {
+            db in
             try db.execute(sql: "UPDATE crew SET name = 'c1' WHERE id = 't1'")
         } as Void
         try await world.expectAlike()
+    }
+}
+
+extension World {
+    /// The first column of a query as text.
+    fileprivate func texts(_ index: Int, _ sql: String) async throws -> [String] {
+        try await stores[index].read { db in try String.fetchAll(db, sql: sql) }
     }
 }

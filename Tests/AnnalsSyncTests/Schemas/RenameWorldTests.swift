@@ -21,7 +21,9 @@ import Testing
         var all: [String]
     }
 
-    @Test("Laws 2 and 3: replicas that call things as they like have the same rows by first names, and one name where they take it", arguments: seeds)
+    @Test(
+        "Laws 2 and 3: replicas that call things as they like have the same rows by first names, and one name where they take it",
+        arguments: seeds)
     func names(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let world = try await World(replicas: 3, schema: ConvergenceTests.schema(seed))
@@ -108,7 +110,9 @@ import Testing
         let name = ["extra", "name", "body"][Int.random(in: 0...2, using: &random)]
         guard !table.all.contains(name), table.all.count < 5 else { return }
         try world.outside(
-            index, "ALTER TABLE \"\(table.table)\" ADD COLUMN \"\(name)\" TEXT DEFAULT 'd'; UPDATE \"\(table.table)\" SET \"\(name)\" = 'filled' WHERE rowid = 2")
+            index,
+            "ALTER TABLE \"\(table.table)\" ADD COLUMN \"\(name)\" TEXT DEFAULT 'd'; UPDATE \"\(table.table)\" SET \"\(name)\" = 'filled' WHERE rowid = 2"
+        )
     }
 
     private func sync(_ world: World, _ index: Int, _ random: inout SeededGenerator) async throws {
@@ -158,7 +162,8 @@ import Testing
             let info = try await world.rows(index, "SELECT name, type FROM pragma_table_info('\(table)') ORDER BY cid")
             let types = info.compactMap { String.fromDatabaseValue($0[1]) }.prefix(5).joined(separator: " ")
             let first =
-                types.hasPrefix("INTEGER TEXT INTEGER") ? "team"
+                types.hasPrefix("INTEGER TEXT INTEGER")
+                ? "team"
                 : types.hasPrefix("INTEGER INTEGER") ? "person" : types.hasPrefix("INTEGER TEXT BLOB") ? "tag" : "note"
             let own = info.compactMap { String.fromDatabaseValue($0[0]) }
             names[first] = Names(table: table, columns: Dictionary(zip(columns[first] ?? [], own)) { $1 }, all: own)
