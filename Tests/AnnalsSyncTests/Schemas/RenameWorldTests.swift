@@ -27,6 +27,8 @@ import Testing
     func names(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let world = try await World(replicas: 3, schema: ConvergenceTests.schema(seed))
+        // Most of what follows happens under names that differ.
+        for index in world.stores.indices { for _ in 0..<6 { try await rename(world, index, &random) } }
         for _ in 0..<70 {
             let index = Int.random(in: world.stores.indices, using: &random)
             world.clock.advance(.milliseconds(Int.random(in: 0...500, using: &random)))
@@ -66,9 +68,9 @@ import Testing
         let names = try await names(world, index)
         let first = ["team", "person", "tag", "note"][Int.random(in: 0...3, using: &random)]
         let table = try #require(names[first])
-        if random.chance(25) {
+        if random.chance(45) {
             let taken = Set(names.values.map(\.table))
-            let name = ["team", "person", "tag", "note", "T1", "T2"][Int.random(in: 0...5, using: &random)]
+            let name = ["team", "person", "tag", "note", "T1", "T2", "T3", "T4"][Int.random(in: 0...7, using: &random)]
             guard !taken.contains(name) else { return }
             return try await run(world, index, .table(table.table, to: name), &random)
         }
