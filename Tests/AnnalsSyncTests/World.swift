@@ -156,10 +156,12 @@ final class World: Sendable {
     }
 
     /// Closes a replica's file and opens it again, as a program that was killed does when it comes back.
-    func reopen(_ index: Int) throws {
+    func reopen(_ index: Int, newSchemas: NewSchemas = .wait) throws {
         let old = stores[index]
         try old.close()
-        let store = try Store(path: old.path, configuration: configuration("r\(index)"))
+        var configuration = configuration("r\(index)")
+        configuration.newSchemas = newSchemas
+        let store = try Store(path: old.path, configuration: configuration)
         opened.withLock { $0[index] = store }
     }
 

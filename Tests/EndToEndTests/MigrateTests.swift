@@ -48,4 +48,62 @@ struct MigrateTests {
             #expect(digests[0].split(separator: " ").first == digests[1].split(separator: " ").first)
         }
     }
+
+    @Test("renames by name: here, for clones, and for nobody who calls it otherwise")
+    func renames() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.makeReplicas()
+            try "UPDATE customer SET town = upper(town);".write(toFile: shop.file("v2.sql"), atomically: true, encoding: .utf8)
+            let outcome = try await shop.succeed("migrate", "shop.db", "--rename", "customer.city=town", "--file", "v2.sql")
+            #expect(outcome.output == "shop.db: 1 rename, 1 statement done as \"v2.sql\"\n")
+            let table = try await shop.succeed("migrate", "shop.db", "--rename", "invoice=bill").output
+            #expect(table == "shop.db: 1 rename done as \"rename\"\n")
+            try await shop.shell("laptop.db", "UPDATE customer SET name = 'Vee' WHERE id = 1; INSERT INTO invoice VALUES (9, 1, 3.5);")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.succeed("sync", "shop.db")
+            #expect(try await shop.shell("laptop.db", "SELECT name, city FROM customer ORDER BY id;") == "Vee|LYON\nLuis|CORK")
+            #expect(
+                try await shop.shell("shop.db", "SELECT name, town FROM customer; SELECT id FROM bill;") == "Vee|LYON\nLuis|CORK\n1\n2\n9")
+            #expect(try await shop.succeed("verify", "laptop.db").status == 0)
+            try await shop.succeed("clone", url, "shop", "new.db")
+            #expect(try await shop.shell("new.db", "SELECT town FROM customer; SELECT count(*) FROM bill;") == "LYON\nCORK\n3")
+            var digests: [Substring?] = []
+            for store in ["shop.db", "laptop.db", "new.db"] {
+                digests.append(try await shop.succeed("digest", store).output.split(separator: " ").first)
+            }
+            #expect(Set(digests).count == 1)
+            try await shop.succeed("policy", "laptop.db", "set", "customer.city", "mergeByPropertyStoreTrump")
+            try await shop.succeed("sync", "laptop.db", "shop.db")
+            let policies = try await shop.succeed("policy", "shop.db", "show").output
+            #expect(policies.contains("customer.town"), "\(policies)")
+        }
+    }
+
+    @Test("a rename that cannot be made is told in one line, and nothing is changed")
+    func refusedRenames() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            try await shop.fail(64, "there is nothing to do", "migrate", "shop.db")
+            try await shop.fail(64, "--rename city is not understood", "migrate", "shop.db", "--rename", "city")
+            try await shop.fail(
+                65, "there is neither customer.town nor place", "migrate", "shop.db", "--rename", "customer.city=x", "--rename",
+                "customer.town=place")
+            try await shop.fail(65, "there are both customer.city and email", "migrate", "shop.db", "--rename", "customer.city=email")
+            try await shop.fail(65, "the table guest is not tracked", "migrate", "shop.db", "--rename", "guest=customer")
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer WHERE id = 1;") == "Lyon")
+            // Rebuilt by another program.
+            try await shop.shell(
+                "shop.db",
+                """
+                CREATE TABLE c (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT UNIQUE, town TEXT);
+                INSERT INTO c SELECT * FROM customer; DROP TABLE customer; ALTER TABLE c RENAME TO customer;
+                """)
+            try await shop.fail(65, "annals migrate STORE --rename customer.city=town", "sync", "shop.db")
+            try await shop.succeed("migrate", "shop.db", "--rename", "customer.city=town")
+            try await shop.shell("shop.db", "UPDATE customer SET town = 'Nice' WHERE id = 1;")
+            try await shop.succeed("sync", "shop.db")
+            try await shop.succeed("sync", "laptop.db")
+            #expect(try await shop.shell("laptop.db", "SELECT city FROM customer WHERE id = 1;") == "Nice")
+        }
+    }
 }

@@ -11,17 +11,22 @@ struct MigrateCommand: AsyncParsableCommand {
             Runs the SQL file as one transaction of origin migration, all or nothing; history goes on through it. Foreign keys are \
             checked at its end. On a joined store new tables, and new columns that may be NULL or have a constant default, reach \
             the space with the next sync, with the rows that the file changes, unless the space has them already: then the rows are \
-            the space's. Another change of a tracked table is refused (65).
+            the space's. Another change of a tracked table is refused (65), apart from other names: those of tracked tables and columns are \
+            a store's own, and other replicas keep theirs. --rename makes one before the file runs, or takes for one what another program \
+            rebuilt under another name.
 
             Examples:
               annals migrate shop.db --file priorities.sql
               annals migrate shop.db --file notes.sql --label "notes" --track
+              annals migrate shop.db --rename note.title=heading --rename note=memo
             """)
 
     @OptionGroup var argument: StoreArgument
     @Option(help: "SQL statements; - for standard input.", completion: .file())
-    var file: String
-    @Option(help: "What history calls it (default: the file's name).")
+    var file: String?
+    @Option(help: ArgumentHelp("Another name for a column, or for a table; repeatable.", valueName: "[TABLE.]OLD=NEW"))
+    var rename: [String] = []
+    @Option(help: "What history calls it (default: the file's name, or rename).")
     var label: String?
     @Flag(help: "Track the tables that it makes.")
     var track = false
@@ -29,27 +34,47 @@ struct MigrateCommand: AsyncParsableCommand {
 
     func run() async throws {
         let console = output.console
-        let sql = try read()
+        let renames = try rename.map(Self.parse)
+        guard file != nil || !renames.isEmpty else {
+            throw AnnalsError(.usage, operation: "migrate", "there is nothing to do", hint: "Say --file or --rename")
+        }
+        let sql = try file.map(read) ?? ""
         let store = try argument.open()
-        let name = label ?? (file == "-" ? "migration" : URL(fileURLWithPath: file).lastPathComponent)
+        let name = label ?? file.map { $0 == "-" ? "migration" : URL(fileURLWithPath: $0).lastPathComponent } ?? "rename"
         let before = Set(try await store.status().tracked)
-        let statements = try await store.migrate(label: name, tracking: track ? .all : .none, sql: sql)
+        let statements = try await store.migrate(label: name, renames: renames, tracking: track ? .all : .none, sql: sql)
         let status = try await store.status()
-        let new = status.tracked.filter { !before.contains($0) }
+        let renamed = renames.filter { $0.column == nil }.map(\.name)
+        let new = status.tracked.filter { !before.contains($0) && !renamed.contains($0) }
         if output.json {
             console.print(
                 .object([
                     "store": .text(argument.store), "label": .text(name), "statements": .integer(statements),
+                    "renames": .array(rename.map { .text($0) }),
                     "tracked": .array(new.map { .text($0) }), "token": .text(status.latestToken?.description),
                     "schemaVersion": status.replica == nil ? .null : .integer(status.schemaVersion),
                 ]))
         } else {
             let tables = new.isEmpty ? "" : "; tracked now: \(new.map(PrintableText.of).joined(separator: ", "))"
-            console.print("\(argument.store): \(Count.of(statements, "statement")) done as \"\(PrintableText.of(name))\"\(tables)")
+            let count = renames.isEmpty ? "" : "\(Count.of(renames.count, "rename"))\(file == nil ? "" : ", ")"
+            let done = count + (file == nil ? "" : Count.of(statements, "statement"))
+            console.print("\(argument.store): \(done) done as \"\(PrintableText.of(name))\"\(tables)")
         }
     }
 
-    private func read() throws -> String {
+    private static func parse(_ text: String) throws -> Rename {
+        let sides = text.split(separator: "=", omittingEmptySubsequences: false)
+        let place = sides[0].split(separator: ".", omittingEmptySubsequences: false)
+        guard sides.count == 2, place.count <= 2, !sides[1].isEmpty, place.allSatisfy({ !$0.isEmpty }) else {
+            throw AnnalsError(
+                .usage, operation: "migrate", "--rename \(text) is not understood",
+                hint: "Write TABLE.OLD=NEW for a column, or OLD=NEW for a table")
+        }
+        return place.count == 2
+            ? .column(String(place[1]), of: String(place[0]), to: String(sides[1])) : .table(String(place[0]), to: String(sides[1]))
+    }
+
+    private func read(_ file: String) throws -> String {
         let data = file == "-" ? FileHandle.standardInput.readDataToEndOfFile() : FileManager.default.contents(atPath: file)
         guard let data else { throw AnnalsError(.fileNotFound, operation: "migrate", "\(file) cannot be read") }
         guard let sql = String(bytes: data, encoding: .utf8) else {

@@ -106,7 +106,7 @@ struct EntryApplier {
     }
 
     private func tableInUse(_ layout: TableLayout) throws -> TableInUse {
-        let table = try session.table(named: layout.name)
+        let table = try session.table(first: layout.name)
         let inUse = try session.layoutInUse(layout, in: table)
         return TableInUse(table: table, places: inUse.places, layout: inUse)
     }

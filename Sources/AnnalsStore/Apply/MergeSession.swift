@@ -28,7 +28,7 @@ final class MergeSession {
         let folded = name.foldedIdentifier
         if let table = tables[folded] { return table }
         guard let entry = registry.table(named: name) else { throw MergeError.unknownTable(name) }
-        let table = try RowTable(db, layoutID: entry.id, definition: entry.definition, rules: entry.rules)
+        let table = try RowTable(db, entry)
         let children = registry.references(to: name)
         table.isReferenced = !children.isEmpty
         table.nameIndexes = entry.definition.nameIndexes(entry.rules, children: children.map(\.reference))
@@ -36,6 +36,12 @@ final class MergeSession {
         table.referencedPlaces = Set(children.flatMap { $0.reference.parentColumns.compactMap(entry.definition.place(of:)) })
         tables[folded] = table
         return table
+    }
+
+    /// The table that the log calls so.
+    func table(first name: String) throws -> RowTable {
+        guard let entry = registry.table(first: name) else { throw MergeError.unknownTable(name) }
+        return try table(named: entry.definition.name)
     }
 
     private func parentNaming(_ reference: ParentReference) -> ParentNaming? {
@@ -47,13 +53,13 @@ final class MergeSession {
         return ParentNaming(index: index, places: childPlaces)
     }
 
-    /// Maps the columns of an author's layout to the places here.
+    /// Maps the columns of an author's layout, in first names, to the places here.
     ///
     /// Throws `MergeError.unknownColumn` for one that the store neither has nor keeps.
     func layoutInUse(_ layout: TableLayout, in table: RowTable) throws -> LayoutInUse {
         let places = try layout.columns.map { column in
-            let place = table.definition.place(of: column)
-            guard place != nil || kept?.lacking.has(column, of: table.name) ?? false else {
+            let place = table.first.place(of: column)
+            guard place != nil || kept?.lacking.has(column, of: layout.name) ?? false else {
                 throw MergeError.unknownColumn(table: layout.name, column: column)
             }
             return place
@@ -92,7 +98,7 @@ final class MergeSession {
 
     func noteHighestKey(_ table: RowTable, _ row: [Value]) {
         guard let place = table.definition.rowidAlias, let key = row[place].integer else { return }
-        highestKeys[table.name] = max(highestKeys[table.name] ?? .min, key)
+        highestKeys[table.first.name] = max(highestKeys[table.first.name] ?? .min, key)
     }
 
     // MARK: References

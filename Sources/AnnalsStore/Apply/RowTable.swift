@@ -9,6 +9,8 @@ import GRDB
 final class RowTable {
     let layoutID: Int64
     let definition: TableDefinition
+    /// The same under the names that the log knows.
+    let first: TableDefinition
     let rules: FootprintRules
     let references: [ParentReference]
     /// Columns whose change can meet a UNIQUE index or the key; a row that changes one is taken out first and put back.
@@ -46,20 +48,22 @@ final class RowTable {
     private let hiddenRowid: String?
     private let keyCondition: String
 
-    init(_ db: Database, layoutID: Int64, definition: TableDefinition, rules: FootprintRules) throws {
+    init(_ db: Database, _ entry: TrackedTables.Entry) throws {
+        let definition = entry.definition
         self.db = db
-        self.layoutID = layoutID
+        self.layoutID = entry.id
         self.definition = definition
-        self.rules = rules
+        self.first = entry.first
+        self.rules = entry.rules
         self.references = definition.references
-        self.history = try HistoryWriter(db, layoutID: layoutID, columnCount: definition.columns.count, key: definition.primaryKey)
+        self.history = try HistoryWriter(db, layoutID: entry.id, columnCount: definition.columns.count, key: definition.primaryKey)
         self.quotedName = SQL.quote(definition.name)
         let quoted = definition.columns.map { SQL.quote($0.name) }
         self.columns = quoted
         self.abort = try Self.abortClause(db, definition.name)
         self.hiddenRowid = definition.rowidAlias == nil ? definition.rowidName.map(SQL.quote) : nil
         self.keyCondition = definition.primaryKey.enumerated().map { "\(quoted[$1]) = ?\($0 + 1)" }.joined(separator: " AND ")
-        self.uniquePlaces = definition.uniquePlaces(rules)
+        self.uniquePlaces = definition.uniquePlaces(entry.rules)
         self.referencePlaces = Set(references.flatMap(\.places))
         self.namingPlaces = referencePlaces.union(definition.primaryKey)
         self.firstHistoryID = history.lastID

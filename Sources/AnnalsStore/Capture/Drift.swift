@@ -6,7 +6,7 @@ public import GRDB
 ///
 /// | what happened | what follows |
 /// |---|---|
-/// | table or column renamed | SQLite rewrote the triggers, so nothing was missed |
+/// | table or column renamed | SQLite rewrote the triggers, so nothing was missed; the log knows it under its first name (`FirstNames`) |
 /// | column added | a new column list; nothing was missed if every row still holds the column's default |
 /// | unique index added or dropped | the triggers learn of it; rows may have been missed if any were written since |
 /// | table rebuilt, trigger dropped or altered | the triggers return; rows may have been missed |
@@ -62,6 +62,7 @@ public enum Drift {
     public static func repairIfNeeded(_ db: Database) throws -> Report {
         guard try isSuspected(db) else { return Report() }
         var report = Report()
+        report.findings = try TableRenames(db).run()
         for table in try TrackedTable.fetchTracked(db) {
             var repair = TableRepair(db, table)
             try repair.run(&report)

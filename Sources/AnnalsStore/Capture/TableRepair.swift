@@ -25,10 +25,7 @@ struct TableRepair {
             report.gaps.append(table.id)
             return
         }
-        if !definition.name.isSameIdentifier(as: table.name) {
-            report.findings.append(.tableRenamed(id: table.id, from: table.name, to: definition.name))
-        }
-        try rename(to: definition)
+        try note(definition)
         if installed.runAfterOthers { report.disordered.append(table.id) }
         if isSameList(definition) {
             try mend(definition, installed, &report)
@@ -77,6 +74,7 @@ struct TableRepair {
         }
         try end(as: .retired)
         let new = try TrackedTable.create(db, for: definition, gap: nil)
+        try NamesOfRepairedTable(db, table, isContinued: isContinued)?.give(to: new)
         try CaptureTriggers(table: definition, id: new.id).install(db)
         report.findings.append(.columnsChanged(table: definition.name, oldID: table.id, newID: new.id))
         let filled = try added.filter { try !holdsDefault($0, in: definition) }
@@ -130,13 +128,9 @@ struct TableRepair {
         try OpenTable.fetchAll(db).contains { $0.id == table.id && $0.newest > $0.sealed }
     }
 
-    private mutating func rename(to definition: TableDefinition) throws {
-        guard definition.name != table.name || definition.shape != table.shape else { return }
-        // Retired lists of the same table go with it, so that its history stays under one name.
-        try db.execute(
-            sql: "UPDATE main.annals_tables SET name = ? WHERE name = ? AND state <> 'dropped'", arguments: [definition.name, table.name])
+    private mutating func note(_ definition: TableDefinition) throws {
+        guard definition.shape != table.shape else { return }
         try db.execute(sql: "UPDATE main.annals_tables SET shape = ? WHERE id = ?", arguments: [definition.shape, table.id])
-        table.name = definition.name
     }
 
     /// No more changes come to this list. What notes are left concern rows that nobody can tell any more.

@@ -99,6 +99,11 @@ public enum Tracking {
 
     private static func start(_ definition: TableDefinition, gap: Int64?, _ db: Database) throws -> TrackedTable {
         let table = try TrackedTable.create(db, for: definition, gap: gap)
+        if let names = try NewNames(db) {
+            let first = try names.table(table.name)
+            let columns = try names.columns(table.columns, of: first, known: table.columns.map { _ in nil })
+            try FirstNames.set(FirstNames.Names(table: first, columns: columns), of: table, db)
+        }
         try CaptureTriggers(table: definition, id: table.id).install(db)
         return table
     }
@@ -209,6 +214,7 @@ public enum Tracking {
                     """)
             try db.execute(sql: "DELETE FROM main.annals_spans WHERE table_id = ?", arguments: [list.id])
             try db.execute(sql: "DELETE FROM main.annals_tables WHERE id = ?", arguments: [list.id])
+            try FirstNames.forget(list.id, db)
         }
     }
 

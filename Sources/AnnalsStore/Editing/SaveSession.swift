@@ -102,7 +102,7 @@ package final class SaveSession {
 
     private func policies() throws -> MergePolicies {
         if let loaded { return loaded }
-        let inForce = try ReplicaTables.exist(db) ? PolicyTable.load(db) : []
+        let inForce = try ReplicaTables.exist(db) ? PolicyTable.load(db, for: session.registry) : []
         let policies = try MergePolicies(inForce, over: configured)
         loaded = policies
         return policies

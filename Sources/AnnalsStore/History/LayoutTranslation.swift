@@ -1,19 +1,21 @@
 import AnnalsCore
 import GRDB
 
-/// Turns rows in the columns that a table once had into rows in those it has now, by the columns' names.
+/// Turns rows in the columns that a table once had into rows in those it has now, by the columns' names; in a joined store, by their
+/// first names.
 ///
-/// A column whose name is gone was renamed, if the one that now stands in its place is new. A column added since takes its default, as `ADD COLUMN` gave it to the rows that were there; a column dropped
-/// since is left out.
+/// A column whose name is gone was renamed, if the one that now stands in its place is new. A column added since takes its default, as
+/// `ADD COLUMN` gave it to the rows that were there; a column dropped since is left out.
 struct LayoutTranslation {
     let entry: TrackedTables.Entry
     /// Per column of now its place in the old row; nil when nothing changed.
     private let places: [Int?]?
     private let defaults: [Value]
 
+    /// - Parameter layout: the old columns, by the names under which the space knows them where there is one.
     init(_ db: Database, from layout: TableLayout, to entry: TrackedTables.Entry) throws {
         self.entry = entry
-        let columns = entry.definition.columns
+        let columns = entry.first.columns
         var places = columns.map { column in layout.columns.firstIndex { $0.isSameIdentifier(as: column.name) } }
         for place in places.indices where places[place] == nil && place < layout.columns.count && !places.contains(place) {
             places[place] = place

@@ -115,9 +115,9 @@ final class NetChanges {
     /// How rows of a layout become rows of the table as it is now; nil when it is not tracked any more.
     func translation(_ layout: Int64) throws -> LayoutTranslation? {
         if let known = translations[layout] { return known }
-        let named = try self.layout(layout).layout
-        guard let entry = tables.table(named: named.name) else { return nil }
-        let translation = try LayoutTranslation(db, from: named, to: entry)
+        let list = try self.layout(layout)
+        guard let entry = tables.table(named: list.name) else { return nil }
+        let translation = try LayoutTranslation(db, from: list.firstLayout, to: entry)
         translations[layout] = translation
         return translation
     }

@@ -91,12 +91,16 @@ enum ConflictJournal {
 
     /// All entries, oldest first.
     static func all(_ db: Database) throws -> [Conflict] {
-        try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_conflicts ORDER BY id").map(conflict)
+        let names = try TrackedTables.load(db).ownNames
+        return try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_conflicts ORDER BY id").map { try conflict($0, names) }
     }
 
     /// One line by its number in this store.
-    static func find(_ db: Database, _ id: Int64) throws -> Conflict? {
-        try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_conflicts WHERE id = ?", arguments: [id]).map(conflict)
+    static func find(_ db: Database, _ id: Int64, _ tables: TrackedTables) throws -> Conflict? {
+        let names = tables.ownNames
+        return try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_conflicts WHERE id = ?", arguments: [id]).map {
+            try conflict($0, names)
+        }
     }
 
     /// A person decided; a line that is not kept any more needs no note.
@@ -109,7 +113,8 @@ enum ConflictJournal {
             ])
     }
 
-    static func conflict(_ row: GRDB.Row) throws -> Conflict {
+    /// - Parameter names: this store's own; the journal itself is in first names.
+    static func conflict(_ row: GRDB.Row, _ names: NameMap) throws -> Conflict {
         let replica: Data = row["replica"]
         let transaction: Data = row["transaction_id"]
         let entry: Data = row["entry"]
@@ -120,7 +125,7 @@ enum ConflictJournal {
             id: row["id"], name: ConflictID(replica: replica, transaction: transaction, index: row["number"]),
             position: Position(row["position"]),
             time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"],
-            isResolved: row["resolved"] != 0, isSeen: row["seen"], entry: try JournalEntry.decode([UInt8](entry)))
+            isResolved: row["resolved"] != 0, isSeen: row["seen"], entry: try JournalEntry.decode([UInt8](entry)).renamed(names))
     }
 }
 
@@ -146,5 +151,13 @@ public struct Conflict: Sendable {
 }
 
 extension JournalEntry {
+    func renamed(_ names: NameMap) -> JournalEntry {
+        guard !names.isEmpty else { return self }
+        var renamed = self
+        renamed.table = names.table(table)
+        renamed.columns = columns.map { names.column($0, of: table) }
+        return renamed
+    }
+
     fileprivate var waitsForPerson: Bool { policy == RowPolicy.manual.description }
 }

@@ -1,7 +1,7 @@
 import GRDB
 
 /// Per table with an INTEGER PRIMARY KEY the highest key ever seen in it, deleted rows included: a renumbered row
-/// never takes a number that meant another row once.
+/// never takes a number that meant another row once. Tables go by their first names.
 enum HighestKeys {
     static let schema = "CREATE TABLE annals_highest (name TEXT PRIMARY KEY, key INTEGER NOT NULL) WITHOUT ROWID;"
     static let tables = ["annals_highest"]
@@ -33,7 +33,7 @@ enum HighestKeys {
             let sequence =
                 entry.definition.isAutoincrement
                 ? try Int64.fetchOne(db, sql: "SELECT seq FROM sqlite_sequence WHERE name = ?", arguments: [entry.definition.name]) ?? 0 : 0
-            keys[entry.definition.name] = max(highest, sequence)
+            keys[entry.first.name] = max(highest, sequence)
         }
         try save(db, keys)
     }

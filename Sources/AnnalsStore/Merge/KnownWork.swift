@@ -52,7 +52,7 @@ struct KnownWork {
     /// The key under which a row arrived, renumbered as often as it had to be; nil where it was set aside.
     private static func present(_ key: [Value], _ table: RowTable, _ journal: [JournalEntry]) -> [Value]? {
         var key = key
-        for line in journal where line.table == table.name && line.key == key {
+        for line in journal where line.table == table.first.name && line.key == key {
             if line.kind == .renumber, line.winner == .incoming, let given = line.incoming {
                 key = given
             } else if line.columns.isEmpty, line.winner == .stored {

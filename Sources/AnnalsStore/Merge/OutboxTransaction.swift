@@ -28,19 +28,20 @@ struct OutboxTransaction {
         decisions = HumanDecisions()
     }
 
-    /// Changes are in the columns that the tables have now, whichever they had when the outbox was filled.
+    /// Changes are in the tables and columns as they are called now, whichever they had when the outbox was filled.
     init(_ row: Outbox.Row, _ content: TransactionParts, _ session: MergeSession) throws {
         sequence = row.sequence
         info = try content.info()
         var changes: [TableChange] = []
         var journal: [JournalEntry] = []
-        var last: (layout: TableLayout, inUse: LayoutInUse)?
+        var last: (layout: TableLayout, table: RowTable, inUse: LayoutInUse)?
         try content.forEachChange { layout, change in
-            let known = last?.layout == layout ? last?.inUse : nil
-            let inUse = try known ?? session.layoutInUse(layout, in: session.table(named: layout.name))
-            last = (layout, inUse)
+            let known = last?.layout == layout ? last : nil
+            let table = try known?.table ?? session.table(first: layout.name)
+            let inUse = try known?.inUse ?? session.layoutInUse(layout, in: table)
+            last = (layout, table, inUse)
             let (change, mark) = (inUse.isSame ? change.change : inUse.translated(change.change), change.mark.map(inUse.translated))
-            changes.append(TableChange(table: layout.name, change: change, mark: mark))
+            changes.append(TableChange(table: table.name, change: change, mark: mark))
         }
         let rest = try content.rest { entries, _ in journal += entries }
         decisions = HumanDecisions(rest)

@@ -50,11 +50,11 @@ extension Pull {
         guard let entry = transaction.schema else { return true }
         guard let space = try SpaceSchema.load(db) else { return true }
         let ahead = try SchemaStanding(session.registry, space, lacking: Lacking.load(db)).ahead
-        let rest = ahead.named(in: entry)
-        guard !rest.isEmpty else {
-            try own.formUnion(SchemaOffers.rows(db, of: transaction.info.id))
-            return false
-        }
+        var rest = ahead.named(in: entry)
+        // Whoever comes second with another name for a thing has the last word.
+        rest.renames = space.news(entry.renames)
+        if !rest.areRows { try own.formUnion(SchemaOffers.rows(db, of: transaction.info.id)) }
+        guard !rest.isEmpty else { return false }
         transaction.schema = try rest.entry(version: max(space.version + 1, entry.version), db, in: session.registry)
         return true
     }
@@ -78,7 +78,7 @@ extension Pull {
         let before = try Lacking.load(db)
         guard let space = try SpaceSchema.load(db) else { return summary }
         var pull = self
-        pull.policies = try MergePolicies(PolicyTable.load(db), over: policies)
+        pull.policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         try SchemaOffers.moveFirst(db)
         let rows = try Outbox.rows(db)
         let notes = LifeNotes()
@@ -107,9 +107,10 @@ extension Pull {
     /// What a copy of the space at a snapshot has and this store lacks is kept, in the place of what was.
     func keepFrom(_ other: Database) throws {
         guard var space = try SpaceSchema.load(db) else { return }
+        let theirs = try TrackedTables.load(other)
         let lacking = Lacking.between(space, session.registry)
         for table in space.tables where lacking.has(table: table.name) {
-            space.statements[table.name] = try SchemaAdditions.statements(of: table.name, other)
+            space.statements[table.name] = try FirstStatements(other, theirs).statements(of: table.name)
         }
         try space.save(db)
         let hasLacked = try db.tableExists("annals_lacking")
@@ -119,10 +120,9 @@ extension Pull {
         try KeptRows.clear(db)
         session.kept = try KeptRows.load(db)
         guard let kept = session.kept else { return }
-        let theirs = try TrackedTables.load(other)
-        for entry in theirs.entries where lacking.touches(entry.definition.name) {
-            let definition = entry.definition
-            let reader = try RowReader(other, definition)
+        for entry in theirs.entries where lacking.touches(entry.first.name) {
+            let definition = entry.first
+            let reader = try RowReader(other, entry.definition)
             while let row = try reader.next() {
                 let cells = zip(definition.columns, row).filter { lacking.has($0.0.name, of: definition.name) }
                 try kept.put(cells.map { ($0.0.name, $0.1) }, table: definition.name, key: definition.primaryKey.map { row[$0] })
@@ -136,8 +136,10 @@ extension SpaceSchema {
     static func take(_ entry: SchemaEntry, _ db: Database, _ session: MergeSession) throws {
         var space = try load(db) ?? SpaceSchema(session.registry)
         let before = try Lacking.load(db)
-        try space.add(SchemaAdditions(entry, to: space), version: entry.version)
+        let additions = try SchemaAdditions(entry, to: space)
+        space.add(additions, version: entry.version)
         try space.save(db)
+        try SpaceRename.told(additions.renames, db)
         var lacking = Lacking.between(space, session.registry)
         // What the store lacked before and has by now waits for its rows.
         lacking.keep(before)
@@ -165,9 +167,11 @@ private struct KeptIntoRows {
     /// Returns how many rows came or changed.
     func run(_ space: SpaceSchema, _ lacking: Lacking) throws -> Int {
         var count = 0
-        for (name, _) in session.tableOrder.sorted(by: { $0.value < $1.value }) where lacking.touches(name) {
-            let table = try session.table(named: name)
-            let columns = table.definition.columns.map(\.name).filter { lacking.has($0, of: name) }
+        for (own, _) in session.tableOrder.sorted(by: { $0.value < $1.value }) {
+            let table = try session.table(named: own)
+            let name = table.first.name
+            guard lacking.touches(name) else { continue }
+            let columns = table.first.columns.map(\.name).filter { lacking.has($0, of: name) }
             try KeptRows.forEachRow(db, of: name) { key, cells in
                 if try lacking.has(table: name) ? insert(table, cells) : update(table, key, cells, columns) { count += 1 }
             }
@@ -177,7 +181,7 @@ private struct KeptIntoRows {
     }
 
     private func insert(_ table: RowTable, _ cells: [String: Value]) throws -> Bool {
-        let row = try table.definition.columns.map { column in
+        let row = try table.first.columns.map { column in
             try cells[column.name.foldedIdentifier] ?? session.defaultValue(of: column)
         }
         try table.insert(row)
@@ -193,7 +197,7 @@ private struct KeptIntoRows {
         }
         var new = old
         for name in columns {
-            if let value = cells[name.foldedIdentifier], let place = table.definition.place(of: name) { new[place] = value }
+            if let value = cells[name.foldedIdentifier], let place = table.first.place(of: name) { new[place] = value }
         }
         guard new != old else { return false }
         try table.update(old, to: new)

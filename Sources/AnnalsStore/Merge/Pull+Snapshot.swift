@@ -36,7 +36,7 @@ extension Pull {
         let notes = rows.isEmpty ? nil : LifeNotes()
         try ReplicaTables.copyShared(from: other, to: db)
         try keepFrom(other)
-        policies = try MergePolicies(PolicyTable.load(db), over: policies)
+        policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         if isCopy { policies.setKeyRule(.mergeRows) }
         let outbox = try undo(rows)
         let mark = session.historyMark()
@@ -86,11 +86,12 @@ private struct SnapshotRows {
     /// Rows go out before any comes in, since they may have swapped what must be unique. Returns how many differed.
     func take() throws -> Int {
         var count = 0
+        let theirTables = try TrackedTables.load(other)
         // Rows that are there on both sides, by the keys that they will have.
         var changed: Set<RowReference> = []
         let tables = try session.tableOrder.sorted { $0.value < $1.value }.map { try session.table(named: $0.key) }
         for table in tables.reversed() {
-            let theirs = try RowReader(other, table.definition, defaults: defaults(table))
+            let theirs = try RowReader(other, theirTables, first: table.first, defaults: defaults(table))
             for key in try keysThatDiffer(table, theirs) {
                 guard let row = try table.row(key) else { continue }
                 let new = try theirs.row(key)
@@ -106,7 +107,7 @@ private struct SnapshotRows {
             }
         }
         for table in tables {
-            let theirs = try RowReader(other, table.definition, defaults: defaults(table))
+            let theirs = try RowReader(other, theirTables, first: table.first, defaults: defaults(table))
             while let row = try theirs.next() {
                 guard try table.row(table.key(of: row)) == nil else { continue }
                 try table.insert(row)

@@ -81,7 +81,7 @@ struct Pull {
         var summary = Summary()
         guard let first = try UnsettledReferences.first(db) else { return summary }
         var pull = self
-        pull.policies = try MergePolicies(PolicyTable.load(db), over: policies)
+        pull.policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         try SchemaOffers.moveFirst(db)
         let rows = try Outbox.rows(db, from: first)
         let transactions = try pull.undo(rows)
@@ -131,7 +131,7 @@ struct Pull {
             case .parts, .ownPart, .voided: break
             }
         }
-        return try PolicyTable.load(db)
+        return try PolicyTable.load(db, for: session.registry)
     }
 
     // MARK: Undo
@@ -362,7 +362,7 @@ struct Pull {
             case .update(_, let columns): key = columns.first { $0.column == place }?.new.integer
             case .delete: continue
             }
-            if let key { highest[table.name] = max(highest[table.name] ?? 0, key) }
+            if let key { highest[table.first.name] = max(highest[table.first.name] ?? 0, key) }
         }
     }
 }

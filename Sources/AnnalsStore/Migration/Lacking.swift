@@ -5,7 +5,7 @@ import GRDB
 /// A table or column is in here from the entry that brought it until the store has it and its rows are the log's. What is in
 /// the space's schema, not in the store's and not in here was dropped by somebody, and such a store does not sync.
 struct Lacking: Hashable, Sendable {
-    /// Names in the form under which equal names are equal strings.
+    /// First names, in the form under which equal names are equal strings.
     private(set) var tables: Set<String> = []
     private(set) var columns: [String: Set<String>] = [:]
 
@@ -22,9 +22,11 @@ struct Lacking: Hashable, Sendable {
         has(table: table) || columns[table.foldedIdentifier] != nil
     }
 
-    /// In words, in order.
-    var names: [String] {
-        (Array(tables) + columns.flatMap { table, columns in columns.map { "\(table).\($0)" } }).sorted()
+    /// In words, in order, as the space calls it by now.
+    func names(in space: SpaceSchema?) -> [String] {
+        func name(_ table: String) -> String { space?.present(table) ?? table }
+        let columns = columns.flatMap { table, columns in columns.map { "\(name(table)).\(space?.present($0, of: table) ?? $0)" } }
+        return (tables.map(name) + columns).sorted()
     }
 
     mutating func insert(table: String) { tables.insert(table.foldedIdentifier) }
@@ -43,7 +45,7 @@ struct Lacking: Hashable, Sendable {
     static func between(_ space: SpaceSchema, _ tables: TrackedTables) -> Lacking {
         var lacking = Lacking()
         for table in space.tables {
-            guard let own = tables.table(named: table.name)?.definition else {
+            guard let own = tables.table(first: table.name)?.first else {
                 lacking.insert(table: table.name)
                 continue
             }

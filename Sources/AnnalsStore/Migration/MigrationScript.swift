@@ -2,13 +2,13 @@ import AnnalsCore
 import GRDB
 
 extension Store {
-    /// Runs SQL statements as a migration; see `migrate(label:tracking:_:)`.
+    /// Runs SQL statements as a migration; see `migrate(label:renames:tracking:_:)`.
     ///
     /// - Returns: how many statements there were.
     /// - Throws: `AnnalsError`; also `usage` where a statement would end the transaction. Nothing is changed then.
     @discardableResult
-    public func migrate(label: String, tracking: NewTables = .none, sql: String) async throws -> Int {
-        try await migrate(label: label, tracking: tracking) { db in try MigrationScript.run(sql, db) }
+    public func migrate(label: String, renames: [Rename] = [], tracking: NewTables = .none, sql: String) async throws -> Int {
+        try await migrate(label: label, renames: renames, tracking: tracking) { db in try MigrationScript.run(sql, db) }
     }
 }
 

@@ -4,7 +4,7 @@ import GRDB
 
 /// What a schema has beyond another that rows of the other can do without: new tables, and new columns that have a default.
 ///
-/// Whoever lacks them goes on; see `SchemaStanding`.
+/// Whoever lacks them goes on; see `SchemaStanding`. All names are first names, apart from what renames give.
 struct SchemaAdditions: Hashable, Sendable {
     /// New columns of one table, with the foreign keys that they are part of.
     struct Columns: Hashable, Sendable {
@@ -15,12 +15,16 @@ struct SchemaAdditions: Hashable, Sendable {
 
     var tables: [TableDefinition] = []
     var columns: [Columns] = []
+    var renames: [SpaceRename] = []
     /// What makes the tables and their indexes, where an entry of the log told; by the tables' names.
     var statements: [String: [String]] = [:]
 
     init() {}
 
-    var isEmpty: Bool { tables.isEmpty && columns.isEmpty }
+    var isEmpty: Bool { !areRows && renames.isEmpty }
+
+    /// Whether there is anything that rows can be in.
+    var areRows: Bool { !tables.isEmpty || !columns.isEmpty }
 
     /// Whether rows that lack the column can be told without it: it may be NULL or has a constant for a default.
     static func isOptional(_ column: TableDefinition.Column) -> Bool {
@@ -48,6 +52,7 @@ struct SchemaAdditions: Hashable, Sendable {
             guard !columns.isEmpty else { continue }
             missing.columns.append(Columns(table: change.table, columns: columns, foreignKeys: change.foreignKeys))
         }
+        missing.renames = schema.news(renames)
         return missing
     }
 
@@ -63,6 +68,9 @@ struct SchemaAdditions: Hashable, Sendable {
             change.columns.removeAll { column in named.contains { $0.isSameIdentifier(as: column.name) } }
             if !change.columns.isEmpty { missing.columns.append(change) }
         }
+        // The last word counts.
+        let told = entries.flatMap(\.renames)
+        missing.renames = renames.filter { rename in told.last(where: rename.isAbout)?.name != rename.name }
         return missing
     }
 
@@ -76,6 +84,7 @@ struct SchemaAdditions: Hashable, Sendable {
             change.columns.removeAll { rest.contains($0) }
             if !change.columns.isEmpty { named.columns.append(change) }
         }
+        named.renames = entry.renames.filter(renames.contains)
         return named
     }
 }
@@ -84,19 +93,20 @@ struct SchemaAdditions: Hashable, Sendable {
 
 extension SchemaAdditions {
     /// The statements that make them, and the tables that they touch: of those that get columns, the key and the new columns.
-    func entry(version: Int64, _ db: Database, keys: (String) -> [TableDefinition.Column]) throws -> SchemaEntry {
+    func entry(version: Int64, _ db: Database, in own: TrackedTables) throws -> SchemaEntry {
         var statements: [String] = []
         var tracked: [TableLayout] = []
         for table in tables {
-            statements += try Self.statements(of: table.name, db)
+            statements += try FirstStatements(db, own).statements(of: table.name)
             tracked.append(table.layout)
         }
         for change in columns {
             statements += Self.statements(change)
-            let key = keys(change.table).map(\.name)
+            let table = own.table(first: change.table)?.first
+            let key = table.map { table in table.primaryKey.map { table.columns[$0].name } } ?? []
             tracked.append(TableLayout(name: change.table, columns: key + change.columns.map(\.name), key: Array(key.indices)))
         }
-        return SchemaEntry(version: version, statements: statements, tracked: tracked, isBreaking: false)
+        return SchemaEntry(version: version, statements: statements + renames.map(\.statement), tracked: tracked, isBreaking: false)
     }
 
     /// A table and its indexes as the store has them.
@@ -145,7 +155,8 @@ extension SchemaAdditions {
 
     private init(_ entry: SchemaEntry, to space: SpaceSchema, tryingOn db: Database) throws {
         for table in space.tables { try db.execute(sql: Self.outline(table)) }
-        for sql in entry.statements {
+        renames = entry.renames.filter { rename in Self.isKnown(rename, space, entry) }
+        for sql in entry.statements where SpaceRename(statement: sql) == nil {
             guard Self.isAddition(sql) else { throw Self.refused("a statement that adds nothing to a schema", nil) }
             do {
                 let statement = try db.makeStatement(sql: sql)
@@ -178,6 +189,14 @@ extension SchemaAdditions {
         }
     }
 
+    /// A rename of what is not there is nobody's business.
+    private static func isKnown(_ rename: SpaceRename, _ space: SpaceSchema, _ entry: SchemaEntry) -> Bool {
+        let new = entry.tracked.filter { $0.name.isSameIdentifier(as: rename.table) }
+        guard let column = rename.column else { return space.table(named: rename.table) != nil || !new.isEmpty }
+        return space.table(named: rename.table)?.place(of: column) != nil
+            || new.contains { $0.columns.contains { $0.isSameIdentifier(as: column) } }
+    }
+
     private static func isAddition(_ sql: String) -> Bool {
         ["CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE INDEX ", "ALTER TABLE "].contains { sql.uppercased().hasPrefix($0) }
     }
@@ -188,7 +207,7 @@ extension SchemaAdditions {
     }
 
     /// Enough of a table for others to refer to it.
-    private static func outline(_ table: TableDefinition) -> String {
+    static func outline(_ table: TableDefinition) -> String {
         var parts = table.columns.map { "\(SQL.quote($0.name)) \($0.declaredType)" }
         parts += table.generatedColumns.map { SQL.quote($0.name) }
         parts.append("PRIMARY KEY (\(table.primaryKey.map { SQL.quote(table.columns[$0].name) }.joined(separator: ", ")))")
@@ -200,4 +219,9 @@ extension SchemaAdditions {
             .schemaRefused, operation: "sync", "the log has a schema change that this program cannot take in: \(reason)",
             hint: "Use a program that has what it needs; nothing was changed", underlying: underlying)
     }
+}
+
+extension SchemaEntry {
+    /// What of the space is called otherwise from here on.
+    var renames: [SpaceRename] { statements.compactMap(SpaceRename.init(statement:)) }
 }

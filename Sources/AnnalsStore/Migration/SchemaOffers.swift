@@ -88,7 +88,10 @@ extension OutboxFiller {
     /// Returns the transaction that tells of it; nil where there is nothing to tell.
     @discardableResult
     func offer(_ additions: SchemaAdditions, _ makeInfo: () throws -> TransactionInfo) throws -> TransactionID? {
-        guard !additions.isEmpty, let entry = try entry(of: additions) else { return nil }
+        guard !additions.isEmpty else { return nil }
+        let entry = try entry(of: additions)
+        try SpaceRename.told(additions.renames, db)
+        guard let entry else { return nil }
         let info = try makeInfo()
         var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))
         builder.bring(entry)
@@ -104,14 +107,5 @@ extension OutboxFiller {
         guard !missing.isEmpty else { return nil }
         let version = max(try SpaceSchema.version(db), told.map(\.version).max() ?? 1) + 1
         return try missing.entry(version: version, db, in: tables)
-    }
-}
-
-extension SchemaAdditions {
-    func entry(version: Int64, _ db: Database, in tables: TrackedTables) throws -> SchemaEntry {
-        try entry(version: version, db) { name in
-            guard let table = tables.table(named: name)?.definition else { return [] }
-            return table.primaryKey.map { table.columns[$0] }
-        }
     }
 }

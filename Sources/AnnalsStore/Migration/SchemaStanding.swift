@@ -23,22 +23,28 @@ struct SchemaStanding: Sendable {
     init() {}
 
     /// Throws `AnnalsError` of code schemaRefused, naming the first table that differs and how.
-    init(_ here: TrackedTables, _ space: SpaceSchema, lacking: Lacking, operation: String = "sync") throws {
-        for table in space.tables where here.table(named: table.name) == nil {
+    ///
+    /// - Parameter renames: what the space is still to be told of; see `SpaceRename`.
+    init(
+        _ here: TrackedTables, _ space: SpaceSchema, lacking: Lacking, renames: [SpaceRename] = [], operation: String = "sync"
+    ) throws {
+        for table in space.tables where here.table(first: table.name) == nil {
             guard lacking.has(table: table.name) else {
                 throw SchemaAgreement.refused(
-                    operation, "the space has the table \(table.name), which is not tracked here", "Create and track it first")
+                    operation, "the space has the table \(space.present(table.name)), which is not tracked here",
+                    "Create and track it first")
             }
             behind.insert(table: table.name)
         }
         for entry in here.entries {
-            guard let theirs = space.table(named: entry.definition.name) else {
-                ahead.tables.append(entry.definition)
+            guard let theirs = space.table(named: entry.first.name) else {
+                ahead.tables.append(entry.first)
                 continue
             }
             if lacking.has(table: theirs.name) { isCaughtUp = true }
-            try compare(entry.definition, theirs, space, lacking, operation)
+            try compare(entry, theirs, space, lacking, operation)
         }
+        ahead.renames = space.news(renames).filter { $0.holds(in: here) }
     }
 
     /// Whether a copy of the space at some position, and this store's tables, can be one space's.
@@ -53,17 +59,23 @@ struct SchemaStanding: Sendable {
     }
 
     private mutating func compare(
-        _ own: TableDefinition, _ theirs: TableDefinition, _ space: SpaceSchema, _ lacking: Lacking, _ operation: String
+        _ entry: TrackedTables.Entry, _ theirs: TableDefinition, _ space: SpaceSchema, _ lacking: Lacking, _ operation: String
     ) throws {
-        func refuse(_ difference: String) -> AnnalsError {
-            SchemaAgreement.refused(
-                operation, "the table \(own.name) is declared otherwise in the space: \(difference)",
-                "Declare it here as the space has it. A space takes new tables, and new columns that may be NULL or have a "
-                    + "constant default; another form needs a new space")
-        }
+        let own = entry.first
         let more = own.columns.filter { theirs.place(of: $0.name) == nil }
         let fewer = theirs.columns.filter { own.place(of: $0.name) == nil }
         let names = (more + fewer).map(\.name).sorted().joined(separator: ", ")
+        func refuse(_ difference: String) -> AnnalsError {
+            var hint =
+                "Declare it here as the space has it. A space takes new tables, new columns that may be NULL or have a "
+                + "constant default, and renames; another form needs a new space"
+            if more.count == 1, fewer.count == 1 {
+                let old = space.present(fewer[0].name, of: theirs.name)
+                hint = "If it was renamed: annals migrate STORE --rename \(entry.definition.name).\(old)=\(more[0].name). " + hint
+            }
+            return SchemaAgreement.refused(
+                operation, "the table \(entry.definition.name) is declared otherwise in the space: \(difference)", hint)
+        }
         guard fewer.allSatisfy({ lacking.has($0.name, of: own.name) }), more.allSatisfy(SchemaAdditions.isOptional) else {
             throw refuse("its columns (\(names))")
         }

@@ -25,15 +25,21 @@ extension Store {
     /// what the log says of the new tables and columns comes into the rows instead. Without a difference to the space's schema the
     /// rows are work like any other.
     ///
+    /// Renames that are declared are made before `updates`; where another program made one already, by rebuilding a table as an example,
+    /// it is only known for one from then on. In a space a name is a store's own business, and clones get the newest one.
+    ///
+    ///     try await store.migrate(label: "v3", renames: [.column("title", of: "todo", to: "heading"), .table("todo", to: "task")])
+    ///
     /// - Parameters:
     ///   - label: what history calls it.
+    ///   - renames: tables and columns that get another name, in this order.
     ///   - tracking: which new tables are tracked.
     ///   - updates: the statements, on the connection that writes.
     /// - Throws: `AnnalsError`: `schemaRefused` where a joined store's tables would differ from the space's otherwise, `constraint`
     ///   where rows break a foreign key; what `updates` throws. Nothing is changed then.
     @discardableResult
     public func migrate<T: Sendable>(
-        label: String, tracking: NewTables = .none, _ updates: @escaping @Sendable (Database) throws -> T
+        label: String, renames: [Rename] = [], tracking: NewTables = .none, _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         let (value, isCaughtUp) = try await translated("migrate") {
@@ -41,12 +47,17 @@ extension Store {
                 try Migrating.inTransaction(db) {
                     try foreign.look(db)
                     try schema.begin(db)
-                    return try Migrating(db, ManagedStep(db, configuration, schema), label, tracking).run(updates)
+                    return try Migrating(db, ManagedStep(db, configuration, schema), label, renames, tracking).run(updates)
                 }
             }
         }
         if isCaughtUp { try await takeKept() }
         return value
+    }
+
+    /// Gives tables and columns other names, and changes nothing else; see `migrate(label:renames:tracking:_:)`.
+    public func migrate(label: String, renames: [Rename]) async throws {
+        try await migrate(label: label, renames: renames) { _ in }
     }
 }
 
@@ -55,12 +66,14 @@ struct Migrating {
     private let db: Database
     private let step: ManagedStep
     private let label: String
+    private let renames: [Rename]
     private let tracking: NewTables
     /// What does not fit the space is told by `sync`, and undoes nothing.
     private let isLenient: Bool
 
-    init(_ db: Database, _ step: ManagedStep, _ label: String, _ tracking: NewTables, isLenient: Bool = false) {
-        (self.db, self.step, self.label, self.tracking, self.isLenient) = (db, step, label, tracking, isLenient)
+    init(_ db: Database, _ step: ManagedStep, _ label: String, _ renames: [Rename], _ tracking: NewTables, isLenient: Bool = false) {
+        (self.db, self.step, self.label, self.renames) = (db, step, label, renames)
+        (self.tracking, self.isLenient) = (tracking, isLenient)
     }
 
     /// Runs the body in a write transaction without foreign keys, so that tables can be rebuilt.
@@ -81,12 +94,17 @@ struct Migrating {
     /// Returns also whether the store has by now what it lacked.
     func run<T>(_ updates: (Database) throws -> T) throws -> (T, Bool) {
         try step.seal()
+        let renames = try DeclaredRenames(db, renames)
+        try renames.checkTracked()
+        try renames.declare()
+        step.forgetStanding()
         let offering = try MigrationOffering(step, label: label)
         try offering?.begin()
         let before = Set(try SchemaReader(db).tableNames().map(\.foldedIdentifier))
         let (value, number) = try Sealing.managedWrite(
             db, contextName: label, origin: .migration, step.environment
         ) { db in
+            try renames.make()
             let value = try CallersError.passing { try updates(db) }
             try track(notIn: before)
             return value
@@ -153,8 +171,9 @@ struct MigrationOffering {
         let entry = try filler.offer(standing.ahead) {
             TransactionInfo(id: step.identities.next(), time: try step.tick(), contextName: label, origin: .migration)
         }
-        if let number, entry != nil || standing.isCaughtUp, let id = try filler.append(number, HumanDecisions()) {
-            try SchemaOffers.note(db, id, entry == nil ? .own : .rows, of: entry)
+        let isOffer = entry != nil && standing.ahead.areRows
+        if let number, isOffer || standing.isCaughtUp, let id = try filler.append(number, HumanDecisions()) {
+            try SchemaOffers.note(db, id, isOffer ? .rows : .own, of: entry)
         }
         // Rows without a difference are work like any other.
         try filler.fill()

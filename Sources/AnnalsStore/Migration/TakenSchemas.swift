@@ -12,33 +12,41 @@ public enum NewSchemas: String, Sendable, CaseIterable {
     case asSpaceSays
 }
 
-/// Makes what the log adds to the space's schema in a store that has no program of its own to migrate it.
+/// Makes what the log adds to the space's schema in a store that has no program of its own to migrate it, under the names that the space
+/// has for it by now.
 enum TakenSchemas {
     /// Makes what an entry adds and the store lacks: columns by ALTER TABLE, tables by their statements, which are tracked at once.
     ///
     /// - Throws: `AnnalsError` of code schemaRefused where a table cannot be made or tracked here.
     static func take(_ entry: SchemaEntry, _ db: Database, _ environment: CaptureEnvironment) throws {
-        let space = try SpaceSchema.load(db) ?? SpaceSchema(TrackedTables.load(db))
-        try make(SchemaAdditions(entry, to: space), db, environment)
+        var space = try SpaceSchema.load(db) ?? SpaceSchema(TrackedTables.load(db))
+        let additions = try SchemaAdditions(entry, to: space)
+        space.add(additions, version: entry.version)
+        try space.save(db)
+        try make(additions, space, db, environment)
     }
 
-    static func make(_ additions: SchemaAdditions, _ db: Database, _ environment: CaptureEnvironment) throws {
-        for table in additions.tables where try !db.tableExists(table.name) {
-            for sql in additions.statements[table.name] ?? [] { try execute(sql, db) }
+    /// - Parameter space: what the additions are part of.
+    static func make(_ additions: SchemaAdditions, _ space: SpaceSchema, _ db: Database, _ environment: CaptureEnvironment) throws {
+        let names = try OwnNames(db, space, additions)
+        for table in additions.tables where try !db.tableExists(names.map.table(table.name)) {
+            let renamed = RenamedStatements(tables: space.tables, names: names.map)
+            for sql in try renamed.rename(additions.statements[table.name] ?? [], of: table.name) { try execute(sql, db) }
         }
         let reader = SchemaReader(db)
-        for var change in additions.columns {
-            let own = try reader.table(change.table)
-            change.columns.removeAll { own?.place(of: $0.name) != nil }
-            for sql in SchemaAdditions.statements(change) { try execute(sql, db) }
+        for change in additions.columns {
+            var own = names.change(change)
+            let table = try reader.table(own.table)
+            own.columns.removeAll { table?.place(of: $0.name) != nil }
+            for sql in SchemaAdditions.statements(own) { try execute(sql, db) }
         }
-        let names = additions.tables.map(\.name)
-        let report = try Tracking.track(db, .tables(names), environment)
+        let report = try Tracking.track(db, .tables(additions.tables.map { names.map.table($0.name) }), environment)
         if let refused = report.tables.first(where: { !$0.isTracked }) {
             throw AnnalsError(
                 .schemaRefused, operation: "sync", "the space's new table \(refused.name) cannot be tracked here",
                 hint: "annals track says why")
         }
+        try names.save(additions, db)
     }
 
     private static func execute(_ sql: String, _ db: Database) throws {
@@ -63,12 +71,18 @@ extension Store {
             guard try taking == .take || NewSchemas.ofSpace(db) == .take, let space = try SpaceSchema.load(db) else { return false }
             try step.seal()
             let behind = try step.schemaStanding().behind
-            guard !behind.isEmpty, try !RowsInDoubt.isNoted(db), try !Push.isUnderWay(db) else { return false }
+            let isCalledOtherwise = try !PresentNames.differing(db, space, step.tables()).isEmpty
+            guard !behind.isEmpty || isCalledOtherwise, try !RowsInDoubt.isNoted(db), try !Push.isUnderWay(db) else { return false }
             // What waits in history is older than what is made now.
             try step.filler().fill()
-            try TakenSchemas.make(space.additions(behind), db, step.environment)
+            if !behind.isEmpty {
+                try TakenSchemas.make(space.additions(behind), space, db, step.environment)
+                try step.seal()
+                step.forgetStanding()
+            }
+            let isRenamed = try PresentNames.take(PresentNames.differing(db, space, step.tables()), db, step)
             step.forgetStanding()
-            return true
+            return try isRenamed || step.schemaStanding().behind != behind
         }
     }
 }

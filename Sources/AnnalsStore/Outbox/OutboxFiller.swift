@@ -101,7 +101,7 @@ struct OutboxFiller {
             case (nil, let new?):
                 change = .insert(new)
                 if let place = table.definition.rowidAlias, let key = new[place].integer {
-                    highest[table.definition.name] = max(highest[table.definition.name] ?? 0, key)
+                    highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
                 }
             case (let old?, nil):
                 change = .delete(old)

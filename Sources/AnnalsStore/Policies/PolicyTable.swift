@@ -1,4 +1,5 @@
 public import AnnalsCore
+import AnnalsMerge
 import GRDB
 
 /// A policy that is in force, and who set it.
@@ -8,7 +9,8 @@ public struct PolicyInForce: Hashable, Sendable {
     public var isOverride: Bool
 }
 
-/// The conflict policies of a replica: the space's, which travel in its log, and overrides of this replica.
+/// The conflict policies of a replica: the space's, which travel in its log, and overrides of this replica. They are kept under first
+/// names, and put in force under the store's own.
 enum PolicyTable {
     static let schema = """
         CREATE TABLE annals_policies (
@@ -37,7 +39,22 @@ enum PolicyTable {
         }
     }
 
-    /// Those of the space first, then overrides; each from the widest scope to the narrowest.
+    /// Those in force, under the names of this store. What it lacks has none here.
+    static func load(_ db: Database, for tables: TrackedTables) throws -> [PolicyInForce] {
+        let all = try load(db)
+        guard !tables.firstNames.isEmpty else { return all }
+        let names = tables.ownNames
+        return all.compactMap { policy in
+            guard let table = policy.setting.table else { return policy }
+            guard let entry = tables.table(first: table) else { return nil }
+            if let column = policy.setting.column, entry.first.place(of: column) == nil { return nil }
+            var policy = policy
+            policy.setting = policy.setting.renamed(names)
+            return policy
+        }
+    }
+
+    /// Those of the space first, then overrides; each from the widest scope to the narrowest. Under first names.
     static func load(_ db: Database) throws -> [PolicyInForce] {
         let rows = try GRDB.Row.fetchAll(
             db,
@@ -52,5 +69,19 @@ enum PolicyTable {
                     table: name.isEmpty ? nil : name, column: column.isEmpty ? nil : column, aspect: aspect, policy: row["policy"]),
                 isOverride: row["here"])
         }
+    }
+}
+
+extension PolicySetting {
+    /// The setting under other names, those in an `sql:` expression included.
+    func renamed(_ names: NameMap) -> PolicySetting {
+        guard let table else { return self }
+        var renamed = self
+        renamed.table = names.table(table)
+        renamed.column = column.map { names.column($0, of: table) }
+        if case .sql(let expression)? = ColumnPolicy(policy) {
+            renamed.policy = ColumnPolicy.sql(names.expression(expression, of: table)).description
+        }
+        return renamed
     }
 }

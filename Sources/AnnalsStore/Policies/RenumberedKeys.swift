@@ -10,7 +10,8 @@ import GRDB
 struct RenumberedKeys {
     private var numbers: [String: [Value: Value]] = [:]
 
-    init(_ db: Database, with conflict: Conflict) throws {
+    /// - Parameter names: the store's own, by which tables are asked for.
+    init(_ db: Database, with conflict: Conflict, _ names: NameMap) throws {
         let rows = try GRDB.Row.fetchCursor(
             db,
             sql: """
@@ -21,7 +22,7 @@ struct RenumberedKeys {
             let bytes: Data = row["entry"]
             let entry = try JournalEntry.decode([UInt8](bytes))
             guard entry.kind == .renumber, entry.key.count == 1, let now = entry.incoming?.first else { continue }
-            numbers[entry.table.foldedIdentifier, default: [:]][entry.key[0]] = now
+            numbers[names.table(entry.table).foldedIdentifier, default: [:]][entry.key[0]] = now
         }
     }
 

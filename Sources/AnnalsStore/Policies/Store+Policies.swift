@@ -5,7 +5,7 @@ extension Store {
     /// The conflict policies in force: the space's, then this replica's own, each from the widest scope to the narrowest.
     /// What none of them names is settled by `lastWriterWins`, `keepFirst` and `renumber`.
     public func policies() async throws -> [PolicyInForce] {
-        try await read { db in try ReplicaTables.exist(db) ? PolicyTable.load(db) : [] }
+        try await read { db in try ReplicaTables.exist(db) ? PolicyTable.load(db, for: TrackedTables.load(db)) : [] }
     }
 
     /// Sets conflict policies: of the space, which reach every replica through the log, or of this replica only.
@@ -23,10 +23,11 @@ extension Store {
     public func setPolicies(_ settings: [PolicySetting], isOverride: Bool = false, author: String? = nil) async throws {
         try await managed("policy") { db, step in
             _ = try ReplicaExchange(db, step.identities)
+            try step.seal()
             let tables = try step.tables()
             try PolicyCheck(tables: tables.entries.map(\.definition)).check(settings)
+            let settings = settings.map { $0.renamed(tables.firstNames) }
             if isOverride { return try PolicyTable.set(db, settings, isOverride: true) }
-            try step.seal()
             let filler = try step.filler()
             try filler.fill()
             let decisions = HumanDecisions(policies: settings)

@@ -33,7 +33,8 @@ extension Store {
         _ id: Int64, taking side: JournalEntry.Side? = nil, setting values: [String: Value] = [:], author: String? = nil
     ) async throws -> ConflictSettlement {
         try await managed("resolve") { db, step in
-            guard try ReplicaTables.exist(db), let conflict = try ConflictJournal.find(db, id) else {
+            let found = try ReplicaTables.exist(db) ? ConflictJournal.find(db, id, step.tables()) : nil
+            guard let conflict = found else {
                 throw AnnalsError(.usage, operation: "resolve", "there is no conflict \(id)", hint: "annals conflicts lists them")
             }
             try step.seal()
@@ -49,7 +50,7 @@ extension Store {
             ) { db in
                 try Resolving(
                     row: DecidedRow(db: db, table: table.definition, tables: tables), conflict: conflict,
-                    renumbered: RenumberedKeys(db, with: conflict)
+                    renumbered: RenumberedKeys(db, with: conflict, tables.ownNames)
                 ).write(side, values)
             }
             if number == nil, conflict.isResolved { return .nothingToDo }

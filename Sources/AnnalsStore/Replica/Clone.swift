@@ -25,13 +25,16 @@ extension Store {
             try SnapshotFile.check(db)
             let contents = try SnapshotFile.read(db)
             guard contents.lineage == membership.lineage else { throw ReplicaExchange.wentBack }
+            let names = try SnapshotNames(db, contents).takePresentNames()
             try FullTextIndexes.rebuild(db)
-            let report = try Tracking.track(db, .tables(contents.tracked), step.environment)
+            let report = try Tracking.track(db, .tables(names.map(\.own)), step.environment)
             guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
             try SnapshotFile.unpack(db)
             try membership.state(at: contents.position, logDigest(contents.position), as: configuration.identities.next()).save(db)
-            var schema = SpaceSchema(try TrackedTables.load(db))
+            try SnapshotNames.save(names, db)
+            step.forgetStanding()
+            var schema = SpaceSchema(try TrackedTables.load(db), names: contents.presentNames)
             (schema.version, schema.added) = (contents.schemaVersion, contents.added)
             try schema.save(db)
             try Meta(db).set(.outboxed, 0)
@@ -61,33 +64,46 @@ extension Store {
             try await database.writeWithoutTransaction { db in
                 try db.execute(sql: "ATTACH DATABASE ? AS annals_other", arguments: [path])
                 defer { try? db.execute(sql: "DETACH DATABASE annals_other") }
-                return RowDifferences(tables: try TrackedTables.load(db).entries.map { try Self.compare(db, $0.definition) })
+                let queue = try DatabaseQueue(path: path)
+                defer { try? queue.close() }
+                return try queue.read { other in
+                    let names = try JoiningNames(db, other)
+                    let tables = try names.named(TrackedTables.load(db))
+                    return RowDifferences(tables: try tables.entries.map { try Self.compare(db, $0, names.theirs) })
+                }
             }
         }
     }
 
-    private static func compare(_ db: Database, _ table: TableDefinition) throws -> RowDifferences.Table {
+    private static func compare(_ db: Database, _ entry: TrackedTables.Entry, _ others: TrackedTables) throws -> RowDifferences.Table {
+        let table = entry.definition
         let name = SQL.quote(table.name)
-        guard try db.tableExists(table.name, in: "annals_other") else {
+        let other = others.table(first: entry.first.name)
+        /// What the other file calls the column in that place.
+        func theirs(_ place: Int) -> String {
+            let name = entry.first.columns[place].name
+            return SQL.quote(other?.first.place(of: name).flatMap { other?.definition.columns[$0].name } ?? name)
+        }
+        guard let their = (other?.definition.name).map(SQL.quote) else {
             let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM main.\(name)") ?? 0
             return RowDifferences.Table(name: table.name, equal: 0, onlyHere: count, onlyThere: 0, differing: 0)
         }
-        let match = table.primaryKey.map { "a.\(SQL.quote(table.columns[$0].name)) = b.\(SQL.quote(table.columns[$0].name))" }
-        let same = table.columns.map { column in
-            let quoted = SQL.quote(column.name)
-            return "(typeof(a.\(quoted)) = typeof(b.\(quoted)) AND a.\(quoted) COLLATE BINARY IS b.\(quoted))"
+        let match = table.primaryKey.map { "a.\(SQL.quote(table.columns[$0].name)) = b.\(theirs($0))" }
+        let same = table.columns.indices.map { place in
+            let (quoted, other) = (SQL.quote(table.columns[place].name), theirs(place))
+            return "(typeof(a.\(quoted)) = typeof(b.\(other)) AND a.\(quoted) COLLATE BINARY IS b.\(other))"
         }
         let condition = match.joined(separator: " AND ")
         let equal = SQL.balanced(same, operator: "AND")
         func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: sql) ?? 0 }
         return RowDifferences.Table(
             name: table.name,
-            equal: try count("SELECT count(*) FROM main.\(name) a JOIN annals_other.\(name) b ON \(condition) WHERE \(equal)"),
+            equal: try count("SELECT count(*) FROM main.\(name) a JOIN annals_other.\(their) b ON \(condition) WHERE \(equal)"),
             onlyHere: try count(
-                "SELECT count(*) FROM main.\(name) a WHERE NOT EXISTS (SELECT 1 FROM annals_other.\(name) b WHERE \(condition))"),
+                "SELECT count(*) FROM main.\(name) a WHERE NOT EXISTS (SELECT 1 FROM annals_other.\(their) b WHERE \(condition))"),
             onlyThere: try count(
-                "SELECT count(*) FROM annals_other.\(name) b WHERE NOT EXISTS (SELECT 1 FROM main.\(name) a WHERE \(condition))"),
-            differing: try count("SELECT count(*) FROM main.\(name) a JOIN annals_other.\(name) b ON \(condition) WHERE NOT \(equal)"))
+                "SELECT count(*) FROM annals_other.\(their) b WHERE NOT EXISTS (SELECT 1 FROM main.\(name) a WHERE \(condition))"),
+            differing: try count("SELECT count(*) FROM main.\(name) a JOIN annals_other.\(their) b ON \(condition) WHERE NOT \(equal)"))
     }
 
     /// Makes this store the replica that `clone` is, if their rows are equal now; the clone is given up then.
@@ -100,8 +116,15 @@ extension Store {
                 guard let state = try ReplicaState.load(other) else {
                     throw AnnalsError(.defect, operation: "join", "the clone is no replica")
                 }
+                try JoiningNames(db, other).save(step.tables())
+                step.forgetStanding()
                 try SchemaAgreement.check(step.tables(), TrackedTables.load(other))
-                guard try digest(db) == digest(other) else { return false }
+                guard try digest(db) == digest(other) else {
+                    try FirstNames.drop(db)
+                    try Drift.noteSchemaVersion(db)
+                    step.forgetStanding()
+                    return false
+                }
                 try ReplicaTables.createIfMissing(db)
                 try state.save(db)
                 try ReplicaTables.copyShared(from: other, to: db)

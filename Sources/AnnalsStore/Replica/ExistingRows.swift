@@ -49,6 +49,7 @@ private struct JoiningRows {
     let state: ReplicaState
     let session: MergeSession
     private let tables: [RowTable]
+    private let theirTables: TrackedTables
     private var summary = ExistingSummary()
     /// Rows of ours that become a transaction; those in `gone` leave their places to the space's.
     private var ours: [(table: RowTable, row: [Value])] = []
@@ -57,8 +58,11 @@ private struct JoiningRows {
 
     init(db: Database, other: Database, step: ManagedStep, existing: ExistingRows) throws {
         guard let state = try ReplicaState.load(other) else { throw AnnalsError(.defect, operation: "join", "the clone is no replica") }
+        try JoiningNames(db, other).save(step.tables())
+        step.forgetStanding()
         let registry = try step.tables()
-        try SchemaAgreement.check(registry, TrackedTables.load(other))
+        theirTables = try TrackedTables.load(other)
+        try SchemaAgreement.check(registry, theirTables)
         self.db = db
         self.other = other
         self.step = step
@@ -95,7 +99,7 @@ private struct JoiningRows {
 
     private mutating func findOurs(_ table: RowTable) throws {
         let rows = try RowReader(db, table.definition)
-        let theirs = try RowReader(other, table.definition)
+        let theirs = try RowReader(other, theirTables, first: table.first)
         while let row = try rows.next() {
             if try theirs.row(table.key(of: row)) == row { continue }
             gone.append((table, row))
@@ -129,7 +133,7 @@ private struct JoiningRows {
     // MARK: The space's rows
 
     private mutating func takeIn(_ table: RowTable) throws {
-        let theirs = try RowReader(other, table.definition)
+        let theirs = try RowReader(other, theirTables, first: table.first)
         while let row = try theirs.next() {
             guard try table.row(table.key(of: row)) == nil else { continue }
             try table.insert(row)
@@ -152,7 +156,7 @@ private struct JoiningRows {
 
     private mutating func layOn(_ base: MergePolicies) throws {
         let mark = session.historyMark()
-        var policies = try MergePolicies(PolicyTable.load(db), over: base)
+        var policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: base)
         policies.setKeyRule(existing == .separate ? .renumber : .mergeRows)
         let notes = LifeNotes()
         for (table, row) in ours {
@@ -167,7 +171,7 @@ private struct JoiningRows {
         var highest = try HighestKeys.load(db)
         for (table, row) in ours {
             guard let place = table.definition.rowidAlias, let key = row[place].integer else { continue }
-            highest[table.name] = max(highest[table.name] ?? 0, key)
+            highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
         }
         let lay = LayOn(
             session: session, lives: notes.lives, policies: policies, replica: state.replica, relayTime: step.environment.now(),

@@ -110,7 +110,7 @@ enum ReplicaTables {
     static func drop(_ db: Database) throws {
         let tables =
             Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables
-            + UnsettledReferences.tables + RenumberedRows.tables
+            + UnsettledReferences.tables + RenumberedRows.tables + FirstNames.tables
         for table in tables {
             try db.execute(sql: "DROP TABLE IF EXISTS \(table)")
         }
@@ -120,6 +120,7 @@ enum ReplicaTables {
             .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed,
             .joinStage,
             .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .rowsInDoubt, .isCopy,
+            .renames,
         ]
         for name in names { try meta.set(name, nil) }
     }

@@ -39,6 +39,8 @@ struct Meta {
         case spaceSchema = "space_schema"
         /// The version of that schema alone.
         case spaceVersion = "space_version"
+        /// Renames that the space is still to be told of; see `SpaceRename`.
+        case renames
         /// Other programs may have written rows that no trigger saw; see `RowsInDoubt`.
         case rowsInDoubt = "rows_in_doubt"
         /// The file turned out to be a copy, and the log since then has not been seen: work of its outbox may be in the space.

@@ -112,12 +112,13 @@ private struct Reconciling {
     /// Writes raw changes from the copy's rows to the store's.
     private func writeDifferences() throws -> (spans: [Sealing.Span], changes: Int) {
         var spans: [Sealing.Span] = []
+        let theirTables = try TrackedTables.load(other)
         for table in tables.entries {
             let definition = table.definition
             let writer = try HistoryWriter(db, layoutID: table.id, columnCount: definition.columns.count, key: definition.primaryKey)
             let before = writer.lastID
             func key(_ row: [Value]) -> [Value] { definition.primaryKey.map { row[$0] } }
-            let (ours, theirs) = (try RowReader(db, definition), try RowReader(other, definition))
+            let (ours, theirs) = (try RowReader(db, definition), try RowReader(other, theirTables, first: table.first))
             while let row = try theirs.next() {
                 if try ours.row(key(row)) == nil { try writer.delete(row) }
             }
@@ -151,6 +152,8 @@ private struct Reconciling {
             let rest = try Outbox.content(db, of: row, layouts: [:]).rest { entries, _ in journal += entries }
             decisions.policies += rest.policies
             decisions.resolutions += rest.resolutions
+            // What things are called is told anew; what is added is found anew.
+            if let schema = rest.schema { try SpaceRename.tell(schema.renames, db) }
             try UnsettledReferences.settled(db, row.id)
             try Outbox.delete(db, sequence: row.sequence)
         }

@@ -33,6 +33,31 @@ final class RowReader {
         count = columns.count
     }
 
+    /// The rows that another file has of a table, whatever it calls it, in the columns of this one.
+    ///
+    /// - Parameters:
+    ///   - tables: the other file's.
+    ///   - first: the table under its first names, by which both mean the same.
+    ///   - defaults: what columns hold where the file does not have them, by place. A file without the table has no rows.
+    convenience init(_ other: Database, _ tables: TrackedTables, first: TableDefinition, defaults: [Value]? = nil) throws {
+        let theirs = tables.table(first: first.name)
+        guard theirs != nil || defaults != nil else { throw MergeError.unknownTable(first.name) }
+        var table = first
+        if let theirs {
+            table.name = theirs.definition.name
+            for place in first.columns.indices {
+                let name = first.columns[place].name
+                let found = theirs.first.place(of: name)
+                guard found != nil || defaults != nil else { throw MergeError.unknownColumn(table: first.name, column: name) }
+                // The other is a name that nothing has.
+                table.columns[place].name = found.map { theirs.definition.columns[$0].name } ?? "\(name)~0"
+            }
+        } else {
+            table.name += "~0"
+        }
+        try self.init(other, table, defaults: defaults)
+    }
+
     func next() throws -> [Value]? {
         try all.step() ? filled(all.values(0..<count)) : nil
     }

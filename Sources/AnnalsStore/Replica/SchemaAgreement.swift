@@ -5,17 +5,17 @@ import AnnalsCore
 enum SchemaAgreement {
     /// Throws `AnnalsError` with code `schemaRefused`, naming the first table that differs and how.
     static func check(_ here: TrackedTables, _ space: TrackedTables, operation: String = "join") throws {
-        for entry in space.entries where here.table(named: entry.definition.name) == nil {
+        for entry in space.entries where here.table(first: entry.first.name) == nil {
             throw refused(
                 operation, "the space has the table \(entry.definition.name), which is not tracked here", "Create and track it first")
         }
         for entry in here.entries {
-            guard let theirs = space.table(named: entry.definition.name) else {
+            guard let theirs = space.table(first: entry.first.name) else {
                 throw refused(
                     operation, "the table \(entry.definition.name) is tracked here and is none of the space's",
                     "Run annals untrack on it")
             }
-            if let difference = difference(entry.definition, theirs.definition) {
+            if let difference = difference(entry.first, theirs.first) {
                 throw refused(
                     operation, "the table \(entry.definition.name) is declared otherwise in the space: \(difference)",
                     "Declare it here as the space has it. A space takes new tables and columns; another form needs a new space")
@@ -43,10 +43,10 @@ enum SchemaAgreement {
                 && column.collation.uppercased() == theirs.collation.uppercased()
             if !isAlike { return "the column \(column.name)" }
         }
-        if one.generatedColumns.map(\.expression) != other.generatedColumns.map(\.expression) { return "its generated columns" }
+        if expressions(one) != expressions(other) { return "its generated columns" }
         if uniques(one) != uniques(other) { return "its UNIQUE constraints or indexes" }
         if references(one) != references(other) { return "its foreign keys" }
-        if one.checks.sorted() != other.checks.sorted() { return "its CHECK constraints" }
+        if checks(one) != checks(other) { return "its CHECK constraints" }
         return nil
     }
 
@@ -63,9 +63,17 @@ enum SchemaAgreement {
         table.uniqueIndexes.map { index in
             let columns = index.columns.map { "\($0.name?.foldedIdentifier ?? "expression") \($0.collation.uppercased())" }
             // What an expression or a condition says stands only in the statement.
-            let text = index.hasExpression || index.isPartial ? index.sql.map { SQLText($0).normalizedBody } ?? "" : ""
+            let text = index.hasExpression || index.isPartial ? index.sql.map { SQLText($0).comparableBody } ?? "" : ""
             return columns.joined(separator: ", ") + text
         }.sorted()
+    }
+
+    private static func expressions(_ table: TableDefinition) -> [String?] {
+        table.generatedColumns.map { $0.expression.map { SQLText($0).comparable } }
+    }
+
+    private static func checks(_ table: TableDefinition) -> [String] {
+        table.checks.map { SQLText($0).comparable }.sorted()
     }
 
     private static func references(_ table: TableDefinition) -> [String] {

@@ -4,7 +4,8 @@ import GRDB
 
 /// How the space's tables are declared, as of this replica's position and its own entries ahead of that.
 ///
-/// It begins with the tables of the store that made the space, and grows by what schema entries add (DESIGN 8).
+/// It begins with the tables of the store that made the space, and grows by what schema entries add (DESIGN 8). Tables and columns go by
+/// their first names, for ever.
 struct SpaceSchema: Codable, Hashable, Sendable {
     /// Of the newest schema entry; 1 from the beginning.
     var version: Int64 = 1
@@ -13,9 +14,82 @@ struct SpaceSchema: Codable, Hashable, Sendable {
     var added: [String: [String]] = [:]
     /// What makes the tables that came later, and their indexes, by the tables' names.
     var statements: [String: [String]] = [:]
+    /// What tables and columns are called by now, where that is otherwise; nil where nothing is.
+    private(set) var names: [String: PresentNames]?
+
+    /// Of one table, by its folded first name.
+    struct PresentNames: Codable, Hashable, Sendable {
+        var name: String?
+        /// By folded first names.
+        var columns: [String: String] = [:]
+    }
 
     init(_ tables: TrackedTables) {
-        self.tables = tables.entries.map(\.definition)
+        self.tables = tables.entries.map(\.first)
+    }
+
+    /// - Parameter names: what a snapshot says that they are called by now.
+    init(_ tables: TrackedTables, names: [String: PresentNames]?) {
+        self.init(tables)
+        self.names = names
+    }
+
+    // MARK: Present names
+
+    func present(_ table: String) -> String {
+        names?[table.foldedIdentifier]?.name ?? table
+    }
+
+    func present(_ column: String, of table: String) -> String {
+        names?[table.foldedIdentifier]?.columns[column.foldedIdentifier] ?? column
+    }
+
+    private mutating func call(_ rename: SpaceRename) {
+        guard let table = self.table(named: rename.table) else { return }
+        if let column = rename.column {
+            call(column, of: table, rename.name)
+        } else {
+            call(table, rename.name)
+        }
+    }
+
+    /// Gives a table a name, and another that has it by now its first one again: two replicas may have chosen the same at once.
+    private mutating func call(_ table: TableDefinition, _ name: String) {
+        set(table) { $0.name = name.isSameIdentifier(as: table.name) ? nil : name }
+        for other in tables where other.name != table.name && present(other.name).isSameIdentifier(as: name) {
+            let free = NewNames.free(other.name) { free in
+                !tables.contains { $0.name != other.name && present($0.name).isSameIdentifier(as: free) }
+            }
+            set(other) { $0.name = free.isSameIdentifier(as: other.name) ? nil : free }
+        }
+    }
+
+    private mutating func call(_ column: String, of table: TableDefinition, _ name: String) {
+        func set(_ column: String, _ name: String) {
+            self.set(table) { $0.columns[column.foldedIdentifier] = name.isSameIdentifier(as: column) ? nil : name }
+        }
+        set(column, name)
+        let columns = table.columns.map(\.name)
+        for other in columns where !other.isSameIdentifier(as: column) && present(other, of: table.name).isSameIdentifier(as: name) {
+            let free = NewNames.free(other) { free in
+                !columns.contains { $0 != other && present($0, of: table.name).isSameIdentifier(as: free) }
+            }
+            set(other, free)
+        }
+    }
+
+    private mutating func set(_ table: TableDefinition, _ change: (inout PresentNames) -> Void) {
+        var present = names?[table.name.foldedIdentifier] ?? PresentNames()
+        change(&present)
+        names = (names ?? [:]).merging([table.name.foldedIdentifier: present]) { $1 }
+    }
+
+    /// Renames that would change what something is called.
+    func news(_ renames: [SpaceRename]) -> [SpaceRename] {
+        renames.filter { rename in
+            let present = rename.column.map { self.present($0, of: rename.table) } ?? self.present(rename.table)
+            return !present.isSameIdentifier(as: rename.name)
+        }
     }
 
     func table(named name: String) -> TableDefinition? {
@@ -40,6 +114,15 @@ struct SpaceSchema: Codable, Hashable, Sendable {
                 tables[place].foreignKeys.append(key)
             }
         }
+        // What is new has its name, and takes it from what was called so meanwhile.
+        if names != nil {
+            for table in additions.tables { call(table, table.name) }
+            for change in additions.columns {
+                guard let table = self.table(named: change.table) else { continue }
+                for column in change.columns { call(column.name, of: table, column.name) }
+            }
+        }
+        for rename in additions.renames { call(rename) }
     }
 
     /// What a store has to make that lacks something of it.

@@ -131,7 +131,8 @@ extension Store {
     private static func contents(_ step: ManagedStep, _ tables: TrackedTables, lineage: Lineage) throws -> SnapshotFile.Contents {
         let highest = try ReplicaTables.exist(step.db) ? HighestKeys.load(step.db) : [:]
         return SnapshotFile.Contents(
-            position: firstPosition, lineage: lineage, tracked: tables.entries.map(\.definition.name), time: try step.clock().last,
+            position: firstPosition, lineage: lineage, tracked: tables.entries.map(\.definition.name),
+            firstNames: SnapshotNames.firstNames(tables), time: try step.clock().last,
             highestKeys: highest)
     }
 

@@ -8,7 +8,10 @@ struct TrackedTables: Sendable {
     struct Entry: Sendable {
         /// The id in `annals_tables`, which bodies use to name the table.
         var id: Int64
+        /// As this store declares it.
         var definition: TableDefinition
+        /// The same under first names, by which the log and other replicas know it.
+        var first: TableDefinition
         var rules: FootprintRules
     }
 
@@ -21,6 +24,9 @@ struct TrackedTables: Sendable {
 
     private(set) var entries: [Entry] = []
     private var places: [String: Int] = [:]
+    private var placesByFirstName: [String: Int] = [:]
+    /// First names by this store's own.
+    let firstNames: NameMap
     private var children: [String: [Child]] = [:]
     /// Per table name its place in an order in which parents come first, where there is one.
     private(set) var order: [String: Int] = [:]
@@ -32,14 +38,23 @@ struct TrackedTables: Sendable {
         let tracked = try TrackedTable.fetchTracked(db)
         let ids = Dictionary(tracked.map { ($0.name.foldedIdentifier, $0.id) }, uniquingKeysWith: { $1 })
         let definitions = try SchemaReader(db).tables(named: tracked.map(\.name))
-        return TrackedTables(definitions.compactMap { table in ids[table.name.foldedIdentifier].map { ($0, table) } })
+        var names = NameMap()
+        for table in tracked {
+            names.add(table.name, as: table.first.table, columns: Array(zip(table.columns, table.first.columns)))
+        }
+        return TrackedTables(definitions.compactMap { table in ids[table.name.foldedIdentifier].map { ($0, table) } }, firstNames: names)
     }
 
-    init(_ definitions: [(id: Int64, definition: TableDefinition)]) {
-        let byName = Dictionary(definitions.map { ($0.definition.name.foldedIdentifier, $0.definition) }, uniquingKeysWith: { $1 })
-        for (id, definition) in definitions {
+    init(_ definitions: [(id: Int64, definition: TableDefinition)], firstNames: NameMap = NameMap()) {
+        self.firstNames = firstNames
+        let first = definitions.map { firstNames.definition($0.definition) }
+        // Footprints are made of first names, or replicas that call things otherwise would not meet.
+        let byName = Dictionary(first.map { ($0.name.foldedIdentifier, $0) }, uniquingKeysWith: { $1 })
+        for ((id, definition), first) in zip(definitions, first) {
             places[definition.name.foldedIdentifier] = entries.count
-            entries.append(Entry(id: id, definition: definition, rules: definition.footprintRules { byName[$0.foldedIdentifier] }))
+            placesByFirstName[first.name.foldedIdentifier] = entries.count
+            let rules = first.footprintRules { byName[$0.foldedIdentifier] }
+            entries.append(Entry(id: id, definition: definition, first: first, rules: rules))
             for (number, reference) in definition.references.enumerated() {
                 children[reference.parentTable.foldedIdentifier, default: []]
                     .append(Child(table: definition.name, number: number, reference: reference))
@@ -51,6 +66,21 @@ struct TrackedTables: Sendable {
 
     func table(named name: String) -> Entry? {
         places[name.foldedIdentifier].map { entries[$0] }
+    }
+
+    /// The table that the log calls so.
+    func table(first name: String) -> Entry? {
+        placesByFirstName[name.foldedIdentifier].map { entries[$0] }
+    }
+
+    /// This store's names by the first ones.
+    var ownNames: NameMap {
+        var names = NameMap()
+        for entry in entries {
+            let columns = zip(entry.first.columns, entry.definition.columns).map { ($0.name, $1.name) }
+            names.add(entry.first.name, as: entry.definition.name, columns: columns)
+        }
+        return names
     }
 
     func references(to parent: String) -> [Child] {
@@ -88,13 +118,13 @@ struct TrackedTables: Sendable {
     }
 }
 
-/// What the table references in stored bodies mean, also those of columns lists that are no longer in use.
+/// What the table references in stored bodies mean to the log, also those of columns lists that are no longer in use.
 struct LayoutNames: Sendable {
     private let layouts: [Int: TableLayout]
 
     init(_ db: Database) throws {
         var layouts: [Int: TableLayout] = [:]
-        for table in try TrackedTable.fetchAll(db) { layouts[Int(table.id)] = table.layout }
+        for table in try TrackedTable.fetchAll(db) { layouts[Int(table.id)] = table.firstLayout }
         self.layouts = layouts
     }
 

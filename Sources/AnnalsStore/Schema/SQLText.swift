@@ -43,6 +43,17 @@ struct SQLText {
         return tokens[start...].map(\.text).joined(separator: " ")
     }
 
+    /// The words with single spaces, names without their quotes and in the form under which equal names are equal strings: SQLite
+    /// puts quotes around what it renames.
+    var comparable: String { Self.comparable(tokens[...]) }
+
+    /// The same of what follows the table's or index's name.
+    var comparableBody: String { Self.comparable(tokens[(tokens.firstIndex { $0.text == "(" } ?? tokens.endIndex)...]) }
+
+    private static func comparable(_ tokens: ArraySlice<Token>) -> String {
+        tokens.map { $0.identifier?.foldedIdentifier ?? $0.text }.joined(separator: " ")
+    }
+
     /// The module of a CREATE VIRTUAL TABLE statement.
     var virtualTableModule: String? {
         guard let using = tokens.firstIndex(where: { $0.isKeyword("USING") }), using + 1 < tokens.count else { return nil }

@@ -20,6 +20,8 @@ public struct TrackedTable: Hashable, Sendable {
     /// A token of an older transaction has expired for this table: somebody wrote unseen, or the table was not tracked
     /// yet.
     public var gap: Int64?
+    /// What the log calls table and columns, where a joined store calls them otherwise.
+    var firstNames: FirstNames.Names?
 
     public enum State: String, Hashable, Sendable {
         case tracked
@@ -55,7 +57,12 @@ public struct TrackedTable: Hashable, Sendable {
     /// Every column list the store knows, by id. None when the store has no history.
     public static func fetchAll(_ db: Database) throws -> [TrackedTable] {
         guard try StoreSchema.exists(db) else { return [] }
-        return try Row.fetchAll(db.cachedStatement(sql: "\(selection) ORDER BY id")).map(TrackedTable.init(row:))
+        let first = try FirstNames.load(db)
+        return try Row.fetchAll(db.cachedStatement(sql: "\(selection) ORDER BY id")).map(TrackedTable.init(row:)).map { table in
+            var table = table
+            table.firstNames = first[table.id]
+            return table
+        }
     }
 
     /// The column lists with which tables are tracked now, by id.
@@ -63,6 +70,7 @@ public struct TrackedTable: Hashable, Sendable {
         try fetchAll(db).filter { $0.state == .tracked }
     }
 
+    /// One column list by its id; without its first names, for which `fetchAll` is there.
     public static func fetch(_ db: Database, id: Int64) throws -> TrackedTable? {
         guard try StoreSchema.exists(db) else { return nil }
         return try Row.fetchOne(db.cachedStatement(sql: "\(selection) WHERE id = ?"), arguments: [id]).map(TrackedTable.init(row:))

@@ -7,8 +7,8 @@ import GRDB
 /// the rest of the schema empty, and one table of ours, `annals_snapshot`, that says what it is.
 enum SnapshotFile {
     static let table = "annals_snapshot"
-    /// 2: the conflict journal and the space's policies are in it.
-    static let currentFormat: Int64 = 2
+    /// 2: the conflict journal and the space's policies are in it. 3: its maker calls things otherwise than the log; only such a file says so.
+    static let currentFormat: Int64 = 3
     private static let conflicts = "annals_snapshot_conflicts"
     private static let policies = "annals_snapshot_policies"
 
@@ -16,10 +16,15 @@ enum SnapshotFile {
     struct Contents: Sendable {
         var position: Position
         var lineage: Lineage
-        /// Names of the tracked tables.
+        /// The tracked tables by their names in the file.
         var tracked: [String]
+        /// Of those that its maker calls otherwise than the log, by their names in the file: first names, of columns in order.
+        var firstNames: [String: FirstNames.Names] = [:]
+        /// What the space calls them; see `SpaceSchema`.
+        var presentNames: [String: SpaceSchema.PresentNames]?
         /// The latest time in the log up to the position: a newcomer's clock starts past it.
         var time: HybridTime
+        /// By first names.
         var highestKeys: [String: Int64]
         /// Of the space's schema, and the columns that came after its first version; see `SpaceSchema`.
         var schemaVersion: Int64 = 1
@@ -62,14 +67,20 @@ enum SnapshotFile {
         try db.execute(sql: "DROP TABLE IF EXISTS \(name)")
         try db.execute(sql: "CREATE TABLE \(name) (name TEXT PRIMARY KEY, value) WITHOUT ROWID")
         var facts: [(String, any DatabaseValueConvertible)] = [
-            ("format", currentFormat), ("position", contents.position.rawValue), ("lineage", contents.lineage.description),
+            ("format", contents.firstNames.isEmpty ? 2 : currentFormat), ("position", contents.position.rawValue),
+            ("lineage", contents.lineage.description),
             ("time", contents.time.milliseconds), ("time_counter", Int64(contents.time.counter)),
         ]
         if contents.schemaVersion > 1 {
             facts.append(("schema_version", contents.schemaVersion))
             facts.append(("added", try JSONEncoder().encode(contents.added)))
         }
-        for name in contents.tracked { facts.append(("table:\(name)", contents.highestKeys[name] ?? 0)) }
+        if let names = contents.presentNames { facts.append(("names", try JSONEncoder().encode(names))) }
+        for name in contents.tracked {
+            let first = contents.firstNames[name]
+            facts.append(("table:\(name)", contents.highestKeys[first?.table ?? name] ?? 0))
+            if let first { facts.append(("first:\(name)", try JSONEncoder().encode(first))) }
+        }
         for (fact, value) in facts {
             try db.execute(sql: "INSERT INTO \(name) (name, value) VALUES (?, ?)", arguments: [fact, value])
         }
@@ -115,10 +126,14 @@ enum SnapshotFile {
         var facts: [String: DatabaseValue] = [:]
         var highest: [String: Int64] = [:]
         var tracked: [String] = []
+        var first: [String: FirstNames.Names] = [:]
         guard try db.tableExists(table) else { throw notASnapshot }
         for row in try GRDB.Row.fetchAll(db, sql: "SELECT name, value FROM \(table) ORDER BY name") {
             let name: String = row["name"]
-            if name.hasPrefix("table:") {
+            if name.hasPrefix("first:") {
+                let names: Data = row["value"]
+                first[String(name.dropFirst("first:".count))] = try JSONDecoder().decode(FirstNames.Names.self, from: names)
+            } else if name.hasPrefix("table:") {
                 let tableName = String(name.dropFirst("table:".count))
                 tracked.append(tableName)
                 highest[tableName] = row["value"]
@@ -136,8 +151,12 @@ enum SnapshotFile {
             let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue)
         else { throw notASnapshot }
         let added = facts["added"].flatMap(Data.fromDatabaseValue)
+        highest = Dictionary(highest.map { (first[$0]?.table ?? $0, $1) }, uniquingKeysWith: max)
         return Contents(
-            position: Position(position), lineage: lineage, tracked: tracked,
+            position: Position(position), lineage: lineage, tracked: tracked, firstNames: first,
+            presentNames: try facts["names"].flatMap(Data.fromDatabaseValue).map {
+                try JSONDecoder().decode([String: SpaceSchema.PresentNames].self, from: $0)
+            },
             time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest,
             schemaVersion: facts["schema_version"].flatMap(Int64.fromDatabaseValue) ?? 1,
             added: try added.map { try JSONDecoder().decode([String: [String]].self, from: $0) } ?? [:])

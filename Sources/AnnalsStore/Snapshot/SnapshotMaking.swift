@@ -75,6 +75,7 @@ private struct SnapshotMaking {
             db,
             SnapshotFile.Contents(
                 position: state.position, lineage: state.lineage, tracked: tables.entries.map(\.definition.name),
+                firstNames: SnapshotNames.firstNames(tables), presentNames: space.names,
                 time: try StoreClock.load(db).last.clamped(toReceipt: relayTime), highestKeys: try HighestKeys.load(db),
                 schemaVersion: space.version, added: space.added))
         let pages = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_count") ?? 0

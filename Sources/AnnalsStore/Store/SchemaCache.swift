@@ -47,7 +47,7 @@ final class SchemaCache: Sendable {
             return compared.standing
         }
         guard let space = try SpaceSchema.load(db) else { return SchemaStanding() }
-        let standing = try SchemaStanding(tables(db), space, lacking: Lacking.load(db))
+        let standing = try SchemaStanding(tables(db), space, lacking: Lacking.load(db), renames: SpaceRename.waiting(db))
         compared.withLock { $0 = Compared(version: version, spaceVersion: spaceVersion, standing: standing) }
         return standing
     }

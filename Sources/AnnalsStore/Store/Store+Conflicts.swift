@@ -21,8 +21,9 @@ extension Store {
         try await translated("conflicts") {
             try await database.reading { db in
                 guard try ReplicaTables.exist(db) else { return [] }
-                let layouts = try LayoutNames(db).all.sorted { $0.key < $1.key }.map(\.value)
-                return try ConflictJournal.page(db, after: after, limit: limit, onlyUnresolved: onlyUnresolved).map { conflict in
+                let layouts = try TrackedTable.fetchAll(db).map(\.layout)
+                let names = try TrackedTables.load(db).ownNames
+                return try ConflictJournal.page(db, names, after: after, limit: limit, onlyUnresolved: onlyUnresolved).map { conflict in
                     // The newest list of columns stands last.
                     NamedConflict(
                         conflict: conflict, layout: layouts.last { $0.name.isSameIdentifier(as: conflict.entry.table) })
@@ -78,7 +79,7 @@ extension ConflictJournal {
         return count
     }
 
-    static func page(_ db: Database, after: Int64, limit: Int, onlyUnresolved: Bool) throws -> [Conflict] {
+    static func page(_ db: Database, _ names: NameMap, after: Int64, limit: Int, onlyUnresolved: Bool) throws -> [Conflict] {
         try GRDB.Row.fetchAll(
             db,
             sql: """
@@ -86,6 +87,6 @@ extension ConflictJournal {
                 WHERE id > ? AND (waits AND resolved = 0 OR NOT ?)
                 ORDER BY id LIMIT ?
                 """, arguments: [after, onlyUnresolved, limit]
-        ).map(conflict)
+        ).map { try conflict($0, names) }
     }
 }

@@ -41,7 +41,7 @@ extension Store {
             try await takeKept()
             return try await prepareOutbox()
         }
-        if status.isBehindSchema, !status.isPushUnderWay, try await takeSchemas() { return try await prepareOutbox() }
+        if status.schemaVersion > 1, !status.isPushUnderWay, try await takeSchemas() { return try await prepareOutbox() }
         return isUnsettled ? try await settleReferences() : status
     }
 
@@ -128,8 +128,7 @@ extension Store {
     /// last is not among them are kept until it comes.
     public func apply(_ page: Page) async throws -> TakenPage {
         let taken = try await applyRows(page)
-        guard taken.status.isBehindSchema, try await takeSchemas() else { return taken }
-        try await takeKept()
+        if taken.status.schemaVersion > 1, try await takeSchemas(), taken.status.isBehindSchema { try await takeKept() }
         return taken
     }
 
@@ -222,6 +221,7 @@ extension Store {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
+                if commits { try Self.followSchema(db, configuration, schema) }
                 let tracked = try Set(schema.tables(db).entries.map(\.definition.name))
                 let triggers = try UserTriggers.plan(db, tracked: tracked)
                 return try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
@@ -237,6 +237,16 @@ extension Store {
                     return result
                 }
             }
+        }
+    }
+
+    /// Which triggers run is decided before the transaction in which others' changes of the schema are seen.
+    private static func followSchema(_ db: Database, _ configuration: Configuration, _ schema: SchemaCache) throws {
+        guard try StoreSchema.exists(db), try Drift.isSuspected(db) else { return }
+        try db.inTransaction(.immediate) {
+            try schema.begin(db)
+            try ManagedStep(db, configuration, schema).seal()
+            return .commit
         }
     }
 }

@@ -53,7 +53,8 @@ public struct StoreStatus: Sendable {
         // What the space's key is missing for waits in history.
         outbox = try Outbox.count(db) + OutboxFiller.waiting(db)
         schemaVersion = try SpaceSchema.version(db)
-        lacking = try Lacking.load(db).names
+        let lacking = try Lacking.load(db)
+        if !lacking.isEmpty { self.lacking = try lacking.names(in: SpaceSchema.load(db)) }
         isWaitingForMigration = try SchemaWaiting(db).first() != nil
         conflicts = try ConflictJournal.count(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)

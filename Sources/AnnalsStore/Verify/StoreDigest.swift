@@ -16,20 +16,24 @@ public import GRDB
 ///    are left out; numbers come first, by size, then text and then blobs, by bytes, whatever collation was declared.
 /// 4. At the end the byte 0.
 ///
+/// In a space the names are those by which its log knows tables and columns, whatever a replica calls them.
+///
 /// Generated columns are left out: they say nothing that the others do not.
 public enum StoreDigest {
     /// Digests the tracked rows as they are in the access to `db`. Memory stays flat.
     public static func rows(_ db: Database) throws -> Digest {
-        try rows(db, schema: "main", tables: TrackedTables.load(db).entries.map(\.definition))
+        let entries = try TrackedTables.load(db).entries
+        return try rows(db, schema: "main", tables: entries.map(\.definition), named: entries.map(\.first))
     }
 
-    static func rows(_ db: Database, schema: String, tables: [TableDefinition]) throws -> Digest {
+    /// - Parameter first: the tables as the space names them; as they name themselves where none are given.
+    static func rows(_ db: Database, schema: String, tables: [TableDefinition], named first: [TableDefinition]? = nil) throws -> Digest {
         var sink = Sink()
         sink.writer.bytes(Array("annals digest 1\n".utf8))
         let collation = try byteOrder(db)
-        let sorted = tables.map { ($0.name.foldedIdentifier, $0) }.sorted { ByteString($0.0) < ByteString($1.0) }
-        for (name, table) in sorted {
-            let columns = table.columns.map { ($0.name.foldedIdentifier, SQL.quote($0.name)) }
+        let sorted = zip(first ?? tables, tables).map { ($0.name.foldedIdentifier, $0, $1) }.sorted { ByteString($0.0) < ByteString($1.0) }
+        for (name, first, table) in sorted {
+            let columns = zip(first.columns, table.columns).map { ($0.name.foldedIdentifier, SQL.quote($1.name)) }
                 .sorted { ByteString($0.0) < ByteString($1.0) }
             sink.writer.byte(Mark.table)
             sink.writer.string(name)

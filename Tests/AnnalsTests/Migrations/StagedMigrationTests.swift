@@ -197,6 +197,34 @@ struct StagedMigrationTests {
         #expect(try await queue.read { db in try String.fetchAll(db, sql: "SELECT version FROM staged_schema_versions") } == ["2.0.0"])
     }
 
+    private enum Named: VersionedSchema {
+        static let versionIdentifier = SchemaVersion(2)
+        static func define(_ db: Database) throws {
+            try db.execute(sql: "CREATE TABLE todo (id TEXT PRIMARY KEY NOT NULL, heading TEXT NOT NULL DEFAULT '', done INTEGER)")
+        }
+    }
+
+    @Test("a stage gives columns other names, with their history or without one", arguments: [true, false])
+    func renamed(isTracked: Bool) async throws {
+        let file = try TemporaryFile("todo.db")
+        try await filled(file)
+        var configuration = Store.Configuration()
+        configuration.stages = try StagedMigrationManager(
+            [Todo.V1.self, Named.self],
+            stages: [.lightweight(from: Todo.V1.self, to: Named.self, renames: [.column("title", of: "todo", to: "heading")])])
+        if !isTracked { try await Store(path: file.path).untrack(.all) }
+        let store = try Store(path: file.path, configuration: configuration)
+        #expect(try await store.read { db in try String.fetchAll(db, sql: "SELECT heading FROM todo ORDER BY id") } == ["Milk!", "Call", "Call"])
+        guard isTracked else { return }
+        try await store.write { db in try db.execute(sql: "UPDATE todo SET heading = 'Bread' WHERE id = 'a'") }
+        #expect(try await store.historyCount() == 2)
+        #expect(throws: AnnalsError.self) {
+            _ = try StagedMigrationManager(
+                [Todo.V1.self, Named.self],
+                stages: [.lightweight(from: Todo.V1.self, to: Named.self, renames: [.column("name", of: "todo", to: "heading")])])
+        }
+    }
+
     @Test("progress tells of every stage, before it begins and at the end")
     func progress() async throws {
         let file = try TemporaryFile("todo.db")

@@ -38,7 +38,7 @@ extension LayAttempt {
         let name = table.keyName(of: row)
         let isSetAside = found[name].map { rows[$0].end == .setAside } ?? false
         guard try isSetAside || occupant(of: row, in: table) != nil else { return }
-        var next = max(highestKeys[table.name] ?? 0, wanted)
+        var next = max(highestKeys[table.first.name] ?? 0, wanted)
         repeat {
             guard next < .max else {
                 setInsertAside(index, Reason(kind: .renumber, policy: KeyRule.renumber.rawValue))
@@ -47,7 +47,7 @@ extension LayAttempt {
             next += 1
             row[place] = .integer(next)
         } while try session.row(named: table.keyName(of: row), in: table) != nil
-        highestKeys[table.name] = next
+        highestKeys[table.first.name] = next
         verdicts[index].renumbered = (.integer(wanted), .integer(next))
         verdicts[index].asked[place].new = .integer(next)
         rows[number].after = row

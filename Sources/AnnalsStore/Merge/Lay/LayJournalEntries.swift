@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// The form of a journal's entries.
+/// The form of a journal's entries: they travel, so they speak first names.
 extension LayAttempt {
     /// Columns in dispute are told one by one, so that each can be taken back; what was lost together stays together.
     func groups<Column>(_ columns: [Column], by reason: (Column) -> Reason) -> [(Reason, [Column])] {
@@ -23,7 +23,7 @@ extension LayAttempt {
         incoming: [Value]? = nil, winner: JournalEntry.Side
     ) -> JournalEntry {
         JournalEntry(
-            kind: reason.kind, table: table.name, key: key, columns: columns.map { table.definition.columns[$0].name },
+            kind: reason.kind, table: table.first.name, key: key, columns: columns.map { table.first.columns[$0].name },
             policy: reason.policy, base: base, stored: stored, incoming: incoming, winner: winner, storedReplica: reason.mark?.replica,
             storedTime: reason.mark?.time, storedPosition: reason.mark?.position)
     }

@@ -5,7 +5,7 @@ import AnnalsMerge
 extension LayAttempt {
     func isTakenBack(_ entry: JournalEntry) throws -> Bool {
         guard entry.winner == .incoming, entry.kind != .renumber else { return false }
-        let table = try layOn.table(entry.table)
+        let table = try layOn.session.table(first: entry.table)
         guard entry.key.count == table.definition.primaryKey.count else { return false }
         guard case .alive(let row, _) = try fate(of: table.keyName(entry.key), key: entry.key, in: table) else {
             // A delete that was overruled, and stands after all.
@@ -14,7 +14,7 @@ extension LayAttempt {
         guard let loser = entry.stored else { return false }
         if entry.columns.isEmpty { return row == loser }
         return zip(entry.columns, loser).allSatisfy { name, value in
-            table.definition.place(of: name).map { row[$0] == value } ?? false
+            table.first.place(of: name).map { row[$0] == value } ?? false
         }
     }
 }

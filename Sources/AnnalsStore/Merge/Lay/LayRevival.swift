@@ -65,7 +65,7 @@ extension LayAttempt {
         if let number = returned[life] { return number }
         let table = try layOn.table(tombstone.table)
         // It would come back without what it had in columns that this store lacks.
-        guard !(session.kept?.lacking.touches(table.name) ?? false) else { return nil }
+        guard !(session.kept?.lacking.touches(table.first.name) ?? false) else { return nil }
         guard !decisions.contains(.leaveDead(life)), try occupant(of: tombstone.row, in: table) == nil else { return nil }
         var row = LaidRow(table: table, before: nil, after: tombstone.row, cause: cause)
         row.life = life

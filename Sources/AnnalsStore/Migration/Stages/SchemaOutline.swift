@@ -36,6 +36,32 @@ struct SchemaOutline: Sendable {
         items = try Self.items(db).filter(isMeant)
     }
 
+    /// The same under other names.
+    ///
+    /// - Throws: `AnnalsError` of code usage for a rename that cannot be.
+    func renamed(_ renames: [Rename]) throws -> SchemaOutline {
+        guard !renames.isEmpty else { return self }
+        let queue = try DatabaseQueue()
+        let outline = try queue.writeWithoutTransaction { db in
+            for sql in statements { try db.execute(sql: sql) }
+            for rename in renames {
+                do {
+                    try db.execute(sql: rename.statement)
+                } catch let error as DatabaseError {
+                    throw AnnalsError(
+                        .usage, operation: "migrate", "version \(version) cannot be renamed: \(error.message ?? "SQLite refused it")")
+                }
+            }
+            return SchemaOutline(version: version, tables: try Self.tables(db), items: try Self.items(db))
+        }
+        try queue.close()
+        return outline
+    }
+
+    private init(version: SchemaVersion, tables: [TableDefinition], items: [Item]) {
+        (self.version, self.tables, self.items) = (version, tables, items)
+    }
+
     private static func tables(_ db: Database) throws -> [TableDefinition] {
         try SchemaReader(db).tables().filter { $0.kind == .table }
     }

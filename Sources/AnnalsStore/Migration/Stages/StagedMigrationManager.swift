@@ -41,6 +41,8 @@ public struct StagedMigrationManager: Sendable {
         /// nil: from nothing.
         var from: SchemaVersion?
         var to: SchemaOutline
+        var renames: [Rename] = []
+        /// What follows upon the renames.
         var run: MigrationStage.Handler
     }
 
@@ -72,10 +74,11 @@ public struct StagedMigrationManager: Sendable {
         }
         self.stages = try zip(outlines, outlines.dropFirst()).map { from, to in
             let stage = stages.first { $0.from == from.version } ?? MigrationStage(nil, from.version, to.version)
-            if stage.migrate == nil { _ = try from.additions(of: to) }
-            return Stage(label: stage.label, from: from.version, to: to) { db in
+            let renamed = try from.renamed(stage.renames)
+            if stage.migrate == nil { _ = try renamed.additions(of: to) }
+            return Stage(label: stage.label, from: from.version, to: to, renames: stage.renames) { db in
                 try stage.willMigrate?(db)
-                try (stage.migrate ?? { db in try Self.add(to, to: db, at: from) })(db)
+                try (stage.migrate ?? { db in try Self.add(to, to: db, at: renamed) })(db)
                 try stage.didMigrate?(db)
             }
         }
@@ -149,8 +152,10 @@ public struct StagedMigrationManager: Sendable {
 
     /// Runs a stage and writes its version down, in the caller's transaction.
     ///
+    /// - Parameter renames: those of the stage that are not made yet.
     /// - Throws: `AnnalsError` of code schemaRefused where the schema is then not what the version defines; what the stage's handlers throw.
-    func run(_ stage: Stage, _ db: Database) throws {
+    func run(_ stage: Stage, _ db: Database, renaming renames: [Rename]) throws {
+        for rename in renames { try db.execute(sql: rename.statement) }
         try stage.run(db)
         let difference = try stage.to.difference(from: db) ?? stage.to.missing(in: db).first.map { "there is no \($0.type) \($0.name)" }
         guard let difference else {
@@ -176,7 +181,7 @@ public struct StagedMigrationManager: Sendable {
         var migrator = DatabaseMigrator()
         for version in versions {
             migrator.registerMigration("schema \(version)") { db in
-                for stage in try due(in: db) where stage.to.version <= version { try run(stage, db) }
+                for stage in try due(in: db) where stage.to.version <= version { try run(stage, db, renaming: stage.renames) }
                 if version == versions.last { try adopt(db) }
             }
         }

@@ -71,7 +71,12 @@ extension Store {
         try schema.begin(db)
         let step = ManagedStep(db, configuration)
         let tracking = try newTables(of: stage, db)
-        return try Migrating(db, step, stage.label, tracking, isLenient: true).run { db in try manager.run(stage, db) }.1
+        // Tables without history have names that are nobody else's business.
+        let tracked = try StoreSchema.exists(db) ? TrackedTable.fetchTracked(db).map(\.name) : []
+        let renames = Dictionary(grouping: stage.renames) { rename in tracked.contains { $0.isSameIdentifier(as: rename.table) } }
+        return try Migrating(db, step, stage.label, renames[true] ?? [], tracking, isLenient: true).run { db in
+            try manager.run(stage, db, renaming: renames[false] ?? [])
+        }.1
     }
 
     private func newTables(of stage: StagedMigrationManager.Stage, _ db: Database) throws -> NewTables {

@@ -1,0 +1,82 @@
+import Foundation
+
+/// Other names for tables and their columns: the first names of what a store calls otherwise, or back.
+///
+/// The log knows every table and column under its *first name*, for ever; a store may call it otherwise (ARCHITECTURE 7).
+struct NameMap: Hashable, Sendable {
+    struct Table: Hashable, Sendable {
+        var name: String
+        /// By the folded name that is replaced.
+        var columns: [String: String] = [:]
+    }
+
+    /// By the folded name that is replaced. What is not in here keeps its names.
+    private(set) var tables: [String: Table] = [:]
+
+    var isEmpty: Bool { tables.isEmpty }
+
+    /// Takes note of a table whose names are replaced, column by column; does nothing where they are the same.
+    mutating func add(_ name: String, as other: String, columns: [(from: String, to: String)]) {
+        let differing = columns.filter { $0.from != $0.to }
+        guard name != other || !differing.isEmpty else { return }
+        let byName = Dictionary(differing.map { ($0.from.foldedIdentifier, $0.to) }, uniquingKeysWith: { $1 })
+        tables[name.foldedIdentifier] = Table(name: other, columns: byName)
+    }
+
+    func table(_ name: String) -> String { tables[name.foldedIdentifier]?.name ?? name }
+
+    func column(_ name: String, of table: String) -> String {
+        tables[table.foldedIdentifier]?.columns[name.foldedIdentifier] ?? name
+    }
+
+    // MARK: Declarations
+
+    /// A table as it would be declared under the other names.
+    func definition(_ table: TableDefinition) -> TableDefinition {
+        guard !isEmpty else { return table }
+        var named = table
+        func column(_ name: String) -> String { self.column(name, of: table.name) }
+        named.name = self.table(table.name)
+        for place in named.columns.indices { named.columns[place].name = column(table.columns[place].name) }
+        for index in named.uniqueIndexes.indices {
+            for place in named.uniqueIndexes[index].columns.indices {
+                named.uniqueIndexes[index].columns[place].name = table.uniqueIndexes[index].columns[place].name.map(column)
+            }
+            named.uniqueIndexes[index].sql = table.uniqueIndexes[index].sql.map { expression($0, of: table.name) }
+        }
+        for index in named.foreignKeys.indices { named.foreignKeys[index] = foreignKey(table.foreignKeys[index], of: table.name) }
+        for index in named.generatedColumns.indices {
+            named.generatedColumns[index].expression = table.generatedColumns[index].expression.map { expression($0, of: table.name) }
+        }
+        named.checks = table.checks.map { expression($0, of: table.name) }
+        return named
+    }
+
+    func foreignKey(_ key: TableDefinition.ForeignKey, of table: String) -> TableDefinition.ForeignKey {
+        var named = key
+        named.columns = key.columns.map { column($0, of: table) }
+        named.parentTable = self.table(key.parentTable)
+        named.parentColumns = key.parentColumns.map { column($0, of: key.parentTable) }
+        return named
+    }
+
+    /// SQL text over one table's columns, word by word. What is called like a function or a parameter is none.
+    func expression(_ sql: String, of table: String) -> String {
+        guard let names = tables[table.foldedIdentifier] else { return sql }
+        let tokens = SQLText(sql).tokens
+        let source = Array(sql.utf8)
+        var text: [UInt8] = []
+        var end = 0
+        for (index, token) in tokens.enumerated() {
+            guard let name = token.identifier else { continue }
+            let next = index + 1 < tokens.count ? tokens[index + 1].text : ""
+            let before = index > 0 ? tokens[index - 1].text : ""
+            if next == "(" && token.kind == .word || [":", "@", "$"].contains(before) { continue }
+            let isTable = next == "." && name.isSameIdentifier(as: table)
+            guard let other = isTable ? names.name : names.columns[name.foldedIdentifier] else { continue }
+            text += source[end..<token.range.lowerBound] + Array(SQL.quote(other).utf8)
+            end = token.range.upperBound
+        }
+        return String(decoding: text + source[end...], as: UTF8.self)
+    }
+}
