@@ -19,7 +19,7 @@ extension Store {
     ///   - isOverride: for this replica's own work only.
     ///   - author: who does it, as history tells.
     /// - Throws: `AnnalsError`: `usage` for a policy, table or column that does not exist and for an `sql:` expression that
-    ///   SQLite does not understand, `notJoined`. Nothing is set then.
+    ///   SQLite does not understand, `notJoined`, `schemaRefused` where the tables do not fit the space. Nothing is set then.
     public func setPolicies(_ settings: [PolicySetting], isOverride: Bool = false, author: String? = nil) async throws {
         try await managed("policy") { db, step in
             _ = try ReplicaExchange(db, step.identities)
@@ -28,6 +28,8 @@ extension Store {
             try PolicyCheck(tables: tables.entries.map(\.definition)).check(settings)
             let settings = settings.map { $0.renamed(tables.firstNames) }
             if isOverride { return try PolicyTable.set(db, settings, isOverride: true) }
+            // What is called otherwise than the space knows must not be moved under a wrong name.
+            try step.schemaStanding()
             let filler = try step.filler()
             try filler.fill()
             let decisions = HumanDecisions(policies: settings)

@@ -42,6 +42,7 @@ extension Store {
             guard let table = tables.entries.first(where: { $0.definition.name.isSameIdentifier(as: conflict.entry.table) }) else {
                 throw AnnalsError(.notTracked, operation: "resolve", "the table \(conflict.entry.table) is not tracked any more")
             }
+            try step.schemaStanding()
             let filler = try step.filler()
             try filler.fill()
             let side = side ?? (values.isEmpty ? .incoming : nil)

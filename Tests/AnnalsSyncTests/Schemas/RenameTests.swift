@@ -306,6 +306,9 @@ struct RenameTests {
         await #expect { try await world.sync(1) } throws: {
             ($0 as? AnnalsError)?.hint?.contains("annals migrate STORE --rename person.email=mail") ?? false
         }
+        // Nor does anything move this work into the outbox under a name that the log does not know.
+        let setting = PolicySetting(table: "person", column: "n", aspect: .update, policy: "max")
+        await #expect(throws: AnnalsError.self) { try await world.stores[1].setPolicies([setting]) }
         try await world.stores[1].migrate(label: "declared", renames: [.column("email", of: "person", to: "mail")])
         try await world.sync(1)
         try await world.expectAlike()

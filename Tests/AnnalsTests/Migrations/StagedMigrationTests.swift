@@ -212,9 +212,12 @@ struct StagedMigrationTests {
         configuration.stages = try StagedMigrationManager(
             [Todo.V1.self, Named.self],
             stages: [.lightweight(from: Todo.V1.self, to: Named.self, renames: [.column("title", of: "todo", to: "heading")])])
-        if !isTracked { try await Store(path: file.path).untrack(.all) }
+        if !isTracked { try await Store(path: file.path).untrack() }
         let store = try Store(path: file.path, configuration: configuration)
-        #expect(try await store.read { db in try String.fetchAll(db, sql: "SELECT heading FROM todo ORDER BY id") } == ["Milk!", "Call", "Call"])
+        #expect(
+            try await store.read { db in try String.fetchAll(db, sql: "SELECT heading FROM todo ORDER BY id") } == [
+                "Milk!", "Call", "Call",
+            ])
         guard isTracked else { return }
         try await store.write { db in try db.execute(sql: "UPDATE todo SET heading = 'Bread' WHERE id = 'a'") }
         #expect(try await store.historyCount() == 2)
