@@ -212,7 +212,7 @@ struct StagedMigrationTests {
         configuration.stages = try StagedMigrationManager(
             [Todo.V1.self, Named.self],
             stages: [.lightweight(from: Todo.V1.self, to: Named.self, renames: [.column("title", of: "todo", to: "heading")])])
-        if !isTracked { try await Store(path: file.path).untrack() }
+        if !isTracked { _ = try await Store(path: file.path).untrack() }
         let store = try Store(path: file.path, configuration: configuration)
         #expect(
             try await store.read { db in try String.fetchAll(db, sql: "SELECT heading FROM todo ORDER BY id") } == [
