@@ -63,7 +63,7 @@ public struct SpaceAddress: Sendable {
     /// Makes a new file from the space and opens it: quicker than joining with an empty store, since the rows come by bulk.
     ///
     /// Untracked tables come empty, and so does what a migrator noted of its migrations: an app that has one opens a store of its
-    /// own and joins with it.
+    /// own and joins with it. Stages know a clone by its tables.
     ///
     /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists, `spaceNotFound` when there is no such space, `usage` for a
     ///   configuration with a migrator.

@@ -103,11 +103,11 @@ final class Program: Sendable {
     }
 
     /// Waits until it ends by itself, or ends it when it takes too long.
-    func end(within limit: Duration = deadline) async throws -> Outcome {
+    func end() async throws -> Outcome {
         let status = try await withThrowingTaskGroup(of: Int32?.self) { [ended] group in
             group.addTask { await ended.first { _ in true } }
             group.addTask {
-                try await ContinuousClock().sleep(for: limit)
+                try await ContinuousClock().sleep(for: Self.deadline)
                 return nil
             }
             defer { group.cancelAll() }
@@ -136,8 +136,8 @@ struct Overdue: Error {
 
 /// Looks again and again until a condition holds, and gives up at a deadline. For what other processes do, of which
 /// nothing tells.
-func eventually(_ what: String, within limit: Duration = Program.deadline, _ condition: () async throws -> Bool) async throws {
-    let end = ContinuousClock.now + limit
+func eventually(_ what: String, _ condition: () async throws -> Bool) async throws {
+    let end = ContinuousClock.now + Program.deadline
     while try await !condition() {
         guard ContinuousClock.now < end else { throw Overdue(what: what) }
         try await ContinuousClock().sleep(for: .milliseconds(5))

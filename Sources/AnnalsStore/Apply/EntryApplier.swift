@@ -212,7 +212,7 @@ struct EntryApplier {
             }
             if observe != nil || table.hasReferences || table.definition.rowidAlias != nil {
                 var row = [Value](repeating: .null, count: table.columnCount)
-                for (index, place) in inUse.places.enumerated() where observe != nil || table.namingPlaces.contains(place) {
+                for (index, place) in inUse.places.enumerated() where observe != nil || table.isNaming[place] {
                     row[place] = bytes.value(values[index])
                 }
                 for (place, value) in inUse.layout.missing { row[place] = value }

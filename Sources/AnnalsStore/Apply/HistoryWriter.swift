@@ -70,8 +70,9 @@ final class HistoryWriter {
     /// The old row without the values that change, where both rows together are too large for one raw change. What a transaction
     /// did to a row is told from its ends.
     private func between(_ old: [Value], _ new: [Value]) -> [Value]? {
-        let size = old.reduce(0) { $0 + $1.byteCount } + old.indices.reduce(0) { old[$1] == new[$1] ? $0 : $0 + new[$1].byteCount }
-        guard size > largestUpdate else { return nil }
+        let size = old.reduce(0) { $0 + $1.byteCount }
+        guard size + new.reduce(0, { $0 + $1.byteCount }) > largestUpdate else { return nil }
+        guard size + old.indices.reduce(0, { old[$1] == new[$1] ? $0 : $0 + new[$1].byteCount }) > largestUpdate else { return nil }
         let between = old.indices.map { old[$0] == new[$0] || key.contains($0) ? old[$0] : .null }
         return between == old || between == new ? nil : between
     }
@@ -119,7 +120,11 @@ final class HistoryWriter {
 
     /// The row on which `found` stands gets new values at some places.
     func update(_ found: PreparedStatement, places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
-        let size = (0..<columnCount).reduce(0) { $0 + found.byteCount($1) } + new.reduce(0) { $0 + $1.byteCount }
+        var size = new.reduce(0) { $0 + $1.byteCount }
+        for place in 0..<columnCount {
+            size += updateStatement.bind(place + 3, columnOf: found, place)
+            updateStatement.bind(columnCount + place + 3, .null)
+        }
         guard size <= largestUpdate else {
             let old = found.values(0..<columnCount)
             var row = old
@@ -127,10 +132,6 @@ final class HistoryWriter {
             return try update(old, to: row)
         }
         try run(updateStatement) { statement in
-            for place in 0..<columnCount {
-                statement.bind(place + 3, columnOf: found, place)
-                statement.bind(columnCount + place + 3, .null)
-            }
             for place in key { statement.bind(columnCount + place + 3, columnOf: found, place) }
             for (index, place) in places.enumerated() { statement.bind(columnCount + place + 3, lending: new[index], in: bytes) }
             bindMasks(places, statement)

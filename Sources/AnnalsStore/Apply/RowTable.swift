@@ -17,8 +17,8 @@ final class RowTable {
     let uniquePlaces: Set<Int>
     /// Columns that are part of a foreign key to a parent.
     let referencePlaces: Set<Int>
-    /// Those and the key: what is to be known of a new row.
-    let namingPlaces: Set<Int>
+    /// Whether a column, by its place, is one of those or of the key: what is to be known of a new row.
+    let isNaming: [Bool]
     /// Whether some tracked table has a foreign key to this one, and to which of its columns.
     var isReferenced = false
     var referencedPlaces: Set<Int> = []
@@ -65,7 +65,8 @@ final class RowTable {
         self.keyCondition = definition.primaryKey.enumerated().map { "\(quoted[$1]) = ?\($0 + 1)" }.joined(separator: " AND ")
         self.uniquePlaces = definition.uniquePlaces(entry.rules)
         self.referencePlaces = Set(references.flatMap(\.places))
-        self.namingPlaces = referencePlaces.union(definition.primaryKey)
+        let naming = referencePlaces.union(definition.primaryKey)
+        self.isNaming = definition.columns.indices.map(naming.contains)
         self.firstHistoryID = history.lastID
     }
 

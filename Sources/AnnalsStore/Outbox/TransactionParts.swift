@@ -12,7 +12,7 @@ struct TransactionParts {
 
     let count: Int
     private let read: (Int) throws -> Part
-    private let joined = Joined()
+    private let joined: Joined?
 
     /// The body that was put together last. Every pass over a transaction needs the same, and mostly there is one.
     private final class Joined {
@@ -23,10 +23,12 @@ struct TransactionParts {
     init(count: Int, read: @escaping (Int) throws -> Part) {
         self.count = count
         self.read = read
+        joined = count > 1 ? Joined() : nil
     }
 
     init(_ reader: BodyReader, layouts: [Int: TableLayout]) {
         count = 1
+        joined = nil
         read = { _ in Part(reader: reader, layouts: layouts) }
     }
 
@@ -45,10 +47,11 @@ struct TransactionParts {
 
     /// The body that begins with a part, and the number of the part behind it.
     private func body(from number: Int) throws -> (Part, next: Int) {
-        if let body = joined.body, body.first == number { return (body.part, body.next) }
-        joined.body = nil
+        if let body = joined?.body, body.first == number { return (body.part, body.next) }
+        joined?.body = nil
         let first = try read(number)
-        guard try first.reader.piece() != nil else { return (first, number + 1) }
+        // One part alone is no piece: who reads its changes would be told.
+        guard count > 1, try first.reader.piece() != nil else { return (first, number + 1) }
         var whole = try JoinedBody(first.reader, partsAtMost: count - number)
         var next = number + 1
         while !whole.isWhole {
@@ -57,7 +60,7 @@ struct TransactionParts {
             next += 1
         }
         let part = Part(reader: try whole.reader(), layouts: first.layouts)
-        joined.body = (number, part, next)
+        joined?.body = (number, part, next)
         return (part, next)
     }
 

@@ -79,14 +79,18 @@ final class PreparedStatement {
 
     /// Binds another statement's current column as it is. The other must stay where it is until this one has `run`: a large value
     /// is not copied.
-    func bind(_ index: Int, columnOf other: PreparedStatement, _ column: Int) {
-        if other.byteCount(column) >= Self.largeBytes {
-            if sqlite3_column_type(other.statement, Int32(column)) == SQLITE_TEXT {
-                return bindText(index, other.textBytes(column), isLent: true)
-            }
-            return bindBlob(index, other.blobBytes(column), isLent: true)
+    ///
+    /// - Returns: bytes of a text or a blob; 0 for another value.
+    @discardableResult
+    func bind(_ index: Int, columnOf other: PreparedStatement, _ column: Int) -> Int {
+        let type = sqlite3_column_type(other.statement, Int32(column))
+        let count = type == SQLITE_TEXT || type == SQLITE_BLOB ? Int(sqlite3_column_bytes(other.statement, Int32(column))) : 0
+        switch type {
+        case SQLITE_TEXT where count >= Self.largeBytes: bindText(index, other.textBytes(column), isLent: true)
+        case SQLITE_BLOB where count >= Self.largeBytes: bindBlob(index, other.blobBytes(column), isLent: true)
+        default: sqlite3_bind_value(statement, Int32(index), sqlite3_column_value(other.statement, Int32(column)))
         }
-        sqlite3_bind_value(statement, Int32(index), sqlite3_column_value(other.statement, Int32(column)))
+        return count
     }
 
     /// Makes room for a blob that a `StoredBlob` fills.
@@ -183,11 +187,6 @@ final class PreparedStatement {
     func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
     func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
     func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL }
-
-    /// Of a text or a blob.
-    func byteCount(_ column: Int) -> Int {
-        isTextOrBlob(column) ? Int(sqlite3_column_bytes(statement, Int32(column))) : 0
-    }
 
     func isTextOrBlob(_ column: Int) -> Bool {
         let type = sqlite3_column_type(statement, Int32(column))

@@ -4,7 +4,6 @@ import AnnalsSync
 import AnnalsTesting
 import Foundation
 import GRDB
-import RelayLog
 import SeededRandom
 import Testing
 
@@ -35,10 +34,10 @@ import Testing
             switch Int.random(in: 0..<100, using: &random) {
             case 0..<14: try await rename(world, index, &random)
             case 14..<16: try await add(world, index, &random)
-            case 16..<40: try await sync(world, index, &random)
+            case 16..<40: try await world.sync(index, by: &random)
             case 40..<43: try world.reopen(index)
             case 43..<46 where world.stores.count < 5: try await world.addClone("r\(world.stores.count)")
-            case 46..<49: try await snapshot(world, index, &random)
+            case 46..<49: try await world.snapshot(index, by: &random)
             default: await write(world, index, &random)
             }
         }
@@ -117,36 +116,10 @@ import Testing
         )
     }
 
-    private func sync(_ world: World, _ index: Int, _ random: inout SeededGenerator) async throws {
-        if random.chance(20) {
-            let relay = FaultyRelay(
-                world.relay, pageBytes: random.chance(50) ? 400 : .max, failingPush: random.chance(50) ? 1 : .max,
-                failingPull: random.chance(50) ? 2 : .max, isAnswerLost: random.chance(50))
-            _ = try? await world.sync(index, over: relay)
-        } else {
-            try await world.sync(index, random.chance(20) ? .pullOnly : .both)
-        }
-    }
-
-    private func snapshot(_ world: World, _ index: Int, _ random: inout SeededGenerator) async throws {
-        let made = try await SyncAgent(store: world.stores[index], transport: world.relay, environment: world.environment).makeSnapshot()
-        guard made != nil, random.chance(60) else { return }
-        var rules = PurgeRules()
-        rules.keep = -60_000
-        rules.isForced = true
-        _ = try await world.relay.purge(rules)
-    }
-
     private func write(_ world: World, _ index: Int, _ random: inout SeededGenerator) async {
         guard let names = try? await names(world, index) else { return }
         let sql = (0..<Int.random(in: 1...3, using: &random)).map { _ in Self.translated(ConvergenceTests.statement(&random), names) }
-        if Bool.random(using: &random) {
-            try? world.outside(index, sql.joined(separator: ";"))
-        } else {
-            _ = try? await world.stores[index].write(author: "test") { db in
-                for statement in sql { try db.execute(sql: statement) }
-            }
-        }
+        await world.write(index, sql, by: &random)
     }
 
     // MARK: Names

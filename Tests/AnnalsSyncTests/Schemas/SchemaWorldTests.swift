@@ -5,7 +5,6 @@ import AnnalsTesting
 import AnnalsWire
 import Foundation
 import GRDB
-import RelayLog
 import SeededRandom
 import Testing
 
@@ -38,10 +37,10 @@ import Testing
             world.clock.advance(.milliseconds(Int.random(in: 0...500, using: &random)))
             switch Int.random(in: 0..<100, using: &random) {
             case 0..<8: try await migrate(world, index, &random)
-            case 8..<36: try await sync(world, index, &random)
+            case 8..<36: try await world.sync(index, by: &random)
             case 36..<39: try world.reopen(index)
             case 39..<42 where world.stores.count < 6: try await world.addClone("r\(world.stores.count)")
-            case 42..<46: try await snapshot(world, index, &random)
+            case 42..<46: try await world.snapshot(index, by: &random)
             default: await write(world, index, &random)
             }
         }
@@ -141,38 +140,12 @@ import Testing
         return try await world.rows(index, rows)[0][0] != 0.databaseValue
     }
 
-    private func sync(_ world: World, _ index: Int, _ random: inout SeededGenerator) async throws {
-        if random.chance(20) {
-            let relay = FaultyRelay(
-                world.relay, pageBytes: random.chance(50) ? 400 : .max, failingPush: random.chance(50) ? 1 : .max,
-                failingPull: random.chance(50) ? 2 : .max, isAnswerLost: random.chance(50))
-            _ = try? await world.sync(index, over: relay)
-        } else {
-            try await world.sync(index, random.chance(20) ? .pullOnly : .both)
-        }
-    }
-
-    private func snapshot(_ world: World, _ index: Int, _ random: inout SeededGenerator) async throws {
-        let made = try await SyncAgent(store: world.stores[index], transport: world.relay, environment: world.environment).makeSnapshot()
-        guard made != nil, random.chance(60) else { return }
-        var rules = PurgeRules()
-        rules.keep = -60_000
-        rules.isForced = true
-        _ = try await world.relay.purge(rules)
-    }
-
     private func write(_ world: World, _ index: Int, _ random: inout SeededGenerator) async {
         guard let version = try? await version(world, index) else { return }
         let sql = (0..<Int.random(in: 1...3, using: &random)).map { _ in
             version > 1 && random.chance(45) ? newStatement(version, &random) : ConvergenceTests.statement(&random)
         }
-        if Bool.random(using: &random) {
-            try? world.outside(index, sql.joined(separator: ";"))
-        } else {
-            _ = try? await world.stores[index].write(author: "test") { db in
-                for statement in sql { try db.execute(sql: statement) }
-            }
-        }
+        await world.write(index, sql, by: &random)
     }
 
     private func newStatement(_ version: Int, _ random: inout SeededGenerator) -> String {
