@@ -30,6 +30,10 @@ struct Simulate: AsyncParsableCommand {
     @Flag(help: "Say which seed is run, so that one that ends the program can be told.")
     var verbose = false
 
+    /// A world often waits for a thread of another queue, so a processor has room for two.
+    @Option(name: .shortAndLong, help: "How many worlds are run at once.")
+    var jobs = 2 * ProcessInfo.processInfo.activeProcessorCount
+
     private func simulation(_ seed: UInt64) -> Simulation {
         Simulation(seed: seed, steps: steps.map { Set($0.split(separator: ",").compactMap { Int($0) }) })
     }
@@ -48,15 +52,13 @@ struct Simulate: AsyncParsableCommand {
         var failures: [String: Int] = [:]
         var count = 0
         var last: UInt64 = 0
-        for seed in range {
-            if verbose { print("seed \(seed)") }
-            let outcome = await simulation(seed).run()
+        await forEachOutcome(range) { seed, outcome in
             count += 1
             last = seed
-            guard let failure = outcome.failure else { continue }
+            guard let failure = outcome.failure else { return true }
             failures[failure.law, default: 0] += 1
             print("seed \(seed): \(failure)")
-            if !all { break }
+            return all
         }
         let seconds = (clock.now - start) / .seconds(1)
         print("\(count) seeds, \(failures.values.reduce(0, +)) failed, \(Int(Double(count) / seconds)) seeds/s")
@@ -67,6 +69,27 @@ struct Simulate: AsyncParsableCommand {
             print("\nreplay it with: make simulate SEEDS=\(last)")
         }
         if !failures.isEmpty { throw ExitCode.failure }
+    }
+}
+
+extension Simulate {
+    /// Runs worlds beside each other, which share nothing, until `body` returns false.
+    private func forEachOutcome(_ seeds: SeedRange, _ body: (UInt64, Simulation.Outcome) -> Bool) async {
+        await withTaskGroup(of: (UInt64, Simulation.Outcome).self) { group in
+            let rest = seeds.makeIterator()
+            func begin() {
+                guard let seed = rest.next() else { return }
+                if verbose { print("seed \(seed)") }
+                let simulation = simulation(seed)
+                group.addTask { (seed, await simulation.run()) }
+            }
+            for _ in 0..<max(1, jobs) { begin() }
+            while let (seed, outcome) = await group.next() {
+                // Those that are under way are run to their end, and not counted.
+                guard body(seed, outcome) else { return }
+                begin()
+            }
+        }
     }
 }
 

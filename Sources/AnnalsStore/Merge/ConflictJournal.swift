@@ -90,8 +90,8 @@ enum ConflictJournal {
     }
 
     /// All entries, oldest first.
-    static func all(_ db: Database) throws -> [Conflict] {
-        let names = try TrackedTables.load(db).ownNames
+    static func all(_ db: Database, _ tables: TrackedTables) throws -> [Conflict] {
+        let names = tables.ownNames
         return try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_conflicts ORDER BY id").map { try conflict($0, names) }
     }
 

@@ -10,7 +10,7 @@ final class ForeignCommits: Sendable {
 
     /// Looks; only on the connection that the store writes with.
     func look(_ db: Database) throws {
-        let version = try Int64.fetchOne(db, sql: "PRAGMA main.data_version") ?? 0
+        let version = try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.data_version")) ?? 0
         state.withLock { state in
             if let known = state.version, known != version { state.count += 1 }
             state.version = version

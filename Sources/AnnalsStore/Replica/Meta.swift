@@ -59,6 +59,37 @@ struct Meta {
         try Data.fetchOne(cached("SELECT value FROM annals_meta WHERE name = ?"), arguments: [name.rawValue]).map { [UInt8]($0) }
     }
 
+    /// Several at once; what is not in the file is not among them.
+    func facts(of names: [Name]) throws -> Facts {
+        let list = names.map { SQL.literal($0.rawValue) }.joined(separator: ", ")
+        let statement = try cached("SELECT name, value FROM annals_meta WHERE name IN (\(list))")
+        var facts = Facts()
+        defer { statement.rewind() }
+        while try statement.step() {
+            if case .text(let name) = statement.value(at: 0) {
+                facts.values[String(decoding: name.bytes, as: UTF8.self)] = statement.value(at: 1)
+            }
+        }
+        return facts
+    }
+
+    /// Facts as they were read together.
+    struct Facts {
+        fileprivate(set) var values: [String: Value] = [:]
+
+        func integer(_ name: Name) -> Int64? { values[name.rawValue]?.integer }
+
+        func text(_ name: Name) -> String? {
+            guard case .text(let text) = values[name.rawValue] else { return nil }
+            return String(decoding: text.bytes, as: UTF8.self)
+        }
+
+        func bytes(_ name: Name) -> [UInt8]? {
+            guard case .blob(let bytes) = values[name.rawValue] else { return nil }
+            return Array(bytes.bytes)
+        }
+    }
+
     func set(_ name: Name, _ value: (any DatabaseValueConvertible)?) throws {
         if let value {
             try cached("INSERT INTO annals_meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")

@@ -10,8 +10,8 @@ public struct RelayTrust: Sendable, Hashable {
         self.pins = pins
     }
 
-    static func load(_ meta: Meta) throws -> RelayTrust {
-        RelayTrust(caFile: try meta.text(.caFile), pins: try meta.text(.pins)?.split(separator: "\n").map(String.init) ?? [])
+    init(_ facts: Meta.Facts) {
+        self.init(caFile: facts.text(.caFile), pins: facts.text(.pins)?.split(separator: "\n").map(String.init) ?? [])
     }
 
     func save(_ meta: Meta) throws {

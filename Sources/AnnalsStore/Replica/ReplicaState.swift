@@ -44,21 +44,26 @@ public struct ReplicaState: Sendable {
         lastDigest = .zero
     }
 
+    /// What `load` reads: each step of an exchange begins with it, so it is one statement.
+    private static let loaded: [Meta.Name] = [
+        .space, .lineage, .lastDigest, .replicaName, .relay, .position, .logDigest, .head, .lastCounter, .credentialFile, .caFile, .pins,
+        .spaceKeyFile, .sealedUnder,
+    ]
+
     /// nil when the store is not joined.
     static func load(_ db: Database) throws -> ReplicaState? {
-        let meta = Meta(db)
-        guard let replica = try meta.text(.replica) else { return nil }
-        guard let id = ReplicaID(replica), let space = try meta.text(.space).flatMap(SpaceName.init),
-            let lineage = try meta.text(.lineage).flatMap({ Lineage($0) }),
-            let digest = try meta.bytes(.lastDigest).flatMap({ Digest(bytes: $0) })
+        guard let replica = try Meta(db).text(.replica) else { return nil }
+        let facts = try Meta(db).facts(of: loaded)
+        guard let id = ReplicaID(replica), let space = facts.text(.space).flatMap(SpaceName.init),
+            let lineage = facts.text(.lineage).flatMap({ Lineage($0) }),
+            let digest = facts.bytes(.lastDigest).flatMap({ Digest(bytes: $0) })
         else { throw StoreDamage("annals_meta") }
         return ReplicaState(
-            replica: id, name: try meta.text(.replicaName) ?? "", relay: try meta.text(.relay) ?? "", space: space, lineage: lineage,
-            position: Position(try meta.integer(.position) ?? 0),
-            logDigest: try meta.bytes(.logDigest).flatMap { Digest(bytes: $0) }, head: Position(try meta.integer(.head) ?? 0),
-            lastCounter: Counter(try meta.integer(.lastCounter) ?? 0), lastDigest: digest, credentialFile: try meta.text(.credentialFile),
-            trust: try RelayTrust.load(meta), spaceKeyFile: try meta.text(.spaceKeyFile),
-            sealedUnder: try meta.text(.sealedUnder).flatMap { UInt64($0, radix: 16) })
+            replica: id, name: facts.text(.replicaName) ?? "", relay: facts.text(.relay) ?? "", space: space, lineage: lineage,
+            position: Position(facts.integer(.position) ?? 0), logDigest: facts.bytes(.logDigest).flatMap { Digest(bytes: $0) },
+            head: Position(facts.integer(.head) ?? 0), lastCounter: Counter(facts.integer(.lastCounter) ?? 0), lastDigest: digest,
+            credentialFile: facts.text(.credentialFile), trust: RelayTrust(facts), spaceKeyFile: facts.text(.spaceKeyFile),
+            sealedUnder: facts.text(.sealedUnder).flatMap { UInt64($0, radix: 16) })
     }
 
     func save(_ db: Database) throws {

@@ -19,10 +19,10 @@ extension Store {
     /// - Returns: none when there are no more, also for a store that was never joined.
     public func conflicts(after: Int64 = 0, limit: Int, onlyUnresolved: Bool = false) async throws -> [NamedConflict] {
         try await translated("conflicts") {
-            try await database.reading { db in
+            try await database.reading { [schema] db in
                 guard try ReplicaTables.exist(db) else { return [] }
                 let layouts = try TrackedTable.fetchAll(db).map(\.layout)
-                let names = try TrackedTables.load(db).ownNames
+                let names = try schema.tables(db).ownNames
                 return try ConflictJournal.page(db, names, after: after, limit: limit, onlyUnresolved: onlyUnresolved).map { conflict in
                     // The newest list of columns stands last.
                     NamedConflict(

@@ -72,7 +72,7 @@ extension Store {
 
     /// The conflicts that are in the log, oldest first.
     public func conflicts() async throws -> [Conflict] {
-        try await read { db in try ReplicaTables.exist(db) ? ConflictJournal.all(db) : [] }
+        try await read { [schema] db in try ReplicaTables.exist(db) ? ConflictJournal.all(db, schema.tables(db)) : [] }
     }
 
     /// Closes the file. The store must not be used any more.
