@@ -22,6 +22,14 @@ public struct ByteString: Hashable, Sendable {
     }
 }
 
+extension ByteString {
+    /// All bytes at once: an array would hand them over one by one.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(bytes.count)
+        bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
+}
+
 extension ByteString: Comparable {
     /// Byte order, as SQLite's BINARY collation compares.
     public static func < (left: Self, right: Self) -> Bool {

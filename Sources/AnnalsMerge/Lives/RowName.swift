@@ -14,6 +14,11 @@ public struct RowName: Hashable, Sendable {
         self.places = places
         self.values = values
     }
+
+    /// The values tell nearly all names apart, and are what there is least of.
+    public func hash(into hasher: inout Hasher) {
+        for value in values { hasher.combine(value) }
+    }
 }
 
 /// The primary key of a table, or one of its indexes that others reference, as a source of names.

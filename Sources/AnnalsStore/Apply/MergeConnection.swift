@@ -27,10 +27,10 @@ package enum MergeConnection {
         _ db: Database, userTriggers: UserTriggers, _ body: () throws -> T
     ) throws -> T {
         precondition(!db.isInsideTransaction, "foreign keys can only be turned off outside a transaction")
-        let found = ConnectionSettings(of: db)
+        let found = try ConnectionSettings(of: db)
         let result: T
         do {
-            try ConnectionSettings(triggers: false, foreignKeys: false).apply(to: db)
+            try ConnectionSettings(triggers: false, foreignKeys: false, cacheSize: -ApplyLimits.cacheKibibytes).apply(to: db)
             try userTriggers.install(db)
             result = try body()
         } catch {
@@ -62,17 +62,21 @@ package enum MergeConnection {
     }
 }
 
-/// Two settings of a connection that are no part of the file.
+/// Settings of a connection that are no part of the file.
 private struct ConnectionSettings {
     let triggers: Bool
     let foreignKeys: Bool
+    /// As the pragma has it: pages, or kibibytes below zero.
+    let cacheSize: Int
 
-    init(triggers: Bool, foreignKeys: Bool) {
+    init(triggers: Bool, foreignKeys: Bool, cacheSize: Int) {
         self.triggers = triggers
         self.foreignKeys = foreignKeys
+        self.cacheSize = cacheSize
     }
 
-    init(of db: Database) {
+    init(of db: Database) throws {
+        self.cacheSize = try Int.fetchOne(db.cachedStatement(sql: "PRAGMA main.cache_size")) ?? 0
         self.triggers = annals_sqlite_triggers(db.sqliteConnection) == 1
         self.foreignKeys = annals_sqlite_foreign_keys(db.sqliteConnection) == 1
     }
@@ -84,5 +88,6 @@ private struct ConnectionSettings {
         ] where code != SQLITE_OK {
             throw DatabaseError(resultCode: ResultCode(rawValue: code), message: "the connection does not take its settings")
         }
+        try db.execute(sql: "PRAGMA main.cache_size = \(cacheSize)")
     }
 }

@@ -23,7 +23,11 @@ final class RowTable {
     var isReferenced = false
     var referencedPlaces: Set<Int> = []
     /// What its rows can be called by, the key first.
-    var nameIndexes: [NameIndex] = []
+    var nameIndexes: [NameIndex] = [] {
+        didSet { namePlaces = Set(nameIndexes.flatMap(\.places)) }
+    }
+    /// The columns of those.
+    private(set) var namePlaces: Set<Int> = []
     private var nameStatements: [NameIndex: PreparedStatement] = [:]
 
     /// The statement that finds a row by one of its names.

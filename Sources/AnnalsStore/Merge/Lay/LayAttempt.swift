@@ -43,6 +43,9 @@ final class LayAttempt {
         self.transaction = transaction
         self.decisions = decisions
         verdicts = Array(repeating: Verdict(), count: transaction.changes.count)
+        rows.reserveCapacity(transaction.changes.count)
+        found.reserveCapacity(transaction.changes.count)
+        written.reserveCapacity(transaction.changes.count)
         highestKeys = layOn.highestKeys
     }
 
@@ -128,8 +131,8 @@ final class LayAttempt {
 
     /// What an update makes of the row's names, for references in this transaction and those after it.
     private func noteAskedNames(_ index: Int, _ table: RowTable, _ number: Int, _ key: [Value]) {
-        let places = Set(table.nameIndexes.flatMap(\.places))
-        guard verdicts[index].asked.contains(where: { places.contains($0.column) }), let found = rows[number].after ?? rows[number].before
+        guard verdicts[index].asked.contains(where: { table.namePlaces.contains($0.column) }),
+            let found = rows[number].after ?? rows[number].before
         else { return }
         var row = found
         for (place, value) in zip(table.definition.primaryKey, key) { row[place] = value }

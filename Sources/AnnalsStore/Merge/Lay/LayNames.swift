@@ -8,6 +8,7 @@ extension LayAttempt {
         var laid: [LaidRowNames] = []
         for number in rows.indices {
             let row = rows[number]
+            if row.asked.isEmpty, let before = row.before, let after = row.after, row.table.haveSameNames(before, after) { continue }
             let before = row.before.map(row.table.side)
             let after = row.after.map(row.table.side)
             guard !row.asked.isEmpty || before?.names != after?.names || before?.key != after?.key else { continue }

@@ -93,17 +93,16 @@ extension LayAttempt {
     private func movedColumns(_ change: Int) -> [Int] {
         guard case .update = transaction.changes[change].change, let number = verdicts[change].row else { return [] }
         let table = rows[number].table
-        let names = Set(table.nameIndexes.flatMap(\.places))
-        return verdicts[change].asked.map(\.column).filter(names.contains)
+        return verdicts[change].asked.map(\.column).filter(table.namePlaces.contains)
     }
 
     // MARK: Who is where
 
     func noteWritten(_ number: Int) {
         let table = rows[number].table
-        let names = rows[number].after.map(table.names(of:)) ?? []
-        if let key = names.first { written[key] = number }
+        if let after = rows[number].after { written[table.keyName(of: after)] = number }
         guard table.isReferenced, let before = rows[number].before else { return }
+        let names = rows[number].after.map(table.names(of:)) ?? []
         for name in table.names(of: before) where !names.contains(name) { left[name] = number }
     }
 }

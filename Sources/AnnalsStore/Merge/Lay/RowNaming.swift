@@ -43,6 +43,11 @@ extension RowTable {
         return names
     }
 
+    /// Whether both forms of a row are called the same, as far as that is plain to see.
+    func haveSameNames(_ before: [Value], _ after: [Value]) -> Bool {
+        namePlaces.allSatisfy { before[$0] == after[$0] }
+    }
+
     func keyName(of row: [Value]) -> RowName {
         let index = nameIndexes[0]
         let values = zip(index.places, index.columns).map { CanonicalTuple.value(row[$0], in: $1) }
