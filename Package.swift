@@ -152,12 +152,13 @@ let package = Package(
             name: "SimulateProgram", dependencies: ["Simulation", "AnnalsStore", argumentParser], path: "Tests/SimulateProgram",
             swiftSettings: settings),
         .testTarget(name: "SimulationTests", dependencies: ["Simulation"], swiftSettings: settings),
+        .target(name: "CInstructionCount", path: "Tests/CInstructionCount"),
         // Not installed with the tool.
         .executableTarget(
             name: "AnnalsBench",
             dependencies: [
-                "Annals", "AnnalsCore", "AnnalsHTTP", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "SeededRandom",
-                argumentParser, sqlite,
+                "Annals", "AnnalsCore", "AnnalsHTTP", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "CInstructionCount",
+                "SeededRandom", argumentParser, sqlite,
             ],
             path: "Tests/Benchmarks", swiftSettings: settings),
 

@@ -1,8 +1,20 @@
 import ArgumentParser
 import Foundation
 
-/// Measures what Annals costs beside plain SQLite, in one run; see Documentation/benchmarks.md.
+/// Begins on a thread that waits: an asynchronous `main` gives the first thread up, which valgrind does not survive.
 @main
+enum Program {
+    static func main() {
+        let isOver = DispatchSemaphore(value: 0)
+        Task.detached {
+            await AnnalsBench.main()
+            isOver.signal()
+        }
+        isOver.wait()
+    }
+}
+
+/// Measures what Annals costs beside plain SQLite, in one run; see Documentation/benchmarks.md.
 struct AnnalsBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "annals-bench", abstract: "Measures what Annals costs beside the thing it is compared with, in turns, in one run.")
@@ -16,8 +28,17 @@ struct AnnalsBench: AsyncParsableCommand {
     @Option(help: "Run only groups whose name contains this: \(Group.allCases.map(\.rawValue).joined(separator: ", ")).")
     var only: String?
 
+    @Option(name: .customLong("cr-sqlite"), help: "The library of cr-sqlite, to be measured on the same rows.")
+    var crSQLite: String?
+
+    @Option(help: "The library of sqlite-sync, to be measured on the same rows.")
+    var sqliteSync: String?
+
+    @Option(help: ArgumentHelp("Do one piece of work, for counting instructions.", visibility: .hidden))
+    var loop: String?
+
     enum Group: String, CaseIterable {
-        case capture, commits, apply, rebase, encode, history, clone, relay
+        case capture, commits, apply, rebase, encode, history, clone, relay, live, peers
     }
 
     func validate() throws {
@@ -27,6 +48,11 @@ struct AnnalsBench: AsyncParsableCommand {
     }
 
     func run() async throws {
+        if let loop {
+            guard let loop = Loop(rawValue: loop) else { throw ValidationError("there is no loop \(loop)") }
+            print(try await loop.run())
+            return
+        }
         var report = Report()
         for group in Group.allCases where only.map({ group.rawValue.contains($0) }) ?? true {
             FileHandle.standardError.write(Data("\(group.rawValue) …\n".utf8))
@@ -67,6 +93,11 @@ struct AnnalsBench: AsyncParsableCommand {
             return try await CloneBenchmarks.run(scale)
         case .relay:
             return try await RelayBenchmarks.run(scale)
+        case .live:
+            return try await LiveBenchmarks.run(scale)
+        case .peers:
+            let peers = [crSQLite.map(PeerBenchmarks.Extension.crSQLite), sqliteSync.map(PeerBenchmarks.Extension.sqliteSync)]
+            return try await PeerBenchmarks.run(scale, extensions: peers.compactMap(\.self))
         }
     }
 }

@@ -11,7 +11,7 @@ final class BareConnection {
         case null, integer(Int64), real(Double), text(String)
     }
 
-    private var handle: OpaquePointer?
+    private(set) var handle: OpaquePointer?
     private var statements: [String: OpaquePointer] = [:]
 
     init(_ path: String) throws {
@@ -58,6 +58,36 @@ final class BareConnection {
         }
     }
 
+    /// The first value of a query's first row; nil where there is none.
+    func integer(_ sql: String) throws -> Int64? {
+        let statement = try prepared(sql)
+        defer { sqlite3_reset(statement) }
+        switch sqlite3_step(statement) {
+        case SQLITE_ROW: return sqlite3_column_int64(statement, 0)
+        case SQLITE_DONE: return nil
+        default: throw failure()
+        }
+    }
+
+    /// Runs a statement once for each row of another connection's query, with that row's values bound.
+    func run(_ sql: String, forEachOf query: String, in other: BareConnection) throws {
+        let (statement, rows) = (try prepared(sql), try other.prepared(query))
+        defer { sqlite3_reset(rows) }
+        while true {
+            switch sqlite3_step(rows) {
+            case SQLITE_DONE: return
+            case SQLITE_ROW:
+                for column in 0..<sqlite3_column_count(rows) {
+                    sqlite3_bind_value(statement, column + 1, sqlite3_column_value(rows, column))
+                }
+                let code = sqlite3_step(statement)
+                guard code == SQLITE_DONE || code == SQLITE_ROW else { throw failure() }
+                sqlite3_reset(statement)
+            default: throw other.failure()
+            }
+        }
+    }
+
     private func prepared(_ sql: String) throws -> OpaquePointer? {
         if let statement = statements[sql] { return statement }
         var statement: OpaquePointer?
@@ -66,7 +96,7 @@ final class BareConnection {
         return statement
     }
 
-    private func failure() -> Failure {
+    func failure() -> Failure {
         Failure(description: String(cString: sqlite3_errmsg(handle)))
     }
 }

@@ -46,7 +46,7 @@ enum CaptureBenchmarks {
 }
 
 /// Two files with the same rows, one of them tracked, in WAL mode.
-private final class Pair {
+final class Pair {
     typealias Work = (BareConnection, Int) throws -> Void
 
     let folder: BenchmarkFolder

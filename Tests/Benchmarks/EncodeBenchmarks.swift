@@ -6,7 +6,7 @@ import SeededRandom
 /// Bytes on the wire: 1,000 transactions of 10 changes of 8 values, against Foundation's JSON of the same, as Codable gives it.
 enum EncodeBenchmarks {
     /// What a batch says of a transaction, as Codable writes it.
-    private struct PlainTransaction: Codable {
+    struct PlainTransaction: Codable {
         var id: String
         var time: Int64
         /// As a batch: the position it is based on, and the digest by which a lost answer is recognised.
@@ -15,14 +15,14 @@ enum EncodeBenchmarks {
         var changes: [PlainChange]
     }
 
-    private struct PlainChange: Codable {
+    struct PlainChange: Codable {
         var table: String
         var kind: String
         var values: [PlainValue]
     }
 
     /// With its storage class: a bare JSON number does not tell 1 from 1.0, nor a string a text from a blob.
-    private enum PlainValue: Codable {
+    enum PlainValue: Codable {
         case integer(Int64), real(Double), text(String)
     }
 
@@ -57,9 +57,9 @@ enum EncodeBenchmarks {
         ]
     }
 
-    private static func samples() -> [PlainTransaction] {
+    static func samples(_ count: Int = 1_000) -> [PlainTransaction] {
         var generator = SeededGenerator(seed: 7)
-        return (0..<1_000).map { number in
+        return (0..<count).map { number in
             PlainTransaction(
                 id: UUID().uuidString, time: 1_700_000_000_000 + Int64(number), base: 0,
                 digest: Data((0..<4).flatMap { _ in withUnsafeBytes(of: generator.next()) { Array($0) } }),
@@ -76,7 +76,7 @@ enum EncodeBenchmarks {
         }
     }
 
-    private static func batch(_ transactions: [PlainTransaction], _ cipher: SpaceCipher? = nil) throws -> [UInt8] {
+    static func batch(_ transactions: [PlainTransaction], _ cipher: SpaceCipher? = nil) throws -> [UInt8] {
         var batch = BatchEncoder(
             lineage: .random(), replica: .random(), firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
             cipher: cipher)

@@ -35,7 +35,7 @@ enum HistoryBenchmarks {
             comparison: Comparison(rounds: results))
     }
 
-    private static func read(_ store: Store, at place: Double) async throws {
+    static func read(_ store: Store, at place: Double) async throws {
         _ = try await store.read { db in
             let reader = try HistoryReader(db)
             let span = Double(reader.bounds.latest.number - Int64(page))
@@ -86,7 +86,7 @@ enum HistoryBenchmarks {
     }
 
     /// A store whose rows were updated until its history holds so many changes.
-    private static func store(_ path: String, changes: Int) async throws -> Store {
+    static func store(_ path: String, changes: Int) async throws -> Store {
         let writer = try BareConnection(path)
         let rows = Rows(.integer, count: rows)
         try writer.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF")

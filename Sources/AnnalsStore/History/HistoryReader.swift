@@ -143,8 +143,10 @@ public final class HistoryReader {
         let columns = Set(request.columnNames.map(\.foldedIdentifier))
         func pass(_ row: NetChange, _ layout: TableLayout) throws {
             let change = HistoryChange(row, layout: layout)
-            let isUpdateOfThem = change.kind == .update && change.columns.contains { columns.contains($0.name.foldedIdentifier) }
-            if columns.isEmpty || isUpdateOfThem { try visit(change) }
+            func isUpdateOfThem() -> Bool {
+                change.kind == .update && change.columns.contains { columns.contains($0.name.foldedIdentifier) }
+            }
+            if columns.isEmpty || isUpdateOfThem() { try visit(change) }
         }
         let sections = try changes.sections(of: transaction.number).filter { wanted?.contains($0.layout) ?? true }
         for part in try changes.parts(of: sections) {

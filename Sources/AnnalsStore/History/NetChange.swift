@@ -52,9 +52,10 @@ public struct NetChange: Hashable, Sendable {
 public struct NetChangeFolder: Sendable {
     private let rule: IdentityRule
     private let rawOrder: RawChangeOrder
-    private var slots: [RowIdentity: RowSlot] = [:]
-    /// Identities in the order they were first met, so that the outcome does not depend on hashing.
-    private var order: [RowIdentity] = []
+    /// What happened under each identity, in the order in which they were first met: so the outcome does not depend on hashing.
+    private var slots: [RowSlot] = []
+    /// The place of each among them.
+    private var places: [RowIdentity: Int] = [:]
 
     public init(_ rule: IdentityRule, order: RawChangeOrder = .asHappened) {
         self.rule = rule
@@ -76,28 +77,28 @@ public struct NetChangeFolder: Sendable {
     }
 
     private mutating func append(_ edge: RowEdge, at identity: RowIdentity) {
-        if slots[identity] == nil { order.append(identity) }
-        slots[identity, default: RowSlot()].append(edge)
+        if let place = places[identity] { return slots[place].append(edge) }
+        places[identity] = slots.count
+        var slot = RowSlot()
+        slot.append(edge)
+        slots.append(slot)
     }
 
     /// The rows that differ, in the order in which they were first changed. Leaves the folder empty.
     public mutating func finish() -> [NetChange] {
-        let lives = slots.mapValues { RowLives($0, rawOrder) }
-        let order = self.order
-        slots = [:]
-        self.order = []
-        var ends: [RowIdentity: RowIdentity] = [:]
-        for identity in order where lives[identity]?.start != nil { ends[identity] = end(ofLifeAt: identity, lives) }
-        let continued = Set(ends.values)
+        let lives = slots.map { RowLives($0, rawOrder) }
+        let ends = lives.indices.map { lives[$0].start == nil ? nil : end(ofLifeAt: $0, lives) }
+        var isContinued = [Bool](repeating: false, count: lives.count)
+        for case let end? in ends { isContinued[end] = true }
+        (slots, places) = ([], [:])
         var changes: [NetChange] = []
-        for identity in order {
-            guard let here = lives[identity] else { continue }
-            let born = continued.contains(identity) ? nil : here.end
+        for (place, here) in lives.enumerated() {
+            let born = isContinued[place] ? nil : here.end
             if let start = here.start {
                 // A row that ended while another began under its key is one update.
-                let end = ends[identity].map { lives[$0]?.end } ?? born
+                let end = ends[place].map { lives[$0].end } ?? born
                 append(start, end, to: &changes)
-                if ends[identity] != nil { append(nil, born, to: &changes) }
+                if ends[place] != nil { append(nil, born, to: &changes) }
             } else {
                 append(nil, born, to: &changes)
             }
@@ -110,24 +111,24 @@ public struct NetChangeFolder: Sendable {
         changes.append(NetChange(old: old?.row, new: new?.row, oldRowid: old?.rowid, newRowid: new?.rowid))
     }
 
-    /// Where the row that had this identity before is after; nil when it is gone.
+    /// Where the row that was here before is after; nil when it is gone.
     ///
     /// Under each identity arrivals and departures take turns, so the first departure is that of the row that was
     /// there before, the second that of the first to arrive after it.
-    private func end(ofLifeAt start: RowIdentity, _ lives: [RowIdentity: RowLives]) -> RowIdentity? {
-        var identity = start
+    private func end(ofLifeAt start: Int, _ lives: [RowLives]) -> Int? {
+        var place = start
         var rank = 0
         var seen: Set<Int64> = []
-        while let here = lives[identity] {
-            guard rank < here.departures.count else { return here.end == nil ? nil : identity }
+        while true {
+            let here = lives[place]
+            guard rank < here.departures.count else { return here.end == nil ? nil : place }
             let departure = here.departures[rank]
             // A change is passed once; contradictory ones must not lead in a circle.
-            guard seen.insert(departure.id).inserted, let next = departure.next, let there = lives[next],
-                let arrival = there.arrivals.firstIndex(of: departure.id)
+            guard seen.insert(departure.id).inserted, let next = departure.next, let there = places[next],
+                let arrival = lives[there].arrivals.firstIndex(of: departure.id)
             else { return nil }
-            rank = arrival + (there.start == nil ? 0 : 1)
-            identity = next
+            rank = arrival + (lives[there].start == nil ? 0 : 1)
+            place = there
         }
-        return nil
     }
 }

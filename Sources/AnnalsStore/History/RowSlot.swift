@@ -111,13 +111,14 @@ struct RowLives: Sendable {
     private static func inOrder(_ edges: [RowEdge], allowsStale: Bool = false) -> Ends? {
         guard let first = edges.first else { return nil }
         var present = first.to
+        // Whole rows, which cost something to hash.
         var left: Set<RowState> = []
-        if let from = first.from { left.insert(from) }
+        if allowsStale, let from = first.from { left.insert(from) }
         for edge in edges.dropFirst() {
             if edge.from != present {
                 guard allowsStale, let from = edge.from, present != nil, left.contains(from) else { return nil }
             }
-            if let from = edge.from { left.insert(from) }
+            if allowsStale, let from = edge.from { left.insert(from) }
             present = edge.to
         }
         return (first.from, present)
