@@ -34,6 +34,9 @@ struct AnnalsBench: AsyncParsableCommand {
     @Option(help: "The library of sqlite-sync, to be measured on the same rows.")
     var sqliteSync: String?
 
+    @Flag(help: "Measure instead what each work costs as its surroundings grow, and print a table in Markdown, or JSON.")
+    var growth = false
+
     @Option(help: ArgumentHelp("Do one piece of work, for counting instructions.", visibility: .hidden))
     var loop: String?
 
@@ -52,6 +55,11 @@ struct AnnalsBench: AsyncParsableCommand {
             guard let loop = Loop(rawValue: loop) else { throw ValidationError("there is no loop \(loop)") }
             print(try await loop.run())
             return
+        }
+        if growth {
+            let growth = try Growth(quick ? .quick : .whole)
+            try await growth.run()
+            return print(json ? try growth.json() : growth.table())
         }
         var report = Report()
         for group in Group.allCases where only.map({ group.rawValue.contains($0) }) ?? true {

@@ -61,13 +61,13 @@ enum RelayBenchmarks {
             work: clients * each, comparison: Comparison(rounds: rounds))
     }
 
-    private static func create(_ space: SpaceName, _ address: String, _ client: HTTPClient) async throws -> Lineage {
+    static func create(_ space: SpaceName, _ address: String, _ client: HTTPClient) async throws -> Lineage {
         let answer = try await client.send(HTTPRequest("PUT", url: address + Endpoints.space(space)))
         return try JSONDecoder().decode(SpaceDescription.self, from: Data(answer.body)).lineage
     }
 
     /// Rows that nobody else writes, so that nothing is stale.
-    private static func batches(_ count: Int, by number: Int, in lineage: Lineage) throws -> [[UInt8]] {
+    static func batches(_ count: Int, by number: Int, in lineage: Lineage) throws -> [[UInt8]] {
         var generator = SeededGenerator(seed: UInt64(number) + 1)
         let replica = ReplicaID.random()
         var digest = Digest.zero
@@ -89,7 +89,7 @@ enum RelayBenchmarks {
     }
 
     /// Each client sends one after another. Returns how long each took, in seconds.
-    private static func post(
+    static func post(
         _ batches: [[[UInt8]]], to addresses: [String], _ path: String, expecting status: Int, _ client: HTTPClient
     ) async throws -> [Double] {
         try await withThrowingTaskGroup(of: [Double].self) { group in

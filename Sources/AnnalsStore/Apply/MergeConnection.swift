@@ -88,6 +88,8 @@ private struct ConnectionSettings {
         ] where code != SQLITE_OK {
             throw DatabaseError(resultCode: ResultCode(rawValue: code), message: "the connection does not take its settings")
         }
-        try db.execute(sql: "PRAGMA main.cache_size = \(cacheSize)")
+        // Past GRDB, which runs nothing more once its task was cancelled. It may fail where another program holds the file; then the
+        // cache has the wrong size, and that is all.
+        sqlite3_exec(db.sqliteConnection, "PRAGMA main.cache_size = \(cacheSize)", nil, nil, nil)
     }
 }

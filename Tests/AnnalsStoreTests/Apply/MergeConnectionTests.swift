@@ -25,6 +25,7 @@ struct MergeConnectionTests {
         try store.queue.writeWithoutTransaction { db in
             let version = try Int.fetchOne(db, sql: "PRAGMA main.schema_version") ?? -1
             let foreignKeys = try Int.fetchOne(db, sql: "PRAGMA foreign_keys") ?? -1
+            let cache = try Int.fetchOne(db, sql: "PRAGMA main.cache_size") ?? -1
             let file = try String.fetchAll(db, sql: "SELECT coalesce(sql, name) FROM main.sqlite_master ORDER BY rowid")
             let temporary = try String.fetchAll(db, sql: "SELECT name FROM temp.sqlite_master")
             // A local write shows whether triggers run, and is undone.
@@ -34,7 +35,7 @@ struct MergeConnectionTests {
                 try db.execute(sql: "ROLLBACK TO probe; RELEASE probe")
                 return count
             }()
-            return ["\(version) \(foreignKeys) \(fired)"] + file + temporary
+            return ["\(version) \(foreignKeys) \(cache) \(fired)"] + file + temporary
         }
     }
 
