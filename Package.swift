@@ -105,7 +105,8 @@ let package = Package(
         .target(
             name: "AnnalsSync", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", logging], swiftSettings: settings),
         .target(
-            name: "Annals", dependencies: ["AnnalsCore", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", grdb, logging], swiftSettings: settings),
+            name: "Annals", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", grdb, logging],
+            swiftSettings: settings),
 
         // The relay.
         .target(
@@ -135,10 +136,11 @@ let package = Package(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", "SeededRandom", logging],
             swiftSettings: settings),
 
-        // What a person can run, with nothing but the library.
+        // What a person can run, with nothing but the library. Without `packageAccess`, as an app of another package would be: what it
+        // uses must be public.
         .executableTarget(
-            name: "annals-notes", dependencies: ["Annals", logging], path: "Examples/Notes", exclude: ["README.md"], swiftSettings: settings
-        ),
+            name: "annals-notes", dependencies: ["Annals", logging], path: "Examples/Notes", exclude: ["README.md"], packageAccess: false,
+            swiftSettings: settings),
 
         // The tests' one source of chance.
         .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
@@ -209,8 +211,11 @@ let package = Package(
             swiftSettings: settings),
         // Only for Scripts/measure-memory.
         .executableTarget(name: "memory-probe", dependencies: ["Annals", grdb], path: "Tests/MemoryProbe", swiftSettings: settings),
+        // Without `packageAccess`, so that these tests prove of what is public that an app needs no more. A file that tests what is
+        // inside says `@testable`.
         .testTarget(
-            name: "AnnalsTests", dependencies: ["Annals", "AnnalsTesting", "AnnalsWire", "SeededRandom", logging], swiftSettings: settings),
+            name: "AnnalsTests", dependencies: ["Annals", "AnnalsSync", "AnnalsTesting", "SeededRandom", logging], packageAccess: false,
+            swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
     ] + systemTargets,
     swiftLanguageModes: [.v6]

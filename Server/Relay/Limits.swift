@@ -1,104 +1,104 @@
-public import AnnalsWire
+package import AnnalsWire
 package import RelayLog
 
 /// What the relay's HTTP side refuses to exceed, by name.
-public struct RelayLimits: Sendable, Hashable {
+package struct RelayLimits: Sendable, Hashable {
     /// What one push may bring.
-    public var batch = BatchLimits.standard
+    package var batch = BatchLimits.standard
     /// Bytes of pushes being received or stored at once; beyond it a push is answered with 503.
-    public var bodyBytesInFlight = 512 << 20
+    package var bodyBytesInFlight = 512 << 20
     /// The most that a pull may ask for in one page, in bytes.
-    public var pageBytes = WireLimits.maximumPageTargetBytes
+    package var pageBytes = WireLimits.maximumPageTargetBytes
     /// The longest time a pull waits for something new, in seconds.
-    public var waitSeconds = WireLimits.maximumWaitSeconds
+    package var waitSeconds = WireLimits.maximumWaitSeconds
     /// An event stream says something at least this often, in seconds; a lost connection is noticed by it.
-    public var heartbeatSeconds = 15
+    package var heartbeatSeconds = 15
     /// Requests a second that one token may make for long, or one address where there are no tokens; beyond it they are answered
     /// with 429.
-    public var requestsPerSecond = 1000
+    package var requestsPerSecond = 1000
     /// Requests that one token may make at once after a pause.
-    public var requestBurst = 5000
+    package var requestBurst = 5000
     /// Event streams open at once; one more is answered with 503.
-    public var eventStreams = 10_000
+    package var eventStreams = 10_000
     /// Connections open at once; further ones are not accepted until one closes.
-    public var connections = 16_384
+    package var connections = 16_384
     /// Files that are left to all else than connections, where the system allows fewer than there may be connections.
     static let filesForOthers = 128
     static let leastConnections = 16
     /// A connection on which no request has begun or gone on for this long, in seconds, is closed.
-    public var idleSeconds = 75
+    package var idleSeconds = 75
     /// Over how long it is measured whether a request's body comes in fast enough, in seconds.
-    public var slowSeconds = 20
+    package var slowSeconds = 20
     /// Bytes a second of a request's body that must come meanwhile; the connection of a slower one is closed.
-    public var slowBytesPerSecond = 1024
+    package var slowBytesPerSecond = 1024
     /// A connection whose reader takes next to nothing of its answer for this long, in seconds, is closed. The system tells only
     /// in steps that bytes were taken, so one that takes less than about a mebibyte meanwhile may be closed as well.
-    public var stalledSeconds = 60
+    package var stalledSeconds = 60
     /// Bytes of a request's headers together, and so of its address.
-    public var headerBytes = 16 << 10
+    package var headerBytes = 16 << 10
     /// How long answers under way may take after the relay was told to stop, in seconds.
-    public var shutdownSeconds = 20
+    package var shutdownSeconds = 20
     /// Bytes of a snapshot read from the file at once.
-    public var snapshotChunkBytes = 256 << 10
+    package var snapshotChunkBytes = 256 << 10
     /// Bytes of a page handed to the connection at once.
     static let pagePieceBytes = 64 << 10
     /// Connections that may wait to be accepted.
-    public var backlog = 1024
+    package var backlog = 1024
 
     /// How often the logs are purged, in seconds; for the first time after a minute at most.
-    public var purgeSeconds = 3600
+    package var purgeSeconds = 3600
     /// A snapshot is due when the log since the newest has so many MiB, and as many bytes as that snapshot.
-    public var snapshotLogMebibytes: Int {
+    package var snapshotLogMebibytes: Int {
         get { Int(log.snapshotLogBytes >> 20) }
         set { log.snapshotLogBytes = Int64(min(newValue, 1 << 40)) << 20 }
     }
     /// Or so many positions.
-    public var snapshotLogPositions: Int {
+    package var snapshotLogPositions: Int {
         get { Int(log.snapshotLogPositions) }
         set { log.snapshotLogPositions = Int64(newValue) }
     }
     /// Bytes of one snapshot.
-    public var snapshotBytes: Int {
+    package var snapshotBytes: Int {
         get { Int(log.snapshotBytes) }
         set { log.snapshotBytes = Int64(newValue) }
     }
     /// Spaces of this relay.
-    public var spaces: Int {
+    package var spaces: Int {
         get { log.spaces }
         set { log.spaces = newValue }
     }
     /// Bytes of one space: its log as far as it is kept, parts that wait, and snapshots.
-    public var spaceBytes: Int {
+    package var spaceBytes: Int {
         get { Int(log.spaceBytes) }
         set { log.spaceBytes = Int64(newValue) }
     }
     /// Bytes of the disk that pushes, new spaces and snapshots leave free; with less `/health/ready` says 503.
-    public var diskReserveBytes: Int {
+    package var diskReserveBytes: Int {
         get { Int(log.diskReserveBytes) }
         set { log.diskReserveBytes = Int64(newValue) }
     }
     /// Bytes of one transaction, packed.
-    public var transactionBytes: Int {
+    package var transactionBytes: Int {
         get { Int(log.pendingPartBytes) }
         set { log.pendingPartBytes = Int64(newValue) }
     }
     /// Snapshots that are being received at once.
-    public var snapshotUploads: Int {
+    package var snapshotUploads: Int {
         get { log.snapshotUploads }
         set { log.snapshotUploads = newValue }
     }
     /// Pushes that wait for the log's writer.
-    public var pendingPushes: Int {
+    package var pendingPushes: Int {
         get { log.pendingPushes }
         set { log.pendingPushes = newValue }
     }
     /// Bytes of pushes that wait for it.
-    public var pendingBytes: Int {
+    package var pendingBytes: Int {
         get { log.pendingBytes }
         set { log.pendingBytes = newValue }
     }
     /// Pulls and event streams that wait at once.
-    public var waiters: Int {
+    package var waiters: Int {
         get { log.waiters }
         set { log.waiters = newValue }
     }
@@ -106,15 +106,15 @@ public struct RelayLimits: Sendable, Hashable {
     /// Those of the log itself.
     package var log = RelayLogLimits()
 
-    public init() {}
+    package init() {}
 }
 
 /// One limit: its name in the configuration, and what it is about.
-public struct RelayLimit: Sendable {
+package struct RelayLimit: Sendable {
     /// Under `limits:` in the configuration file, and in the environment as ANNALS_RELAY_LIMITS_ and this in capitals.
-    public let name: String
+    package let name: String
     /// What becomes of whatever is beyond it.
-    public let beyond: String
+    package let beyond: String
     let value: any WritableKeyPath<RelayLimits, Int> & Sendable
 
     /// What can be meant: a month, as many as there can be of anything, or any number of bytes.
@@ -130,7 +130,7 @@ public struct RelayLimit: Sendable {
 extension RelayLimits {
     /// All that can be set, in the order in which the documents have them. From this table come the configuration's keys, its checks
     /// and the table in Documentation/relay.md.
-    public static let named: [RelayLimit] = [
+    package static let named: [RelayLimit] = [
         RelayLimit("batch-bytes", \.batch.batchBytes, "413: the bytes of one push"),
         RelayLimit("batch-plain-bytes", \.batch.plainBytes, "413: the same before compression"),
         RelayLimit("batch-transactions", \.batch.transactions, "413: transactions in one push"),

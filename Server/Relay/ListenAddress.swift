@@ -1,21 +1,21 @@
 internal import AnnalsCore
 
 /// Where a relay listens: `127.0.0.1:8640`, `[::1]:8640`, `relay.example.org:0`.
-public struct ListenAddress: Sendable, Hashable {
+package struct ListenAddress: Sendable, Hashable {
     /// A name or a literal address, without brackets.
-    public var host: String
+    package var host: String
     /// 0 takes a free one.
-    public var port: Int
+    package var port: Int
     /// Whether connections are encrypted.
-    public var usesTLS = false
+    package var usesTLS = false
 
-    public init(host: String, port: Int) {
+    package init(host: String, port: Int) {
         self.host = host
         self.port = port
     }
 
     /// Reads `HOST:PORT`. Throws `AnnalsError` with `.configuration`.
-    public init(_ text: String) throws {
+    package init(_ text: String) throws {
         let hint = "Write HOST:PORT, as in 127.0.0.1:8640 or [::1]:8640; port 0 takes a free one"
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
             throw AnnalsError(.configuration, operation: "relay", "\"\(text)\" is not an address to listen at", hint: hint)
@@ -33,14 +33,14 @@ public struct ListenAddress: Sendable, Hashable {
     }
 
     /// Whether only programs on this machine can connect.
-    public var isLoopback: Bool {
+    package var isLoopback: Bool {
         if host.lowercased() == "localhost" || host == "::1" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 
     /// What a client is given.
-    public var url: String {
+    package var url: String {
         "\(usesTLS ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 }

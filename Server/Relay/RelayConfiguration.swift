@@ -1,6 +1,6 @@
 internal import AnnalsCore
 internal import AnnalsWire
-public import RelayLog
+package import RelayLog
 internal import RelayPostgres
 
 /// Everything a relay needs to be told.
@@ -8,25 +8,25 @@ internal import RelayPostgres
 ///     var configuration = RelayConfiguration(storage: .directory("relay-data"))
 ///     configuration.address = try ListenAddress("127.0.0.1:0")
 ///     configuration.noAuthorization = true
-public struct RelayConfiguration: Sendable {
-    public var address: ListenAddress
+package struct RelayConfiguration: Sendable {
+    package var address: ListenAddress
     /// Where the log, the snapshots and the tokens' hashes are.
-    public var storage: Storage
+    package var storage: Storage
     /// Serves everybody who can connect; on loopback only.
-    public var noAuthorization: Bool
+    package var noAuthorization: Bool
     /// Listens on other than loopback without encryption, for a proxy in front that has it.
-    public var allowPlaintext: Bool
+    package var allowPlaintext: Bool
     /// Serves HTTPS instead of HTTP, with this certificate.
-    public var tls: TLSFiles?
+    package var tls: TLSFiles?
     /// A file with a token that opens `/metrics` and nothing else; nil: only an operator's token does.
-    public var metricsTokenFile: String?
-    public var limits: RelayLimits
+    package var metricsTokenFile: String?
+    package var limits: RelayLimits
     /// An identity provider whose tokens are taken too; nil: only the relay's own are.
-    public var webTokens: WebTokenSettings?
+    package var webTokens: WebTokenSettings?
     /// What of the spaces' logs goes by itself; nil: nothing does.
-    public var purge: PurgeRules? = PurgeRules()
+    package var purge: PurgeRules? = PurgeRules()
 
-    public enum Storage: Sendable, Hashable {
+    package enum Storage: Sendable, Hashable {
         /// A folder, made where it is missing; one relay at a time serves it.
         case directory(String)
         /// A database by libpq's address, a URL or `name=value` pairs; any number of relays serve it. Its tables are made where
@@ -34,7 +34,7 @@ public struct RelayConfiguration: Sendable {
         case postgres(String)
     }
 
-    public init(
+    package init(
         address: ListenAddress = ListenAddress(host: "127.0.0.1", port: 8640), storage: Storage, noAuthorization: Bool = false,
         allowPlaintext: Bool = false, limits: RelayLimits = RelayLimits()
     ) {
@@ -48,7 +48,7 @@ public struct RelayConfiguration: Sendable {
     /// A relay is closed by default: this refuses what would open it by accident, and what cannot work.
     ///
     /// Throws `AnnalsError` with `.configuration`.
-    public func validate() throws {
+    package func validate() throws {
         func require(_ condition: Bool, _ message: String, _ hint: String) throws {
             guard condition else { throw AnnalsError(.configuration, operation: "relay", message, hint: hint) }
         }

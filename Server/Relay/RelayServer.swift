@@ -3,10 +3,10 @@ internal import Dispatch
 internal import Foundation
 internal import Hummingbird
 internal import HummingbirdCore
-public import Logging
+package import Logging
 internal import NIOCore
 internal import RelayLog
-public import ServiceLifecycle
+import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
 
@@ -19,7 +19,7 @@ internal import UnixSignals
 ///
 /// As a `Service` it ends when its group is told to stop: it takes no new connections, ends event streams and waiting
 /// pulls, finishes the answers under way, and closes its files. What it acknowledged was durable before.
-public struct RelayServer: Service {
+package struct RelayServer: Service {
     private let configuration: RelayConfiguration
     private let logger: Logger
     private let onListening: @Sendable (ListenAddress) -> Void
@@ -32,7 +32,7 @@ public struct RelayServer: Service {
     /// the files of the certificate or of the metrics' token cannot be used.
     ///
     /// `onListening` is called once, when clients can connect, with the port that was bound.
-    public init(
+    package init(
         configuration: RelayConfiguration, logger: Logger, onListening: @escaping @Sendable (ListenAddress) -> Void = { _ in }
     ) throws {
         try configuration.validate()
@@ -44,7 +44,7 @@ public struct RelayServer: Service {
     }
 
     /// Serves until SIGTERM or SIGINT; SIGHUP has it read the files of its certificate again. Throws what `run` throws.
-    public func runUntilSignal() async throws {
+    package func runUntilSignal() async throws {
         var services: [any Service] = [self]
         if let identities { services.append(await CertificateReloading(identities)) }
         let group = ServiceGroup(
@@ -53,7 +53,7 @@ public struct RelayServer: Service {
     }
 
     /// Reads the files of the certificate again, as SIGHUP does: new connections get it, and what cannot be used changes nothing.
-    public func reloadCertificate() {
+    package func reloadCertificate() {
         identities?.reload()
     }
 
@@ -61,7 +61,7 @@ public struct RelayServer: Service {
     ///
     /// Throws `AnnalsError`: what opening the data directory throws, and `.configuration` where the address cannot be
     /// listened at.
-    public func run() async throws {
+    package func run() async throws {
         let database = try configuration.storage.open(readers: configuration.limits.log.readers)
         let log = try RelayLog(database: database, limits: configuration.limits.log, logger: logger)
         let isListening = Atomic(false)
@@ -166,7 +166,7 @@ public struct RelayServer: Service {
 extension RelayServer: CustomStringConvertible, CustomReflectable {
     /// Without the configuration, since the address of a database may hold a password: whoever runs services writes them into
     /// the log as they are.
-    public var description: String { "relay at \(configuration.address.host):\(configuration.address.port)" }
+    package var description: String { "relay at \(configuration.address.host):\(configuration.address.port)" }
 
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }

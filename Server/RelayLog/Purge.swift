@@ -1,17 +1,17 @@
 package import AnnalsCore
 
 /// How long a space's log is kept. Nothing goes that no snapshot covers.
-public struct PurgeRules: Sendable, Hashable {
+package struct PurgeRules: Sendable, Hashable {
     /// What is younger is kept in any case, for `replay --relay` and for whoever is taking a snapshot just now; milliseconds.
-    public var keep: Int64 = 7 * 86_400_000
+    package var keep: Int64 = 7 * 86_400_000
     /// What a live replica has not acknowledged yet is kept so long; milliseconds.
-    public var retention: Int64 = 90 * 86_400_000
+    package var retention: Int64 = 90 * 86_400_000
     /// A replica that was not seen for so long does not hold anything back; milliseconds.
-    public var silence: Int64 = 30 * 86_400_000
+    package var silence: Int64 = 30 * 86_400_000
     /// Live replicas hold nothing back: those that lack something come back by the snapshot.
-    public var isForced = false
+    package var isForced = false
 
-    public init() {}
+    package init() {}
 
     /// What an operator asks for. Without `keep`, in milliseconds, it is a week, or nothing when it is forced.
     package static func asked(keep: Int64?, isForced: Bool) -> PurgeRules {

@@ -7,10 +7,12 @@
 @_exported public import AnnalsHTTP
 @_exported public import AnnalsStore
 @_exported public import AnnalsSync
+@_exported public import AnnalsWire
 @_exported public import GRDB
 
-/// GRDB's, with which an app declares its tables; the store's own of that name tells how tables are declared.
-public typealias TableDefinition = GRDB.TableDefinition
+/// GRDB's, with which an app declares its tables. The store's own of that name, which only this package sees, tells how tables
+/// are declared.
+package typealias TableDefinition = GRDB.TableDefinition
 
 /// How a table is declared.
 typealias DeclaredTable = AnnalsStore.TableDefinition

@@ -6,7 +6,7 @@ public struct ByteString: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    public init(_ buffer: UnsafeRawBufferPointer) {
+    package init(_ buffer: UnsafeRawBufferPointer) {
         self.bytes = Array(buffer)
     }
 

@@ -7,7 +7,7 @@ public struct ConflictID: Hashable, Sendable {
     /// Its place among that transaction's lines, from 0.
     public var index: Int
 
-    public init(replica: ReplicaID, transaction: TransactionID, index: Int) {
+    package init(replica: ReplicaID, transaction: TransactionID, index: Int) {
         self.replica = replica
         self.transaction = transaction
         self.index = index
@@ -16,18 +16,18 @@ public struct ConflictID: Hashable, Sendable {
 
 /// A person's decision about a line of the conflict journal. It travels in the log, in the transaction that writes the
 /// decided values.
-public struct ConflictResolution: Hashable, Sendable {
-    public enum Choice: UInt8, Hashable, Sendable {
+package struct ConflictResolution: Hashable, Sendable {
+    package enum Choice: UInt8, Hashable, Sendable {
         case stored = 0
         case incoming = 1
         /// Values of the person's own.
         case values = 2
     }
 
-    public var conflict: ConflictID
-    public var choice: Choice
+    package var conflict: ConflictID
+    package var choice: Choice
 
-    public init(conflict: ConflictID, choice: Choice) {
+    package init(conflict: ConflictID, choice: Choice) {
         self.conflict = conflict
         self.choice = choice
     }

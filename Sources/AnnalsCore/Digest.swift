@@ -18,31 +18,31 @@ public struct Digest: Hashable, Sendable {
 
     private init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    public static let byteCount = 32
-    public static let zero = Digest([UInt8](repeating: 0, count: byteCount))
+    package static let byteCount = 32
+    package static let zero = Digest([UInt8](repeating: 0, count: byteCount))
 
     /// The digest of the parts one after another, without separators: give variable parts their length first.
-    public static func sha256(_ parts: ArraySlice<UInt8>...) -> Digest {
+    package static func sha256(_ parts: ArraySlice<UInt8>...) -> Digest {
         var hasher = Hasher()
         for part in parts { hasher.update(part) }
         return hasher.finish()
     }
 
     /// Digests what arrives piece by piece.
-    public struct Hasher: Sendable {
+    package struct Hasher: Sendable {
         private var state = SHA256()
 
-        public init() {}
+        package init() {}
 
-        public mutating func update(_ bytes: ArraySlice<UInt8>) {
+        package mutating func update(_ bytes: ArraySlice<UInt8>) {
             bytes.withUnsafeBytes { state.update(bufferPointer: $0) }
         }
 
-        public mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        package mutating func update(_ bytes: UnsafeRawBufferPointer) {
             state.update(bufferPointer: bytes)
         }
 
-        public func finish() -> Digest {
+        package func finish() -> Digest {
             Digest(Array(state.finalize()))
         }
     }

@@ -6,12 +6,12 @@ public struct HybridTime: Hashable, Comparable, Codable, Sendable {
     public var milliseconds: Int64
     public var counter: UInt32
 
-    public init(milliseconds: Int64, counter: UInt32 = 0) {
+    package init(milliseconds: Int64, counter: UInt32 = 0) {
         self.milliseconds = milliseconds
         self.counter = counter
     }
 
-    public static let zero = HybridTime(milliseconds: 0)
+    package static let zero = HybridTime(milliseconds: 0)
 
     public static func < (left: Self, right: Self) -> Bool {
         (left.milliseconds, left.counter) < (right.milliseconds, right.counter)
@@ -20,24 +20,24 @@ public struct HybridTime: Hashable, Comparable, Codable, Sendable {
     /// The smaller of this time and `receipt` + 60 s, so that a clock that runs ahead does not win for ever.
     ///
     /// `receipt` is when the relay took the entry, in milliseconds since 1970.
-    public func clamped(toReceipt receipt: Int64) -> HybridTime {
+    package func clamped(toReceipt receipt: Int64) -> HybridTime {
         min(self, HybridTime(milliseconds: receipt + Self.allowedLeadMilliseconds))
     }
 
     /// How far a stamp may lead the relay's receipt time before it is cut down to it.
-    public static let allowedLeadMilliseconds: Int64 = 60_000
+    package static let allowedLeadMilliseconds: Int64 = 60_000
 }
 
 /// A replica's clock: never goes back, and passes every time it has seen.
-public struct HybridClock: Sendable {
-    public private(set) var last: HybridTime
+package struct HybridClock: Sendable {
+    package private(set) var last: HybridTime
 
-    public init(last: HybridTime = .zero) {
+    package init(last: HybridTime = .zero) {
         self.last = last
     }
 
     /// The next time, given the wall clock's milliseconds since 1970.
-    public mutating func tick(now milliseconds: Int64) -> HybridTime {
+    package mutating func tick(now milliseconds: Int64) -> HybridTime {
         if milliseconds > last.milliseconds {
             last = HybridTime(milliseconds: milliseconds)
         } else if last.counter == .max {
@@ -49,7 +49,7 @@ public struct HybridClock: Sendable {
     }
 
     /// Notes a time seen elsewhere, already clamped, so that what is written next is later.
-    public mutating func observe(_ time: HybridTime) {
+    package mutating func observe(_ time: HybridTime) {
         last = max(last, time)
     }
 }

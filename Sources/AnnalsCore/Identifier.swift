@@ -2,16 +2,16 @@
 ///
 /// Its text is a lowercase UUID.
 public struct Identifier<Kind>: Hashable, Sendable {
-    public let high: UInt64
-    public let low: UInt64
+    package let high: UInt64
+    package let low: UInt64
 
-    public init(high: UInt64, low: UInt64) {
+    package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
     /// A version 4 UUID from the given source of randomness.
-    public init(using generator: inout some RandomNumberGenerator) {
+    package init(using generator: inout some RandomNumberGenerator) {
         self.init(highBits: generator.next(), lowBits: generator.next())
     }
 
@@ -91,13 +91,13 @@ extension Identifier: Codable {
     }
 }
 
-public enum StoreKind {}
+package enum StoreKind {}
 public enum ReplicaKind {}
 public enum TransactionKind {}
 public enum LineageKind {}
 
 /// Names one file, joined or not; tokens carry it.
-public typealias StoreID = Identifier<StoreKind>
+package typealias StoreID = Identifier<StoreKind>
 /// Names a store's membership of a space. A store that turns out to be a copy takes a new one.
 public typealias ReplicaID = Identifier<ReplicaKind>
 /// Given to a transaction when it is sealed, and kept through every rebase.
@@ -106,10 +106,10 @@ public typealias TransactionID = Identifier<TransactionKind>
 public typealias Lineage = Identifier<LineageKind>
 
 /// Hexadecimal text of bytes.
-public enum Hexadecimal {
+package enum Hexadecimal {
     private static let digits = Array("0123456789abcdef".utf8)
 
-    public static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    package static func encode(_ bytes: some Sequence<UInt8>) -> String {
         var text: [UInt8] = []
         for byte in bytes {
             text.append(digits[Int(byte >> 4)])
@@ -119,7 +119,7 @@ public enum Hexadecimal {
     }
 
     /// nil when the text is not pairs of hexadecimal digits.
-    public static func decode(_ text: String) -> [UInt8]? {
+    package static func decode(_ text: String) -> [UInt8]? {
         let utf8 = Array(text.utf8)
         guard utf8.count.isMultiple(of: 2) else { return nil }
         var bytes: [UInt8] = []

@@ -41,7 +41,7 @@ public struct JournalEntry: Hashable, Sendable {
     public var storedTime: HybridTime?
     public var storedPosition: Position?
 
-    public init(
+    package init(
         kind: Kind, table: String, key: [Value], columns: [String] = [], policy: String, base: [Value]? = nil,
         stored: [Value]? = nil, incoming: [Value]? = nil, winner: Side, storedReplica: ReplicaID? = nil,
         storedTime: HybridTime? = nil, storedPosition: Position? = nil

@@ -17,18 +17,18 @@ extension Position: CustomStringConvertible {
 }
 
 /// Numbers a replica's pushed transactions: 1, 2, 3, … without gaps. Zero is before the first.
-public struct Counter: RawRepresentable, Hashable, Comparable, Codable, Sendable {
-    public var rawValue: Int64
+package struct Counter: RawRepresentable, Hashable, Comparable, Codable, Sendable {
+    package var rawValue: Int64
 
-    public init(rawValue: Int64) { self.rawValue = rawValue }
-    public init(_ rawValue: Int64) { self.rawValue = rawValue }
+    package init(rawValue: Int64) { self.rawValue = rawValue }
+    package init(_ rawValue: Int64) { self.rawValue = rawValue }
 
-    public static let zero = Counter(0)
-    public var next: Counter { Counter(rawValue + 1) }
+    package static let zero = Counter(0)
+    package var next: Counter { Counter(rawValue + 1) }
 
-    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
 extension Counter: CustomStringConvertible {
-    public var description: String { String(rawValue) }
+    package var description: String { String(rawValue) }
 }

@@ -1,7 +1,7 @@
 /// What one transaction did to one row, net: the first old and the last new values.
 ///
 /// Columns are meant by their place in the table's list of stored (not generated) columns.
-public enum RowChange: Hashable, Sendable {
+package enum RowChange: Hashable, Sendable {
     /// All columns.
     case insert([Value])
     /// The key as it was, and the columns that changed. A key column among them makes the update a move.
@@ -11,12 +11,12 @@ public enum RowChange: Hashable, Sendable {
 }
 
 /// One column's old and new value within an update.
-public struct ColumnChange: Hashable, Sendable {
-    public var column: Int
-    public var old: Value
-    public var new: Value
+package struct ColumnChange: Hashable, Sendable {
+    package var column: Int
+    package var old: Value
+    package var new: Value
 
-    public init(column: Int, old: Value, new: Value) {
+    package init(column: Int, old: Value, new: Value) {
         self.column = column
         self.old = old
         self.new = new
@@ -24,7 +24,7 @@ public struct ColumnChange: Hashable, Sendable {
 }
 
 /// What other authors' rebases must know about a change beyond its values.
-public enum RowMark: Hashable, Sendable {
+package enum RowMark: Hashable, Sendable {
     /// On a delete: the row lives on in the row with this key.
     case merged(into: [Value])
     /// On a delete: a constraint's policy withdrew the row.
@@ -35,11 +35,11 @@ public enum RowMark: Hashable, Sendable {
 }
 
 /// One row's change together with its mark.
-public struct MarkedChange: Hashable, Sendable {
-    public var change: RowChange
-    public var mark: RowMark?
+package struct MarkedChange: Hashable, Sendable {
+    package var change: RowChange
+    package var mark: RowMark?
 
-    public init(_ change: RowChange, mark: RowMark? = nil) {
+    package init(_ change: RowChange, mark: RowMark? = nil) {
         self.change = change
         self.mark = mark
     }
@@ -53,14 +53,14 @@ public struct TableLayout: Hashable, Sendable {
     /// Places of the primary key's columns, in the key's order.
     public var key: [Int]
 
-    public init(name: String, columns: [String], key: [Int]) {
+    package init(name: String, columns: [String], key: [Int]) {
         self.name = name
         self.columns = columns
         self.key = key
     }
 
     /// The key of a row given as all its stored columns.
-    public func key(of row: [Value]) -> [Value] {
+    package func key(of row: [Value]) -> [Value] {
         key.map { row[$0] }
     }
 }

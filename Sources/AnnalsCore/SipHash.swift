@@ -2,7 +2,7 @@
 ///
 /// Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012. A collision costs one needless rebase,
 /// so 64 bits are enough; the key keeps a relay from guessing values when the space has a key.
-public struct SipHash: Sendable {
+package struct SipHash: Sendable {
     private var v0: UInt64
     private var v1: UInt64
     private var v2: UInt64
@@ -11,14 +11,14 @@ public struct SipHash: Sendable {
     private var length: UInt64 = 0
 
     /// `key` as two little-endian halves.
-    public init(key: (UInt64, UInt64)) {
+    package init(key: (UInt64, UInt64)) {
         v0 = key.0 ^ 0x736f_6d65_7073_6575
         v1 = key.1 ^ 0x646f_7261_6e64_6f6d
         v2 = key.0 ^ 0x6c79_6765_6e65_7261
         v3 = key.1 ^ 0x7465_6462_7974_6573
     }
 
-    public mutating func update(_ byte: UInt8) {
+    package mutating func update(_ byte: UInt8) {
         tail |= UInt64(byte) << (8 * (length & 7))
         length += 1
         if length & 7 == 0 {
@@ -27,7 +27,7 @@ public struct SipHash: Sendable {
         }
     }
 
-    public mutating func update(_ word: UInt64) {
+    package mutating func update(_ word: UInt64) {
         if length & 7 == 0 {
             length += 8
             compress(word)
@@ -36,7 +36,7 @@ public struct SipHash: Sendable {
         }
     }
 
-    public mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         var offset = 0
         while offset < bytes.count, length & 7 != 0 {
             update(bytes[offset])
@@ -53,11 +53,11 @@ public struct SipHash: Sendable {
         }
     }
 
-    public mutating func update(_ bytes: some Sequence<UInt8>) {
+    package mutating func update(_ bytes: some Sequence<UInt8>) {
         for byte in bytes { update(byte) }
     }
 
-    public func finish() -> UInt64 {
+    package func finish() -> UInt64 {
         var copy = self
         copy.compress(tail | (length & 0xff) << 56)
         copy.v2 ^= 0xff

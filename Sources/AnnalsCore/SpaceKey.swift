@@ -70,7 +70,7 @@ extension SpaceKey: CustomStringConvertible, CustomDebugStringConvertible {
 /// The keys of a key file: the last one seals, every one opens.
 public struct SpaceKeyRing: Hashable, Sendable {
     /// What is read of a key file at most, in bytes.
-    public static let maximumBytes = 64 << 10
+    package static let maximumBytes = 64 << 10
 
     /// At least one, in the order of the file.
     public let keys: [SpaceKey]
@@ -95,9 +95,9 @@ public struct SpaceKeyRing: Hashable, Sendable {
     }
 
     /// The key that seals.
-    public var sealing: SpaceKey { keys[keys.count - 1] }
+    package var sealing: SpaceKey { keys[keys.count - 1] }
 
-    public func key(_ id: UInt64) -> SpaceKey? { keys.last { $0.id == id } }
+    package func key(_ id: UInt64) -> SpaceKey? { keys.last { $0.id == id } }
 }
 
 /// Why a text is no key file. It never repeats any of it.

@@ -1,13 +1,13 @@
 /// Who wrote a transaction, and when: what travels with its changes.
-public struct TransactionInfo: Hashable, Sendable {
-    public var id: TransactionID
-    public var time: HybridTime
-    public var author: String?
-    public var contextName: String?
-    public var origin: Origin
+package struct TransactionInfo: Hashable, Sendable {
+    package var id: TransactionID
+    package var time: HybridTime
+    package var author: String?
+    package var contextName: String?
+    package var origin: Origin
 
     /// Where the work came from at its author's store.
-    public enum Origin: UInt8, Hashable, Sendable {
+    package enum Origin: UInt8, Hashable, Sendable {
         /// A managed write.
         case local = 0
         /// Another program's writes, sealed later.
@@ -16,7 +16,7 @@ public struct TransactionInfo: Hashable, Sendable {
         case migration = 2
     }
 
-    public init(id: TransactionID, time: HybridTime, author: String? = nil, contextName: String? = nil, origin: Origin = .local) {
+    package init(id: TransactionID, time: HybridTime, author: String? = nil, contextName: String? = nil, origin: Origin = .local) {
         self.id = id
         self.time = time
         self.author = author

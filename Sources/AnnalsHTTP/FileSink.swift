@@ -92,7 +92,7 @@ final class FileSink: BodySink {
 }
 
 /// A file to download to.
-public enum HTTPFile: Sendable, Hashable {
+package enum HTTPFile: Sendable, Hashable {
     /// Created if it does not exist, once the server has accepted the request.
     case path(String)
     /// Open for writing, and staying the caller's, who closes it after the download has returned. Bytes are

@@ -1,10 +1,11 @@
 /// Talks HTTP over libcurl on a thread of its own, keeps connections for the next request, and moves bodies of
 /// any size in flat memory.
 ///
+/// An app needs one of its own only where several stores are to share connections:
+///
 ///     let client = try HTTPClient()
-///     let response = try await client.send(HTTPRequest(url: "http://127.0.0.1:8640/health/live"))
-///     print(response.status)
-///     await client.shutdown()
+///     let shop = try shopAddress.transport(client: client)
+///     let notes = try notesAddress.transport(client: client)
 ///
 /// Redirects are not followed: a relay's address is what the user gave. Proxies come from the environment as
 /// with any program that uses libcurl (`https_proxy`, `no_proxy`, …), but never for this machine itself, and an
@@ -63,7 +64,7 @@ public final class HTTPClient: Sendable {
     ///   - onSent: told how many bytes of the request's body have been sent, from 0 on, and from 0 again if the
     ///     request is sent once more. Called on the client's thread, so it must return quickly; never called
     ///     after `send` has returned or thrown.
-    public func send(
+    package func send(
         _ request: HTTPRequest, maximumBody: Int = HTTPLimits.bufferedBody, onSent: (@Sendable (Int64) -> Void)? = nil
     ) async throws(HTTPError) -> HTTPResponse {
         let promise = ResponsePromise()
@@ -86,7 +87,7 @@ public final class HTTPClient: Sendable {
     ///   - onProgress: told the answer's headers and how long the file is, when the body begins and with every piece; on the
     ///     client's thread, so it must return quickly. By it a caller knows what a download that broke off was of.
     /// - Returns: the answer; its `bodyLength` is what was written now.
-    public func download(
+    package func download(
         _ request: HTTPRequest, to file: HTTPFile, startingAt offset: Int64 = 0, maximumLength: Int64 = HTTPLimits.downloadedFile,
         onPiece: (@Sendable (UnsafeRawBufferPointer, Int64) -> Void)? = nil, onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
     ) async throws(HTTPError) -> HTTPResponse {
@@ -99,7 +100,7 @@ public final class HTTPClient: Sendable {
     }
 
     /// Sends a request and returns as soon as the answer's head is there; the body is read from the stream.
-    public func stream(_ request: HTTPRequest) async throws(HTTPError) -> HTTPStream {
+    package func stream(_ request: HTTPRequest) async throws(HTTPError) -> HTTPStream {
         let promise = Promise<Result<ResponseHead, HTTPError>>()
         let channel = BodyChannel(limit: HTTPLimits.streamBuffer)
         let transfer = try Transfer(request, sink: StreamSink(head: promise, channel: channel))

@@ -50,7 +50,8 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The `errno` behind a `localFile` error, such as `ENOSPC`.
     public var systemError: Int32?
 
-    public init(_ kind: Kind, _ message: String, wasSent: Bool = false, certificate: CertificateProblem? = nil, systemError: Int32? = nil) {
+    package init(_ kind: Kind, _ message: String, wasSent: Bool = false, certificate: CertificateProblem? = nil, systemError: Int32? = nil)
+    {
         self.kind = kind
         self.message = message
         self.wasSent = wasSent

@@ -3,29 +3,29 @@
 ///     let push = HTTPRequest(
 ///         "POST", url: "http://127.0.0.1:8640/v1/spaces/shop/push",
 ///         headers: [("Content-Type", "application/vnd.annals.batch")], body: .bytes(batch), timeout: .seconds(30))
-public struct HTTPRequest: Sendable {
-    public enum Body: Sendable {
+package struct HTTPRequest: Sendable {
+    package enum Body: Sendable {
         case none
         case bytes([UInt8])
         /// A file, or a range of it, read piece by piece while it is sent. It must not change meanwhile.
         case file(path: String, range: Range<Int64>? = nil)
     }
 
-    public var method: String
+    package var method: String
     /// An absolute http or https address without user name and password.
-    public var url: String
+    package var url: String
     /// Sent as given, in this order. The body's length and framing, and the host, are set by the client.
-    public var headers: [(name: String, value: String)]
-    public var body: Body
+    package var headers: [(name: String, value: String)]
+    package var body: Body
     /// How long the whole exchange may take, from handing it over to the last byte of the answer, including
     /// the time it waits for its turn; nil for as long as it moves.
-    public var timeout: Duration?
+    package var timeout: Duration?
     /// How long a standing connection may move no byte, in either direction; nil for ever. A request that the
     /// server answers only after a wait needs more than that wait. Time in which the reader of a stream does not
     /// take what has arrived does not count.
-    public var stallTimeout: Duration?
+    package var stallTimeout: Duration?
 
-    public init(
+    package init(
         _ method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: Body = .none,
         timeout: Duration? = nil, stallTimeout: Duration? = HTTPLimits.stallTimeout
     ) {
@@ -40,11 +40,11 @@ public struct HTTPRequest: Sendable {
 
 extension HTTPRequest: CustomStringConvertible, CustomReflectable {
     /// Shows the method and the names of headers, since a header's value or an address may hold a secret.
-    public var description: String {
+    package var description: String {
         "HTTPRequest(\(method), headers: \(headers.map(\.name)))"
     }
 
-    public var customMirror: Mirror { Mirror(self, children: ["method": method, "headers": headers.map(\.name)]) }
+    package var customMirror: Mirror { Mirror(self, children: ["method": method, "headers": headers.map(\.name)]) }
 }
 
 extension HTTPRequest {

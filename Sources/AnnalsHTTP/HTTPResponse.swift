@@ -1,31 +1,31 @@
 /// The header fields of an answer, in the order they came; names are looked up whatever their case.
-public struct HTTPHeaders: Sendable, Hashable {
-    public struct Field: Sendable, Hashable {
-        public var name: String
-        public var value: String
+package struct HTTPHeaders: Sendable, Hashable {
+    package struct Field: Sendable, Hashable {
+        package var name: String
+        package var value: String
 
-        public init(name: String, value: String) {
+        package init(name: String, value: String) {
             self.name = name
             self.value = value
         }
     }
 
-    public var fields: [Field]
+    package var fields: [Field]
 
-    public init(_ fields: [Field] = []) { self.fields = fields }
+    package init(_ fields: [Field] = []) { self.fields = fields }
 
     /// The value of the first field with that name.
-    public subscript(name: String) -> String? {
+    package subscript(name: String) -> String? {
         fields.first { asciiCaseInsensitivelyEqual($0.name, name) }?.value
     }
 
     /// The values of all fields with that name.
-    public func values(of name: String) -> [String] {
+    package func values(of name: String) -> [String] {
         fields.filter { asciiCaseInsensitivelyEqual($0.name, name) }.map(\.value)
     }
 
     /// What the Content-Type says, in lower case and without parameters: "text/html".
-    public var mediaType: String? {
+    package var mediaType: String? {
         guard let value = self["content-type"] else { return nil }
         let essence = value.prefix { $0 != ";" && $0 != " " }
         return essence.isEmpty ? nil : essence.lowercased()
@@ -42,15 +42,15 @@ struct ResponseHead: Sendable, Hashable {
 }
 
 /// A whole answer, whatever its status.
-public struct HTTPResponse: Sendable, Hashable {
-    public var status: Int
-    public var headers: HTTPHeaders
+package struct HTTPResponse: Sendable, Hashable {
+    package var status: Int
+    package var headers: HTTPHeaders
     /// The body, unless it went to a file.
-    public var body: [UInt8]
+    package var body: [UInt8]
     /// Bytes of the body in this answer, wherever they went.
-    public var bodyLength: Int64
+    package var bodyLength: Int64
 
-    public init(status: Int, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = []) {
+    package init(status: Int, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = []) {
         self.status = status
         self.headers = headers
         self.body = body

@@ -6,15 +6,15 @@
 /// The connection is paused while more than `HTTPLimits.streamBuffer` bytes wait to be read, so memory stays
 /// flat however fast the server is. The transfer ends when the body does, when the reading task is cancelled,
 /// with `cancel()`, or when the last copy of the stream is gone.
-public struct HTTPStream: Sendable {
-    public let status: Int
-    public let headers: HTTPHeaders
-    public let body: HTTPBody
+package struct HTTPStream: Sendable {
+    package let status: Int
+    package let headers: HTTPHeaders
+    package let body: HTTPBody
 
     /// The rest of the body in one piece: for an answer that turns out to be short, such as a refusal.
     ///
     /// Throws `tooLarge` beyond `limit` bytes, and ends the transfer then.
-    public func collect(limit: Int = HTTPLimits.refusalBody) async throws(HTTPError) -> [UInt8] {
+    package func collect(limit: Int = HTTPLimits.refusalBody) async throws(HTTPError) -> [UInt8] {
         var collected: [UInt8] = []
         var iterator = body.makeAsyncIterator()
         while let bytes = try await iterator.next() {
@@ -28,27 +28,27 @@ public struct HTTPStream: Sendable {
     }
 
     /// Ends the transfer; a reader gets the error `cancelled`.
-    public func cancel() { body.lease.cancel() }
+    package func cancel() { body.lease.cancel() }
 }
 
 /// The pieces of a body, as large as they happen to arrive. Read by one task, once.
-public struct HTTPBody: AsyncSequence, Sendable {
-    public typealias Element = [UInt8]
-    public typealias Failure = HTTPError
+package struct HTTPBody: AsyncSequence, Sendable {
+    package typealias Element = [UInt8]
+    package typealias Failure = HTTPError
 
     let lease: StreamLease
 
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(lease: lease) }
+    package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(lease: lease) }
 
-    public struct AsyncIterator: AsyncIteratorProtocol {
+    package struct AsyncIterator: AsyncIteratorProtocol {
         let lease: StreamLease
 
         /// The next piece, never empty; nil at the end.
-        public mutating func next() async throws(HTTPError) -> [UInt8]? {
+        package mutating func next() async throws(HTTPError) -> [UInt8]? {
             try await lease.next()
         }
 
-        public mutating func next(isolation actor: isolated (any Actor)?) async throws(HTTPError) -> [UInt8]? {
+        package mutating func next(isolation actor: isolated (any Actor)?) async throws(HTTPError) -> [UInt8]? {
             try await lease.next()
         }
     }

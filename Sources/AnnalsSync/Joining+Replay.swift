@@ -1,16 +1,16 @@
-public import AnnalsCore
+package import AnnalsCore
 import AnnalsStore
 import AnnalsWire
 import Foundation
 
 /// A space as it was, written into a file.
-public struct SpaceReplay: Sendable {
+package struct SpaceReplay: Sendable {
     /// The position whose rows it holds: the one asked for, or the last before it where that lies within one transaction.
-    public var position: Position
+    package var position: Position
     /// The position of the snapshot with which it began.
-    public var snapshot: Position
+    package var snapshot: Position
     /// Untracked tables of the space, which come empty.
-    public var emptyTables: [String]
+    package var emptyTables: [String]
 }
 
 /// The space as it was at any kept position, with no store at hand: the newest snapshot that is not later, and the log after it.
@@ -23,7 +23,7 @@ extension Joining {
     ///   - force: replaces a file that is there.
     /// - Throws: `AnnalsError`; `expired` where the position is not kept any more, with the oldest that is; `usage` where the
     ///   space has not come so far; `cannotCreate`.
-    public func replay(to position: Position, output path: String, force: Bool = false) async throws -> SpaceReplay {
+    package func replay(to position: Position, output path: String, force: Bool = false) async throws -> SpaceReplay {
         guard force || !FileManager.default.fileExists(atPath: path) else {
             throw AnnalsError(.cannotCreate, operation: "replay", "\(path) exists already", hint: "Give another name, or --force")
         }

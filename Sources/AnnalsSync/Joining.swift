@@ -1,5 +1,5 @@
-public import AnnalsCore
-public import AnnalsStore
+package import AnnalsCore
+package import AnnalsStore
 import AnnalsWire
 import Foundation
 
@@ -7,9 +7,9 @@ import Foundation
 ///
 ///     let joining = Joining(transport: relay, address: "http://127.0.0.1:8640", space: space, name: "laptop")
 ///     _ = try await joining.clone(to: "laptop.db")
-public struct Joining: Sendable {
+package struct Joining: Sendable {
     /// What a join did.
-    public enum Outcome: Sendable {
+    package enum Outcome: Sendable {
         /// The space is new; its rows are the store's.
         case created(Position)
         /// The space existed and its rows are the store's.
@@ -19,10 +19,10 @@ public struct Joining: Sendable {
     }
 
     /// What a clone made.
-    public struct Clone: Sendable {
-        public var position: Position
+    package struct Clone: Sendable {
+        package var position: Position
         /// Untracked tables of the space, which come empty.
-        public var emptyTables: [String]
+        package var emptyTables: [String]
     }
 
     let transport: any RelayTransport
@@ -39,16 +39,14 @@ public struct Joining: Sendable {
     let progress: @Sendable (Stage, Int64) -> Void
 
     /// What a join would find.
-    public enum Prospect: Sendable {
+    package enum Prospect: Sendable {
         /// There is no such space yet: it would be made from the store's rows.
         case new
         /// The space exists; how its rows and the store's compare.
         case existing(RowDifferences)
     }
 
-    public enum Stage: String, Sendable {
-        case copying, compressing, uploading, downloading, unpacking, pulling
-    }
+    package typealias Stage = SyncEvent.Transfer.Stage
 
     /// - Parameters:
     ///   - transport: the way to the relay.
@@ -63,7 +61,7 @@ public struct Joining: Sendable {
     ///   - configuration: how the store is opened.
     ///   - environment: clock and identities, which a test gives.
     ///   - progress: told how far it is.
-    public init(
+    package init(
         transport: any RelayTransport, address: String, space: SpaceName, name: String, credentialFile: String? = nil,
         trust: RelayTrust = RelayTrust(), spaceKeys: SpaceKeyRing? = nil, spaceKeyFile: String? = nil,
         configuration: Store.Configuration = .init(), environment: SyncAgent.Environment = .system,
@@ -94,7 +92,7 @@ public struct Joining: Sendable {
     ///   - existing: what becomes of rows that differ from the space's; without it they are refused. A store without rows needs none.
     /// - Throws: `AnnalsError`; code `rowsDiffer` when the space exists and its rows are not the store's, `schemaRefused`
     ///   when its tables are declared otherwise, `constraint` when rows break a foreign key. Nothing was changed then.
-    public func join(_ store: Store, existing: ExistingRows? = nil) async throws -> Outcome {
+    package func join(_ store: Store, existing: ExistingRows? = nil) async throws -> Outcome {
         if try await store.replicaState() != nil, try await store.creationStage() == nil {
             throw AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
         }
@@ -183,7 +181,7 @@ public struct Joining: Sendable {
     /// Says what a join would find, and changes nothing here or at the relay.
     ///
     /// - Throws: `AnnalsError`, as `join` does.
-    public func prospect(of store: Store) async throws -> Prospect {
+    package func prospect(of store: Store) async throws -> Prospect {
         do {
             guard let description = try await describe(), !description.isEmpty else { return .new }
             return try await withTemporaryFolder(beside: store.path, for: Self.purpose(ofDownload: description)) { folder in
@@ -295,7 +293,7 @@ public struct Joining: Sendable {
     /// it for a day, for the next try to go on from; whoever is cancelled leaves nothing behind.
     ///
     /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists.
-    public func clone(to path: String) async throws -> Clone {
+    package func clone(to path: String) async throws -> Clone {
         guard !FileManager.default.fileExists(atPath: path) else {
             throw AnnalsError(.cannotCreate, operation: "clone", "\(path) exists already", hint: "Choose another name")
         }

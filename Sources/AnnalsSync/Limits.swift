@@ -1,32 +1,32 @@
 /// Named bounds of an exchange with the relay.
-public enum SyncLimits {
+package enum SyncLimits {
     /// Bytes asked for in one page of the log.
-    public static let pageBytes = 2 << 20
+    package static let pageBytes = 2 << 20
     /// Requests in one call of `sync`; more means that others write the same rows all the while.
-    public static let roundsPerSync = 2_000
+    package static let roundsPerSync = 2_000
     /// Tries of one request that gets no answer, before `sync` gives up for now.
-    public static let triesPerRequest = 5
+    package static let triesPerRequest = 5
     /// How often rows are compared with the log anew because the store moved meanwhile.
-    public static let triesToReconcile = 5
+    package static let triesToReconcile = 5
     /// After how long a space that has only its first entry may be taken over from whoever began it.
-    public static let abandonedAfterMilliseconds: Int64 = 10 * 60 * 1_000
+    package static let abandonedAfterMilliseconds: Int64 = 10 * 60 * 1_000
     /// How often a join looks again because another store made the space just then.
-    public static let joinAttempts = 3
+    package static let joinAttempts = 3
     /// The first pause between tries; each further one is twice as long, up to the longest.
-    public static let firstPause = Duration.milliseconds(200)
-    public static let longestPause = Duration.seconds(30)
+    package static let firstPause = Duration.milliseconds(200)
+    package static let longestPause = Duration.seconds(30)
     /// How long the relay may hold back an answer while there is nothing new.
-    public static let longPoll = Duration.seconds(25)
+    package static let longPoll = Duration.seconds(25)
     /// An empty answer to such a request that comes sooner than this was not held back at all.
-    public static let shortestWait = Duration.seconds(1)
+    package static let shortestWait = Duration.seconds(1)
     /// Events that wait for a listener who is busy. Beyond them the oldest go; the newest of an operation says all of it.
-    public static let waitingEvents = 64
+    package static let waitingEvents = 64
     /// Bytes of a snapshot between two events that tell of it.
-    public static let bytesPerEvent: Int64 = 256 << 10
+    package static let bytesPerEvent: Int64 = 256 << 10
     /// The largest snapshot that is unpacked.
-    public static let snapshotBytes: Int64 = 1 << 40
+    package static let snapshotBytes: Int64 = 1 << 40
     /// The largest answer that is taken: a page may hold one transaction larger than what was asked for.
-    public static let answerBytes = 96 << 20
+    package static let answerBytes = 96 << 20
     /// How long a whole request may take when it moves few bytes.
-    public static let requestTimeout = Duration.seconds(60)
+    package static let requestTimeout = Duration.seconds(60)
 }

@@ -11,7 +11,7 @@ public protocol RelayTransport: Sendable {
     /// Makes the space; throws `.problem` with code `space-exists` when there is one.
     func create() async throws(TransportError) -> SpaceDescription
     /// - Parameters:
-    ///   - batch: its bytes, as `freezePush` gave them.
+    ///   - batch: its bytes, which a transport passes on as they are.
     ///   - seen: what the author has seen of the log; a relay that has another refuses with code `went-back`.
     func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer
     /// The log after a position, up to about `byteLimit` bytes. With `wait` the relay holds the answer back until

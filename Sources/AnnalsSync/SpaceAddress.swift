@@ -69,7 +69,7 @@ public struct SpaceAddress: Sendable {
     ///   configuration with a migrator.
     public func clone(
         to path: String, configuration: Store.Configuration = .init(), over transport: (any RelayTransport)? = nil,
-        environment: SyncAgent.Environment = .system, progress: @escaping @Sendable (Joining.Stage, Int64) -> Void = { _, _ in }
+        environment: SyncAgent.Environment = .system, progress: @escaping @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void = { _, _ in }
     ) async throws -> Store {
         guard configuration.migrator == nil else {
             throw AnnalsError(
@@ -83,7 +83,7 @@ public struct SpaceAddress: Sendable {
 
     func joining(
         over transport: any RelayTransport, _ configuration: Store.Configuration, _ environment: SyncAgent.Environment,
-        _ progress: @escaping @Sendable (Joining.Stage, Int64) -> Void
+        _ progress: @escaping @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void
     ) -> Joining {
         Joining(
             transport: transport, address: relay, space: space, name: name, trust: trust, spaceKeys: spaceKeys,

@@ -5,7 +5,7 @@ extension SyncAgent {
     /// What the agent does, from now on; see `SyncEvent`.
     ///
     /// Each call makes a sequence of its own, for one task, which ends with that task or with the agent. A listener who is busy
-    /// misses the oldest of more than `SyncLimits.waitingEvents`.
+    /// misses the oldest of more than 64.
     public nonisolated var events: AsyncStream<SyncEvent> { board.listen() }
 
     /// Returns when the store holds what the space held when the store came to it: at once where that was long ago, in another

@@ -1,4 +1,4 @@
-public import AnnalsCore
+package import AnnalsCore
 import AnnalsStore
 import AnnalsWire
 import Foundation
@@ -25,7 +25,7 @@ extension SyncAgent {
     ///
     /// - Returns: its position; nil when the rows are not what the log has at one position just now, or the relay has it.
     /// - Throws: `AnnalsError`.
-    public nonisolated func makeSnapshot() async throws -> Position? {
+    package nonisolated func makeSnapshot() async throws -> Position? {
         guard let joining = try await joining(), let state = try await store.replicaState() else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
         guard description.head >= state.position else { throw AnnalsError.relayWentBack(operation: "snapshot") }

@@ -1,5 +1,5 @@
 import AnnalsCore
-public import AnnalsStore
+package import AnnalsStore
 import AnnalsWire
 import Logging
 
@@ -31,7 +31,7 @@ extension SyncAgent {
     }
 
     /// The same with another source of notices; nil: only the relay wakes it.
-    public func run(commits: (any CommitNotices)?, report: @escaping @Sendable (Summary) -> Void = { _ in }) async throws {
+    package func run(commits: (any CommitNotices)?, report: @escaping @Sendable (Summary) -> Void = { _ in }) async throws {
         do {
             try await stayInTouch(commits, report)
         } catch is CancellationError {

@@ -89,7 +89,7 @@ public actor SyncAgent {
     let environment: Environment
     let logger: Logger
     /// Told of snapshots on their way: a stage, and bytes done in it.
-    let progress: @Sendable (Joining.Stage, Int64) -> Void
+    let progress: @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void
     /// The space to join, and what becomes of rows that differ there; nil for a store that is a replica already.
     let home: (address: SpaceAddress, existing: ExistingRows?)?
     let board: EventBoard
@@ -110,7 +110,7 @@ public actor SyncAgent {
     public init(
         store: Store, transport: any RelayTransport, joining address: SpaceAddress? = nil, existing: ExistingRows? = nil,
         environment: Environment = .system, logger: Logger = Logger(label: "annals.sync"),
-        progress: @escaping @Sendable (Joining.Stage, Int64) -> Void = { _, _ in }
+        progress: @escaping @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void = { _, _ in }
     ) {
         self.store = store
         self.transport = transport

@@ -30,7 +30,12 @@ public struct SyncEvent: Identifiable, Sendable {
 
     /// A snapshot on its way.
     public struct Transfer: Hashable, Sendable {
-        public var stage: Joining.Stage
+        /// What is done with it. A store that joins then pulls the log after it.
+        public enum Stage: String, Sendable {
+            case copying, compressing, uploading, downloading, unpacking, pulling
+        }
+
+        public var stage: Stage
         /// Done in this stage.
         public var bytes: Int64
     }

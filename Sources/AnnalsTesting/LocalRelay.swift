@@ -3,7 +3,7 @@ public import AnnalsSync
 public import AnnalsWire
 import Foundation
 import Logging
-public import RelayLog
+package import RelayLog
 
 /// A relay in the same process, without HTTP: the real log in a folder, reached by calls.
 public struct LocalRelay: RelayTransport {
@@ -88,12 +88,12 @@ public struct LocalRelay: RelayTransport {
     }
 
     /// Drops what the rules allow of the log, and says from where on it is kept.
-    public func purge(_ rules: PurgeRules) async throws -> Position {
+    package func purge(_ rules: PurgeRules) async throws -> Position {
         try await log.purge(space, rules).horizon
     }
 
     /// The replica holds nothing back until it is seen again.
-    public func retire(_ replica: ReplicaID) async throws {
+    package func retire(_ replica: ReplicaID) async throws {
         _ = try await log.retire(replica, of: space)
     }
 

@@ -2,7 +2,7 @@ public import AnnalsCore
 public import AnnalsSync
 public import AnnalsWire
 import Foundation
-public import RelayLog
+package import RelayLog
 
 /// Snapshots, and dropping what they cover, by the real relay's rules.
 extension MemoryRelay {
@@ -55,7 +55,7 @@ extension MemoryRelay {
 
     /// Drops what the rules allow of the log, and says from where on it is kept.
     @discardableResult
-    public func purge(_ rules: PurgeRules) throws(TransportError) -> Position {
+    package func purge(_ rules: PurgeRules) throws(TransportError) -> Position {
         let now = wall()
         return try withLog { log in
             let frames = log.frames
@@ -72,7 +72,7 @@ extension MemoryRelay {
     }
 
     /// The replica holds nothing back until it is seen again.
-    public func retire(_ replica: ReplicaID) throws(TransportError) {
+    package func retire(_ replica: ReplicaID) throws(TransportError) {
         let now = wall()
         try withLog { log in
             guard let record = log.replicas[replica] else { return }

@@ -1,4 +1,4 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// A batch unpacked and verified: what a replica reads.
 ///
@@ -7,12 +7,12 @@ public import AnnalsCore
 ///         var body = try batch.body(index)
 ///         …
 ///     }
-public struct Batch: Sendable {
-    public let header: BatchHeader
+package struct Batch: Sendable {
+    package let header: BatchHeader
     /// What the numbers in the bodies mean.
-    public let layouts: [Int: TableLayout]
+    package let layouts: [Int: TableLayout]
     /// The unpacked payload, in which bodies lie at their `bodyRange`.
-    public let plain: [UInt8]
+    package let plain: [UInt8]
     private let bodies: [Range<Int>]
 
     /// Reads, unpacks and verifies a whole batch: checksum, lengths and every transaction's digest.
@@ -21,7 +21,7 @@ public struct Batch: Sendable {
     ///
     /// - Parameter cipher: of the space, where it is sealed: then nothing that is not sealed is taken, and else nothing that
     ///   is. Throws `missingKey`, `notSealed` or `badSeal`.
-    public static func open(
+    package static func open(
         _ bytes: [UInt8], cipher: SpaceCipher? = nil, limits: BatchLimits = .standard
     ) throws(WireError) -> Batch {
         let header = try BatchHeader.parse(bytes, limits: limits)
@@ -82,12 +82,12 @@ public struct Batch: Sendable {
     }
 
     /// Where a transaction's body lies in `plain`.
-    public func bodyRange(_ index: Int) -> Range<Int> {
+    package func bodyRange(_ index: Int) -> Range<Int> {
         bodies[index]
     }
 
     /// A reader of a transaction's body.
-    public func body(_ index: Int) throws(WireError) -> BodyReader {
+    package func body(_ index: Int) throws(WireError) -> BodyReader {
         try BodyReader(bytes: plain, range: bodyRange(index))
     }
 }

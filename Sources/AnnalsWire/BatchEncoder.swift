@@ -1,13 +1,13 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// A batch ready to be sent.
-public struct EncodedBatch: Hashable, Sendable {
+package struct EncodedBatch: Hashable, Sendable {
     /// Its bytes in pieces, since they can be many megabytes.
-    public var pieces: [[UInt8]]
+    package var pieces: [[UInt8]]
     /// Each transaction's digest, in the order of their counters.
-    public var digests: [Digest]
+    package var digests: [Digest]
 
-    public var bytes: [UInt8] { Array(pieces.joined()) }
+    package var bytes: [UInt8] { Array(pieces.joined()) }
 }
 
 /// Strings bodies together into a batch, compresses and signs them off.
@@ -16,7 +16,7 @@ public struct EncodedBatch: Hashable, Sendable {
 ///     batch.layout(ref: 3, layout)
 ///     batch.append(body: body, base: position, footprint: footprint)
 ///     let encoded = try batch.finish()
-public struct BatchEncoder {
+package struct BatchEncoder {
     private struct Item {
         var base: Position
         var footprint: [UInt8]
@@ -42,7 +42,7 @@ public struct BatchEncoder {
     ///   - codec: how to pack; what does not shrink travels plain.
     ///   - level: zstd's level.
     ///   - cipher: seals the payload; nil where the space is not sealed.
-    public init(
+    package init(
         lineage: Lineage, replica: ReplicaID, firstCounter: Counter, previousDigest: Digest, schemaVersion: Int64,
         part: BatchPart = .whole, codec: Codec = .zstd, level: Int = Compression.batchLevel, cipher: SpaceCipher? = nil
     ) {
@@ -60,23 +60,23 @@ public struct BatchEncoder {
     }
 
     /// How many transactions were appended.
-    public var transactionCount: Int { items.count }
+    package var transactionCount: Int { items.count }
 
     /// Bytes of bodies so far; see `WireLimits.batchTargetBytes`.
-    public private(set) var plainBytes = 0
+    package private(set) var plainBytes = 0
 
     /// Gives the layout of a table that bodies call by this number; before or after those bodies.
-    public mutating func layout(ref: Int, _ layout: TableLayout) {
+    package mutating func layout(ref: Int, _ layout: TableLayout) {
         layouts[ref] = layout
     }
 
     /// Appends the transaction with the next counter.
-    public mutating func append(body: [UInt8], base: Position, footprint: Footprint) {
+    package mutating func append(body: [UInt8], base: Position, footprint: Footprint) {
         append(BatchBody(body), base: base, footprint: footprint)
     }
 
     /// The same with a body that is only read by `finish`.
-    public mutating func append(_ body: BatchBody, base: Position, footprint: Footprint) {
+    package mutating func append(_ body: BatchBody, base: Position, footprint: Footprint) {
         items.append(Item(base: base, footprint: footprint.encode(), body: body))
         plainBytes += body.byteCount
     }
@@ -85,7 +85,7 @@ public struct BatchEncoder {
     ///
     /// Throws `WireError`: `tooLarge` when a limit is passed, and `badValue` when there is no transaction, a body is none
     /// or names a table whose layout was not given; and what reading a body throws.
-    public func finish() throws -> EncodedBatch {
+    package func finish() throws -> EncodedBatch {
         guard !items.isEmpty else { throw WireError.badValue("counter") }
         guard part.isWhole || items.count == 1 else { throw WireError.badValue("part") }
         guard part.count <= WireLimits.maximumParts else { throw WireError.tooLarge("parts") }

@@ -1,7 +1,7 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// How a batch's payload is packed.
-public enum Codec: UInt8, Hashable, Sendable {
+package enum Codec: UInt8, Hashable, Sendable {
     case plain = 0
     case zstd = 1
     /// There is no payload: the entries were voided (`VoidedEntry`).
@@ -9,83 +9,83 @@ public enum Codec: UInt8, Hashable, Sendable {
 }
 
 /// What a relay must know of one transaction: enough to certify and identify it, and nothing of its content.
-public struct Certificate: Hashable, Sendable {
+package struct Certificate: Hashable, Sendable {
     /// The position that the author had looked at when it made or last rebased the transaction.
-    public var base: Position
-    public var digest: Digest
-    public var footprint: Footprint
+    package var base: Position
+    package var digest: Digest
+    package var footprint: Footprint
     /// Unpacked bytes of its body.
-    public var bodyLength: Int
+    package var bodyLength: Int
     /// Where the encoded footprint lies in the batch.
     var footprintRange: Range<Int>
 }
 
 /// Which part of a transaction too large for one batch a batch holds.
-public struct BatchPart: Hashable, Sendable {
+package struct BatchPart: Hashable, Sendable {
     /// From 0.
-    public var number: Int
+    package var number: Int
     /// How many there are.
-    public var count: Int
+    package var count: Int
 
-    public init(number: Int, count: Int) {
+    package init(number: Int, count: Int) {
         self.number = number
         self.count = count
     }
 
     /// Transactions that fit into one batch are not divided.
-    public static let whole = BatchPart(number: 0, count: 1)
+    package static let whole = BatchPart(number: 0, count: 1)
 
-    public var isWhole: Bool { count == 1 }
-    public var isLast: Bool { number == count - 1 }
+    package var isWhole: Bool { count == 1 }
+    package var isLast: Bool { number == count - 1 }
 }
 
 /// The clear part of a batch: all that a relay reads.
 ///
 ///     let header = try BatchHeader.parse(body)
 ///     for (index, certificate) in header.certificates.enumerated() { … header.counter(of: index) … }
-public struct BatchHeader: Hashable, Sendable {
-    public static let currentVersion: UInt8 = 1
+package struct BatchHeader: Hashable, Sendable {
+    package static let currentVersion: UInt8 = 1
     static let magic: StaticString = "ANNB"
     /// Where the codec stands, behind magic and version.
     static let codecOffset = 5
 
-    public var version: UInt8
-    public var codec: Codec
+    package var version: UInt8
+    package var codec: Codec
     /// Names the space key that sealed the payload; zero where it is not sealed.
-    public var keyID: UInt64
-    public var lineage: Lineage
-    public var replica: ReplicaID
+    package var keyID: UInt64
+    package var lineage: Lineage
+    package var replica: ReplicaID
     /// The counter of the first transaction; the others follow without gaps.
-    public var firstCounter: Counter
+    package var firstCounter: Counter
     /// The schema that the author's rows had.
-    public var schemaVersion: Int64
+    package var schemaVersion: Int64
     /// A part of a transaction is alone in its batch.
-    public var part: BatchPart
+    package var part: BatchPart
     /// The digest of the replica's transaction before the first; zero where there is none.
-    public var previousDigest: Digest
+    package var previousDigest: Digest
     /// One for each transaction, in the order of their counters; at least one.
-    public var certificates: [Certificate]
+    package var certificates: [Certificate]
     /// Bytes of the unpacked payload.
-    public var plainLength: Int
+    package var plainLength: Int
     /// What stands before the payload: a seal covers it, too.
-    public var clear: Range<Int>
+    package var clear: Range<Int>
     /// Where the packed payload lies in the batch.
-    public var payload: Range<Int>
+    package var payload: Range<Int>
 
-    public func counter(of index: Int) -> Counter {
+    package func counter(of index: Int) -> Counter {
         Counter(firstCounter.rawValue + Int64(index))
     }
 
     /// Only the clear part is left: nothing of it takes place.
-    public var isVoided: Bool { codec == .voided }
+    package var isVoided: Bool { codec == .voided }
 
     /// The counter of the last transaction.
-    public var lastCounter: Counter {
+    package var lastCounter: Counter {
         counter(of: certificates.count - 1)
     }
 
     /// The digest that the transaction follows upon.
-    public func previousDigest(of index: Int) -> Digest {
+    package func previousDigest(of index: Int) -> Digest {
         index == 0 ? previousDigest : certificates[index - 1].digest
     }
 
@@ -97,7 +97,7 @@ extension BatchHeader {
     /// Reads the clear part of a batch and checks version, checksum, limits and that all lengths agree.
     ///
     /// The payload is not unpacked. Bytes must be the batch and nothing else.
-    public static func parse(_ bytes: [UInt8], limits: BatchLimits = .standard) throws(WireError) -> BatchHeader {
+    package static func parse(_ bytes: [UInt8], limits: BatchLimits = .standard) throws(WireError) -> BatchHeader {
         guard bytes.count <= limits.batchBytes else { throw .tooLarge("batch") }
         var reader = ByteReader(bytes)
         // Another version may have another checksum, so the version comes first.

@@ -1,4 +1,4 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// Writes one transaction's content.
 ///
@@ -14,7 +14,7 @@ public import AnnalsCore
 ///     let bytes = body.finish()
 ///
 /// Giving more or fewer values than were announced is a misuse, found at the next change.
-public struct BodyEncoder: Sendable {
+package struct BodyEncoder: Sendable {
     private let info: TransactionInfo
     /// What was cut off `sections`, so that a large body never moves to a larger place.
     private var pieces: [[UInt8]] = []
@@ -32,20 +32,20 @@ public struct BodyEncoder: Sendable {
     private var resolutions: [ConflictResolution] = []
     private var voids: [VoidedEntry] = []
     /// How many changes were begun, in all parts.
-    public private(set) var changeCount = 0
+    package private(set) var changeCount = 0
 
-    public init(info: TransactionInfo) {
+    package init(info: TransactionInfo) {
         self.info = info
     }
 
     /// Bytes of changes and journal entries that are in no part yet: when to end a part.
-    public var byteCount: Int { bytesInPieces + sections.count + journalEntries.count }
+    package var byteCount: Int { bytesInPieces + sections.count + journalEntries.count }
 
     /// Bytes of changes after which a piece is cut off.
     static let pieceBytes = 256 << 10
 
     /// The changes that follow are of the table with this number, whose layout goes into the batch.
-    public mutating func beginTable(_ reference: Int) {
+    package mutating func beginTable(_ reference: Int) {
         guard reference != currentTable else { return }
         endTable()
         sections.byte(BodySection.table)
@@ -67,19 +67,19 @@ public struct BodyEncoder: Sendable {
     // MARK: Changes as values
 
     /// All stored columns of a new row; the only mark is `revived`.
-    public mutating func insert(_ row: [Value], mark: RowMark? = nil) {
+    package mutating func insert(_ row: [Value], mark: RowMark? = nil) {
         beginInsert(columns: row.count, mark: mark)
         for value in row { self.value(value) }
     }
 
     /// All stored columns of the row that goes; marks are `merged` and `setAside`.
-    public mutating func delete(_ row: [Value], mark: RowMark? = nil) {
+    package mutating func delete(_ row: [Value], mark: RowMark? = nil) {
         beginDelete(columns: row.count, mark: mark)
         for value in row { self.value(value) }
     }
 
     /// The row's old key and the columns that changed, in any order.
-    public mutating func update(key: [Value], columns: [ColumnChange]) {
+    package mutating func update(key: [Value], columns: [ColumnChange]) {
         beginUpdate(key: key.count, columns: columns.count)
         for value in key { self.value(value) }
         for column in columns.sorted(by: { $0.column < $1.column }) {
@@ -89,7 +89,7 @@ public struct BodyEncoder: Sendable {
         }
     }
 
-    public mutating func change(_ change: MarkedChange) {
+    package mutating func change(_ change: MarkedChange) {
         switch change.change {
         case .insert(let row): insert(row, mark: change.mark)
         case .delete(let row): delete(row, mark: change.mark)
@@ -102,7 +102,7 @@ public struct BodyEncoder: Sendable {
     // MARK: Changes as a stream
 
     /// Then comes a value for each column.
-    public mutating func beginInsert(columns: Int, mark: RowMark? = nil) {
+    package mutating func beginInsert(columns: Int, mark: RowMark? = nil) {
         switch mark {
         case nil: begin(ChangeCode.insert)
         case .revived(let position, let changed):
@@ -116,7 +116,7 @@ public struct BodyEncoder: Sendable {
     }
 
     /// Then comes a value for each column.
-    public mutating func beginDelete(columns: Int, mark: RowMark? = nil) {
+    package mutating func beginDelete(columns: Int, mark: RowMark? = nil) {
         switch mark {
         case nil: begin(ChangeCode.delete)
         case .setAside: begin(ChangeCode.delete | ChangeCode.setAside)
@@ -130,7 +130,7 @@ public struct BodyEncoder: Sendable {
     }
 
     /// Then come the values of the old key, and for each column, ascending, its place, old and new value.
-    public mutating func beginUpdate(key: Int, columns: Int) {
+    package mutating func beginUpdate(key: Int, columns: Int) {
         begin(ChangeCode.update)
         sections.varint(key)
         sections.varint(columns)
@@ -153,14 +153,14 @@ public struct BodyEncoder: Sendable {
     }
 
     /// The place of an update's next column.
-    public mutating func columnIndex(_ column: Int) {
+    package mutating func columnIndex(_ column: Int) {
         precondition(column > lastColumn, "an update's columns ascend")
         lastColumn = column
         awaited -= 1
         sections.varint(column)
     }
 
-    public mutating func value(_ value: Value) {
+    package mutating func value(_ value: Value) {
         awaited -= 1
         switch value {
         case .text(let content) where content.count >= Self.pieceBytes: large(ValueTag.text, content.bytes)
@@ -178,27 +178,27 @@ public struct BodyEncoder: Sendable {
         bytesInPieces += content.count
     }
 
-    public mutating func null() {
+    package mutating func null() {
         awaited -= 1
         sections.null()
     }
 
-    public mutating func integer(_ value: Int64) {
+    package mutating func integer(_ value: Int64) {
         awaited -= 1
         sections.integer(value)
     }
 
-    public mutating func real(_ value: Double) {
+    package mutating func real(_ value: Double) {
         awaited -= 1
         sections.real(value)
     }
 
-    public mutating func text(_ content: UnsafeRawBufferPointer) {
+    package mutating func text(_ content: UnsafeRawBufferPointer) {
         awaited -= 1
         sections.text(content)
     }
 
-    public mutating func blob(_ content: UnsafeRawBufferPointer) {
+    package mutating func blob(_ content: UnsafeRawBufferPointer) {
         awaited -= 1
         sections.blob(content)
     }
@@ -206,23 +206,23 @@ public struct BodyEncoder: Sendable {
     // MARK: What goes with the changes
 
     /// Adds a conflict as it was settled; at any time between changes.
-    public mutating func journal(_ entry: JournalEntry) {
+    package mutating func journal(_ entry: JournalEntry) {
         journalEntries.journalEntry(entry)
         journalCount += 1
     }
 
     /// The schema that this transaction brings into the log; the last one given counts.
-    public mutating func schema(_ entry: SchemaEntry) {
+    package mutating func schema(_ entry: SchemaEntry) {
         schemaEntry = entry
     }
 
     /// Policies that this transaction sets for the space.
-    public mutating func policies(_ settings: [PolicySetting]) {
+    package mutating func policies(_ settings: [PolicySetting]) {
         policies += settings
     }
 
     /// Conflicts that this transaction resolves.
-    public mutating func resolutions(_ resolutions: [ConflictResolution]) {
+    package mutating func resolutions(_ resolutions: [ConflictResolution]) {
         self.resolutions += resolutions
     }
 
@@ -232,7 +232,7 @@ public struct BodyEncoder: Sendable {
     }
 
     /// The whole body. The encoder is empty afterwards but for its info.
-    public mutating func finish() -> [UInt8] {
+    package mutating func finish() -> [UInt8] {
         let pieces = finishInPieces()
         guard pieces.count > 1 else { return pieces.first ?? [] }
         var body = ByteWriter(capacity: pieces.reduce(0) { $0 + $1.count })
@@ -244,7 +244,7 @@ public struct BodyEncoder: Sendable {
     /// entries that are in no part yet. What else goes with the changes waits for the last part.
     ///
     /// Only between changes; `beginTable` comes before the next one.
-    public mutating func finishPart() -> [[UInt8]] {
+    package mutating func finishPart() -> [[UInt8]] {
         let (schema, policies, resolutions, count) = (schemaEntry, policies, resolutions, changeCount)
         (schemaEntry, self.policies, self.resolutions) = (nil, [], [])
         let part = finishInPieces()
@@ -253,7 +253,7 @@ public struct BodyEncoder: Sendable {
     }
 
     /// The whole body, or the last part, in pieces, of which a small one has one: nothing large is copied.
-    public mutating func finishInPieces() -> [[UInt8]] {
+    package mutating func finishInPieces() -> [[UInt8]] {
         endTable()
         var body = ByteWriter(capacity: pieces.isEmpty ? byteCount + 128 : 128)
         body.transactionInfo(info)

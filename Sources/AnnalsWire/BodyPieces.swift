@@ -1,25 +1,25 @@
 internal import AnnalsCore
 
 /// Where a body is a *piece*: a stretch of the bytes of a body that is too large to travel as one part.
-public struct BodyPiece: Hashable, Sendable {
+package struct BodyPiece: Hashable, Sendable {
     /// Bytes of the whole body.
-    public var total: Int
+    package var total: Int
     /// Where in the whole body its bytes stand.
-    public var offset: Int
+    package var offset: Int
     /// Where its bytes lie in the reader's.
-    public var range: Range<Int>
+    package var range: Range<Int>
 
-    public var isLast: Bool { offset + range.count == total }
+    package var isLast: Bool { offset + range.count == total }
 }
 
 /// Cuts bodies that are too large for one part: what holds one change of a row with a value of many megabytes.
-public enum BodyPieces {
+package enum BodyPieces {
     /// Visits what a body travels as: itself, or its pieces, each of them a body and in memory by itself.
     ///
     /// - Parameters:
     ///   - body: in buffers, of which the first holds all that comes before the sections.
     ///   - pieceBytes: the most that one of them holds of the body.
-    public static func forEach(
+    package static func forEach(
         of body: [[UInt8]], pieceBytes: Int, _ visit: (_ part: [[UInt8]], _ isLast: Bool) throws -> Void
     ) throws {
         let total = body.reduce(0) { $0 + $1.count }
@@ -54,7 +54,7 @@ public enum BodyPieces {
 ///     var joined = try JoinedBody(first, partsAtMost: parts)
 ///     while !joined.isWhole { try joined.add(next) }
 ///     var body = try joined.reader()
-public struct JoinedBody {
+package struct JoinedBody {
     private let first: BodyReader
     private let total: Int
     /// Bytes of every piece but the last, which has no more.
@@ -62,7 +62,7 @@ public struct JoinedBody {
     private var bytes: [UInt8] = []
 
     /// - Parameter partsAtMost: how many pieces there can be, this one included: no more memory is taken than they can fill.
-    public init(_ first: BodyReader, partsAtMost parts: Int) throws(WireError) {
+    package init(_ first: BodyReader, partsAtMost parts: Int) throws(WireError) {
         guard let piece = try first.piece(), piece.offset == 0, !piece.isLast else { throw .badValue("piece") }
         guard piece.total <= WireLimits.maximumBodyBytes else { throw .tooLarge("body") }
         guard (piece.total - 1) / piece.range.count < parts else { throw .badValue("piece") }
@@ -73,10 +73,10 @@ public struct JoinedBody {
         bytes += first.bytes[piece.range]
     }
 
-    public var isWhole: Bool { bytes.count == total }
+    package var isWhole: Bool { bytes.count == total }
 
     /// Takes the next piece.
-    public mutating func add(_ next: BodyReader) throws(WireError) {
+    package mutating func add(_ next: BodyReader) throws(WireError) {
         guard let piece = try next.piece(), piece.total == total, piece.offset == bytes.count, next.info == first.info,
             next.tables == first.tables, piece.range.count == pieceBytes || (piece.isLast && piece.range.count < pieceBytes)
         else { throw .badValue("piece") }
@@ -84,7 +84,7 @@ public struct JoinedBody {
     }
 
     /// A reader of the body, which is whole and says of itself what its pieces say.
-    public func reader() throws(WireError) -> BodyReader {
+    package func reader() throws(WireError) -> BodyReader {
         guard isWhole else { throw .truncated }
         let body = try BodyReader(bytes: bytes)
         guard body.info == first.info, body.tables == first.tables, try body.piece() == nil else { throw .badValue("piece") }

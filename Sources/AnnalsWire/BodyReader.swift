@@ -1,23 +1,23 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// One row's change as it lies in the bytes. Its arrays are reused from change to change.
-public struct WireChange: Sendable {
-    public enum Kind: Hashable, Sendable {
+package struct WireChange: Sendable {
+    package enum Kind: Hashable, Sendable {
         case insert, update, delete
     }
 
-    public var kind: Kind = .insert
+    package var kind: Kind = .insert
     /// Of updates: the old key.
-    public var key: [WireValue] = []
+    package var key: [WireValue] = []
     /// Of updates: the places of the columns that changed, ascending.
-    public var columns: [Int] = []
+    package var columns: [Int] = []
     /// Of updates: each column's old value. Of deletes: all columns.
-    public var old: [WireValue] = []
+    package var old: [WireValue] = []
     /// Of updates: each column's new value. Of inserts: all columns.
-    public var new: [WireValue] = []
-    public var mark: RowMark?
+    package var new: [WireValue] = []
+    package var mark: RowMark?
 
-    public init() {}
+    package init() {}
 
     mutating func clear(_ kind: Kind) {
         self.kind = kind
@@ -39,25 +39,25 @@ public struct WireChange: Sendable {
 ///     let rest = try body.rest()      // journal, schema, policies, resolutions
 ///
 /// Parts not asked for are stepped over; after `rest()` the whole body was checked.
-public struct BodyReader: Sendable {
+package struct BodyReader: Sendable {
     private enum Stage: Comparable {
         case tables, changes, rest, end
     }
 
     /// What a body holds besides changes.
-    public struct Rest: Hashable, Sendable {
+    package struct Rest: Hashable, Sendable {
         /// The conflicts that its author settled in it.
-        public var journal: [JournalEntry] = []
+        package var journal: [JournalEntry] = []
         /// The schema that the transaction brings.
-        public var schema: SchemaEntry?
+        package var schema: SchemaEntry?
         /// Policies that it sets for the space.
-        public var policies: [PolicySetting] = []
+        package var policies: [PolicySetting] = []
         /// Conflicts of earlier transactions that it resolves.
-        public var resolutions: [ConflictResolution] = []
+        package var resolutions: [ConflictResolution] = []
         /// Earlier entries that it voids; only the relay's own entries do.
-        public var voids: [VoidedEntry] = []
+        package var voids: [VoidedEntry] = []
 
-        public init(
+        package init(
             journal: [JournalEntry] = [], schema: SchemaEntry? = nil, policies: [PolicySetting] = [],
             resolutions: [ConflictResolution] = [],
             voids: [VoidedEntry] = []
@@ -70,15 +70,15 @@ public struct BodyReader: Sendable {
         }
     }
 
-    public let info: TransactionInfo
+    package let info: TransactionInfo
     /// The numbers of the tables that the changes name, ascending.
-    public let tables: [Int]
+    package let tables: [Int]
     private var reader: ByteReader
     private var stage = Stage.tables
     private var found = Rest()
 
     /// Reads the head. `range` is the body's place in `bytes`; without it all bytes are the body.
-    public init(bytes: [UInt8], range: Range<Int>? = nil) throws(WireError) {
+    package init(bytes: [UInt8], range: Range<Int>? = nil) throws(WireError) {
         var reader = ByteReader(bytes, range: range)
         info = try reader.readTransactionInfo()
         tables = try reader.readTableNumbers()
@@ -90,7 +90,7 @@ public struct BodyReader: Sendable {
     /// What it holds of a larger body; nil where it is a body by itself.
     ///
     /// A piece has nothing else, and whoever reads its changes all the same is told that it has none of these sections.
-    public func piece() throws(WireError) -> BodyPiece? {
+    package func piece() throws(WireError) -> BodyPiece? {
         var body = self
         guard stage == .tables, try body.takeSection(BodySection.piece) else { return nil }
         let total = try body.reader.readInt()
@@ -106,7 +106,7 @@ public struct BodyReader: Sendable {
     var headEnd: Int { reader.offset }
 
     /// The number of the next section's table, or nil after the last.
-    public mutating func nextTable() throws(WireError) -> Int? {
+    package mutating func nextTable() throws(WireError) -> Int? {
         if stage == .changes {
             var skipped = WireChange()
             while try nextChange(into: &skipped) {}
@@ -123,7 +123,7 @@ public struct BodyReader: Sendable {
     }
 
     /// The next change of the section's table; false after the last.
-    public mutating func nextChange(into change: inout WireChange) throws(WireError) -> Bool {
+    package mutating func nextChange(into change: inout WireChange) throws(WireError) -> Bool {
         guard stage == .changes else { return false }
         let code = try reader.readByte()
         switch code & 0x0f {
@@ -148,7 +148,7 @@ public struct BodyReader: Sendable {
     }
 
     /// What follows the changes. Those not read yet are stepped over.
-    public mutating func rest() throws(WireError) -> Rest {
+    package mutating func rest() throws(WireError) -> Rest {
         while try nextTable() != nil {}
         guard stage == .rest else { return found }
         if try takeSection(BodySection.journal) {
@@ -171,18 +171,18 @@ public struct BodyReader: Sendable {
     }
 
     /// The conflicts that its author settled in it.
-    public mutating func journalEntries() throws(WireError) -> [JournalEntry] { try rest().journal }
+    package mutating func journalEntries() throws(WireError) -> [JournalEntry] { try rest().journal }
 
     /// The schema that the transaction brings, if it does.
-    public mutating func schemaEntry() throws(WireError) -> SchemaEntry? { try rest().schema }
+    package mutating func schemaEntry() throws(WireError) -> SchemaEntry? { try rest().schema }
 
     /// The value itself, copied out of the bytes.
-    public func value(_ value: WireValue) -> Value {
+    package func value(_ value: WireValue) -> Value {
         reader.value(value)
     }
 
     /// The change itself, copied out of the bytes.
-    public func markedChange(_ change: WireChange) -> MarkedChange {
+    package func markedChange(_ change: WireChange) -> MarkedChange {
         switch change.kind {
         case .insert: return MarkedChange(.insert(change.new.map(value)), mark: change.mark)
         case .delete: return MarkedChange(.delete(change.old.map(value)), mark: change.mark)
@@ -233,7 +233,7 @@ public struct BodyReader: Sendable {
 }
 
 /// All changes of a small body at once, section by section.
-public func decodeChanges(_ bytes: [UInt8], range: Range<Int>? = nil) throws(WireError) -> [(ref: Int, changes: [MarkedChange])] {
+package func decodeChanges(_ bytes: [UInt8], range: Range<Int>? = nil) throws(WireError) -> [(ref: Int, changes: [MarkedChange])] {
     var body = try BodyReader(bytes: bytes, range: range)
     var sections: [(ref: Int, changes: [MarkedChange])] = []
     var change = WireChange()

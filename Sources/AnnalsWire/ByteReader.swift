@@ -1,30 +1,30 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// Reads what `ByteWriter` wrote, from bytes that may be anything.
 ///
 /// Every read checks the bounds first and throws; none traps, and none sets aside memory because the bytes claim
 /// that much follows. After an error the reader's place is unspecified.
-public struct ByteReader: Sendable {
+package struct ByteReader: Sendable {
     /// All the bytes, also those outside of the range that is read; ranges are places in here.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
     /// The place of the next byte.
-    public internal(set) var offset: Int
+    package internal(set) var offset: Int
     /// The place behind the last byte.
-    public let end: Int
+    package let end: Int
 
     /// Reads `range` of the bytes, or all of them. A range beyond the bytes is cut down to them.
-    public init(_ bytes: [UInt8], range: Range<Int>? = nil) {
+    package init(_ bytes: [UInt8], range: Range<Int>? = nil) {
         let range = (range ?? 0..<bytes.count).clamped(to: 0..<bytes.count)
         self.bytes = bytes
         offset = range.lowerBound
         end = range.upperBound
     }
 
-    public var isAtEnd: Bool { offset == end }
-    public var remaining: Int { end - offset }
+    package var isAtEnd: Bool { offset == end }
+    package var remaining: Int { end - offset }
 
     @inline(__always)
-    public mutating func readByte() throws(WireError) -> UInt8 {
+    package mutating func readByte() throws(WireError) -> UInt8 {
         guard offset < end else { throw .truncated }
         let byte = bytes[offset]
         offset += 1
@@ -32,7 +32,7 @@ public struct ByteReader: Sendable {
     }
 
     @inline(__always)
-    public mutating func readVarint() throws(WireError) -> UInt64 {
+    package mutating func readVarint() throws(WireError) -> UInt64 {
         let first = try readByte()
         return first < 0x80 ? UInt64(first) : try readLongVarint(first)
     }
@@ -53,31 +53,31 @@ public struct ByteReader: Sendable {
         }
     }
 
-    public mutating func readZigzag() throws(WireError) -> Int64 {
+    package mutating func readZigzag() throws(WireError) -> Int64 {
         let value = try readVarint()
         return Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
     }
 
     /// A number that is not negative and fits in 63 bits.
-    public mutating func readNumber() throws(WireError) -> Int64 {
+    package mutating func readNumber() throws(WireError) -> Int64 {
         guard let number = Int64(exactly: try readVarint()) else { throw .badValue("number") }
         return number
     }
 
-    public mutating func readInt() throws(WireError) -> Int {
+    package mutating func readInt() throws(WireError) -> Int {
         guard let number = Int(exactly: try readVarint()) else { throw .badValue("number") }
         return number
     }
 
     /// A count of things that take at least `minimumBytes` each: more than can follow is an error at once.
-    public mutating func readCount(minimumBytes: Int = 1) throws(WireError) -> Int {
+    package mutating func readCount(minimumBytes: Int = 1) throws(WireError) -> Int {
         let count = try readVarint()
         guard count <= UInt64(remaining / minimumBytes) else { throw .truncated }
         return Int(count)
     }
 
     /// Steps over as many bytes and says where they are.
-    public mutating func readRange(_ count: Int) throws(WireError) -> Range<Int> {
+    package mutating func readRange(_ count: Int) throws(WireError) -> Range<Int> {
         guard count >= 0, count <= remaining else { throw .truncated }
         let range = offset..<offset + count
         offset += count
@@ -85,16 +85,16 @@ public struct ByteReader: Sendable {
     }
 
     /// Steps over a length and as many bytes, and says where these are.
-    public mutating func readLengthPrefixed() throws(WireError) -> Range<Int> {
+    package mutating func readLengthPrefixed() throws(WireError) -> Range<Int> {
         try readRange(try readCount())
     }
 
-    public mutating func readBytes(_ count: Int) throws(WireError) -> [UInt8] {
+    package mutating func readBytes(_ count: Int) throws(WireError) -> [UInt8] {
         Array(bytes[try readRange(count)])
     }
 
     @inline(__always)
-    public mutating func readFixed64LE() throws(WireError) -> UInt64 {
+    package mutating func readFixed64LE() throws(WireError) -> UInt64 {
         let start = try readRange(8).lowerBound
         return bytes.withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: start, as: UInt64.self)) }
     }
@@ -108,26 +108,27 @@ public struct ByteReader: Sendable {
         }
     }
 
-    public mutating func readString() throws(WireError) -> String {
+    package mutating func readString() throws(WireError) -> String {
         let range = try readLengthPrefixed()
         guard let text = String(validating: bytes[range], as: UTF8.self) else { throw .badValue("text") }
         return text
     }
 
-    public mutating func readBool() throws(WireError) -> Bool {
+    package mutating func readBool() throws(WireError) -> Bool {
         let byte = try readByte()
         guard byte <= 1 else { throw .badValue("flag") }
         return byte == 1
     }
 
     /// A byte of flags of which only those in `allowed` may be set.
-    public mutating func readFlags(allowed: UInt8) throws(WireError) -> UInt8 {
+    package mutating func readFlags(allowed: UInt8) throws(WireError) -> UInt8 {
         let flags = try readByte()
         guard flags & ~allowed == 0 else { throw .badValue("flags") }
         return flags
     }
 
-    public mutating func readIdentifier<Kind>(_ kind: Identifier<Kind>.Type = Identifier<Kind>.self) throws(WireError) -> Identifier<Kind> {
+    package mutating func readIdentifier<Kind>(_ kind: Identifier<Kind>.Type = Identifier<Kind>.self) throws(WireError) -> Identifier<Kind>
+    {
         let start = try readRange(16).lowerBound
         let (high, low) = bytes.withUnsafeBytes { buffer in
             (
@@ -138,33 +139,33 @@ public struct ByteReader: Sendable {
         return Identifier(high: high, low: low)
     }
 
-    public mutating func readDigest() throws(WireError) -> Digest {
+    package mutating func readDigest() throws(WireError) -> Digest {
         guard let digest = Digest(bytes: try readBytes(Digest.byteCount)) else { throw .truncated }
         return digest
     }
 
     /// A position or counter, far enough from the end of its type that adding a count to it cannot overflow.
-    public mutating func readPosition() throws(WireError) -> Position {
+    package mutating func readPosition() throws(WireError) -> Position {
         let number = try readVarint()
         guard number <= UInt64(WireLimits.maximumPosition) else { throw .badValue("position") }
         return Position(Int64(number))
     }
 
-    public mutating func readTime() throws(WireError) -> HybridTime {
+    package mutating func readTime() throws(WireError) -> HybridTime {
         let milliseconds = try readMilliseconds()
         guard let counter = UInt32(exactly: try readVarint()) else { throw .badValue("time") }
         return HybridTime(milliseconds: milliseconds, counter: counter)
     }
 
     /// Milliseconds since 1970, within `WireLimits.maximumMilliseconds` on both sides.
-    public mutating func readMilliseconds() throws(WireError) -> Int64 {
+    package mutating func readMilliseconds() throws(WireError) -> Int64 {
         let milliseconds = try readZigzag()
         guard (-WireLimits.maximumMilliseconds...WireLimits.maximumMilliseconds).contains(milliseconds) else { throw .badValue("time") }
         return milliseconds
     }
 
     /// Throws unless everything was read.
-    public func expectEnd() throws(WireError) {
+    package func expectEnd() throws(WireError) {
         guard isAtEnd else { throw .badLength }
     }
 

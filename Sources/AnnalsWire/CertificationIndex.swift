@@ -1,4 +1,4 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// What the relay remembers of the log in order to certify: one look-up per hash, however long ago the base.
 ///
@@ -7,11 +7,11 @@ public import AnnalsCore
 ///
 /// Memory is bounded. Hashes lie in two generations; when the younger is full the older is dropped as a whole and
 /// the `floor` rises to the last position it held. That costs no pause, whatever the size.
-public struct CertificationIndex: Sendable {
+package struct CertificationIndex: Sendable {
     /// Bases below this position cannot be certified any more: they are answered as stale.
-    public private(set) var floor: Position
+    package private(set) var floor: Position
     /// The newest position recorded.
-    public private(set) var last: Position
+    package private(set) var last: Position
 
     private let generationHashes: Int
     private var young = Generation()
@@ -20,7 +20,7 @@ public struct CertificationIndex: Sendable {
     /// - Parameters:
     ///   - maximumHashes: how many hashes and tables are kept; about 50 to 100 bytes of memory each.
     ///   - floor: where the record begins; zero when it will hold the log from its beginning.
-    public init(maximumHashes: Int, floor: Position = .zero) {
+    package init(maximumHashes: Int, floor: Position = .zero) {
         precondition(maximumHashes >= 2, "an index without room certifies nothing")
         generationHashes = maximumHashes / 2
         self.floor = floor
@@ -28,15 +28,15 @@ public struct CertificationIndex: Sendable {
     }
 
     /// How many hashes, tables and keys are kept now.
-    public var count: Int { young.count + old.count }
+    package var count: Int { young.count + old.count }
 
     /// Bases before this position are stale from now on.
-    public mutating func raiseFloor(to position: Position) {
+    package mutating func raiseFloor(to position: Position) {
         floor = max(floor, min(position, last))
     }
 
     /// Notes an accepted transaction. Positions must ascend.
-    public mutating func record(_ footprint: Footprint, replica: ReplicaID, position: Position) {
+    package mutating func record(_ footprint: Footprint, replica: ReplicaID, position: Position) {
         precondition(position > last, "entries are recorded in the order of the log")
         let cost = footprint.hashCount + footprint.groups.count + 1
         if young.count + cost > generationHashes, young.count > 0 {
@@ -59,7 +59,7 @@ public struct CertificationIndex: Sendable {
     /// The newest entry after `base` by another replica that `footprint` meets, or nil when it may be accepted.
     ///
     /// A base below the floor is answered with the floor, since what lay between is forgotten.
-    public func conflict(of footprint: Footprint, base: Position, replica: ReplicaID) -> Position? {
+    package func conflict(of footprint: Footprint, base: Position, replica: ReplicaID) -> Position? {
         var found = max(young.newest(meeting: footprint, replica: replica), old.newest(meeting: footprint, replica: replica))
         if base < floor { found = max(found, floor) }
         return found > base ? found : nil

@@ -1,14 +1,14 @@
 internal import CZstd
 
 /// zstd within bounds: what unpacking may take is said by the one who unpacks, never by the bytes.
-public enum Compression {
+package enum Compression {
     /// For batches: a level where packing costs about as much as encoding.
-    public static let batchLevel = 1
+    package static let batchLevel = 1
     /// For snapshots, which are made rarely and fetched often.
-    public static let snapshotLevel = 3
+    package static let snapshotLevel = 3
 
     /// One zstd frame that holds the bytes. Throws `tooLarge` when memory runs out.
-    public static func compress(_ bytes: [UInt8], level: Int = batchLevel) throws(WireError) -> [UInt8] {
+    package static func compress(_ bytes: [UInt8], level: Int = batchLevel) throws(WireError) -> [UInt8] {
         guard let context = ZSTD_createCCtx() else { throw .tooLarge("memory") }
         defer { ZSTD_freeCCtx(context) }
         setLevel(level, of: context)
@@ -35,7 +35,7 @@ public enum Compression {
     /// Unpacks the one frame in `range` of the bytes, which must give exactly `expected` bytes.
     ///
     /// Memory grows with what is really unpacked, up to `expected`.
-    public static func decompress(_ bytes: [UInt8], range: Range<Int>? = nil, expected: Int) throws(WireError) -> [UInt8] {
+    package static func decompress(_ bytes: [UInt8], range: Range<Int>? = nil, expected: Int) throws(WireError) -> [UInt8] {
         guard let context = ZSTD_createDCtx() else { throw .tooLarge("memory") }
         defer { ZSTD_freeDCtx(context) }
         ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, Int32(WireLimits.maximumWindowLog))

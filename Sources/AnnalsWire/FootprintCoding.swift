@@ -1,4 +1,4 @@
-public import AnnalsCore
+package import AnnalsCore
 
 // A footprint is small and read by the relay for every transaction, so it is plain: hashes as they are, eight bytes
 // each, ascending. Ascending order makes the encoding unique, and the digest covers it.
@@ -11,13 +11,13 @@ extension Footprint {
     private static let minimumGroupBytes = 11
 
     /// The footprint in its only encoding; groups and hashes are put in order first where they are not.
-    public func encode() -> [UInt8] {
+    package func encode() -> [UInt8] {
         var writer = ByteWriter()
         encode(into: &writer)
         return writer.bytes
     }
 
-    public func encode(into writer: inout ByteWriter) {
+    package func encode(into writer: inout ByteWriter) {
         let footprint = isNormal ? self : normalized()
         writer.varint(UInt64(footprint.rules))
         writer.varint(footprint.keyID)
@@ -32,14 +32,14 @@ extension Footprint {
     }
 
     /// Reads a footprint that fills `bytes`.
-    public static func decode(_ bytes: [UInt8]) throws(WireError) -> Footprint {
+    package static func decode(_ bytes: [UInt8]) throws(WireError) -> Footprint {
         var reader = ByteReader(bytes)
         let footprint = try decode(from: &reader)
         try reader.expectEnd()
         return footprint
     }
 
-    public static func decode(from reader: inout ByteReader) throws(WireError) -> Footprint {
+    package static func decode(from reader: inout ByteReader) throws(WireError) -> Footprint {
         guard let rules = UInt16(exactly: try reader.readVarint()) else { throw .badValue("footprint") }
         let keyID = try reader.readVarint()
         let everything = try reader.readFlags(allowed: everythingFlag) != 0
@@ -70,7 +70,7 @@ extension Footprint {
 extension Footprint {
     /// The same footprint with groups and hashes in ascending order, without repeats, empty groups or hashes beside
     /// a whole table.
-    public func normalized() -> Footprint {
+    package func normalized() -> Footprint {
         if everything { return Footprint(rules: rules, keyID: keyID, everything: true) }
         var merged: [UInt64: Group] = [:]
         for group in groups {
@@ -86,13 +86,13 @@ extension Footprint {
     }
 
     /// Whether this is the form that is encoded.
-    public var isNormal: Bool {
+    package var isNormal: Bool {
         if everything { return groups.isEmpty }
         return groups.allSatisfy { $0.isNormal } && zip(groups, groups.dropFirst()).allSatisfy { $0.table < $1.table }
     }
 
     /// How many hashes the footprint holds.
-    public var hashCount: Int {
+    package var hashCount: Int {
         groups.reduce(0) { $0 + $1.writes.count + $1.reads.count }
     }
 }

@@ -1,21 +1,21 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// The key under which a space's footprints are hashed.
-public struct FootprintKey: Hashable, Sendable {
+package struct FootprintKey: Hashable, Sendable {
     /// The number that footprints name it by; zero for spaces without a key.
-    public var id: UInt64
+    package var id: UInt64
     /// The first and last eight of the key's 16 bytes, each read as a little-endian number.
-    public var low: UInt64
-    public var high: UInt64
+    package var low: UInt64
+    package var high: UInt64
 
-    public init(id: UInt64, low: UInt64, high: UInt64) {
+    package init(id: UInt64, low: UInt64, high: UInt64) {
         self.id = id
         self.low = low
         self.high = high
     }
 
     /// For spaces without a key: the relay can then guess values, as it could read them anyway.
-    public static let none = FootprintKey(id: 0, low: 0, high: 0)
+    package static let none = FootprintKey(id: 0, low: 0, high: 0)
 }
 
 /// The hashes that footprints are made of.
@@ -24,7 +24,7 @@ public struct FootprintKey: Hashable, Sendable {
 /// What is left, a real that is an integer, is done here; so equal by the index means equal hash. Names are folded
 /// from A–Z to a–z, as SQLite compares them. An index is known by its columns, in whatever order they are declared,
 /// never by its name: so the same UNIQUE hashes alike on every replica, and so does a key that references it.
-public struct FootprintHash: Sendable {
+package struct FootprintHash: Sendable {
     /// The first byte of what is hashed, so that no table hashes like a row.
     private enum Kind {
         static let table: UInt8 = 1
@@ -37,37 +37,37 @@ public struct FootprintHash: Sendable {
 
     private let seed: SipHash
 
-    public init(key: FootprintKey = .none) {
+    package init(key: FootprintKey = .none) {
         seed = SipHash(key: (key.low, key.high))
     }
 
     /// Groups a table's hashes.
-    public func tableHash(_ table: String) -> UInt64 {
+    package func tableHash(_ table: String) -> UInt64 {
         start(Kind.table, table).finish()
     }
 
     /// A row by its primary key, in the key's order.
-    public func rowHash(table: String, key: [Value]) -> UInt64 {
+    package func rowHash(table: String, key: [Value]) -> UInt64 {
         rows(of: table).hash(key)
     }
 
     /// A tuple of the primary key or of a unique index: the values in the order of `columns`, which may be any.
     ///
     /// Tuples with a NULL in them are equal to nothing and have no hash: leave them out.
-    public func tupleHash(table: String, columns: [String], values: [Value]) -> UInt64 {
+    package func tupleHash(table: String, columns: [String], values: [Value]) -> UInt64 {
         tuples(of: table, columns: columns).hash(values)
     }
 
     /// A unique index as a whole, where its tuples cannot be hashed: partial ones, those over expressions (whose text
     /// stands for a column's name) and those with a collation of the program's own.
-    public func indexHash(table: String, columns: [String]) -> UInt64 {
+    package func indexHash(table: String, columns: [String]) -> UInt64 {
         var state = start(Kind.index, table)
         state.names(columns.map(Self.fold).sorted(by: Self.precedes))
         return state.finish()
     }
 
     /// A transaction's identity; its group is `transactionGroup`.
-    public func idHash(_ id: TransactionID) -> UInt64 {
+    package func idHash(_ id: TransactionID) -> UInt64 {
         var state = seed
         state.update(Kind.transaction)
         state.bigEndian(id.high)
@@ -76,18 +76,18 @@ public struct FootprintHash: Sendable {
     }
 
     /// The group of all `idHash`es.
-    public var transactionGroup: UInt64 { single(Kind.transaction) }
+    package var transactionGroup: UInt64 { single(Kind.transaction) }
 
     /// The one hash of additive schema entries, and its group.
-    public var schemaHash: UInt64 { single(Kind.schema) }
+    package var schemaHash: UInt64 { single(Kind.schema) }
 
     /// Prepared for many rows of one table.
-    public func rows(of table: String) -> Tuples {
+    package func rows(of table: String) -> Tuples {
         Tuples(state: start(Kind.row, table), order: nil)
     }
 
     /// Prepared for many tuples of one index, whose values come in the order of `columns`.
-    public func tuples(of table: String, columns: [String]) -> Tuples {
+    package func tuples(of table: String, columns: [String]) -> Tuples {
         let names = columns.map(Self.fold)
         let order = names.indices.sorted { Self.precedes(names[$0], names[$1]) }
         var state = start(Kind.tuple, table)
@@ -96,12 +96,12 @@ public struct FootprintHash: Sendable {
     }
 
     /// Hashes values of one table and index.
-    public struct Tuples: Sendable {
+    package struct Tuples: Sendable {
         fileprivate let state: SipHash
         /// Places of the values in the order in which they are hashed; nil where they come in it.
         fileprivate let order: [Int]?
 
-        public func hash(_ values: [Value]) -> UInt64 {
+        package func hash(_ values: [Value]) -> UInt64 {
             precondition(order == nil || order?.count == values.count, "a tuple has one value for each column")
             var state = state
             if let order {

@@ -1,11 +1,11 @@
-public import AnnalsCore
+package import AnnalsCore
 
 extension Footprint {
     /// Whether transactions with these footprints may touch the same thing, so that the later must look at the
     /// earlier first: what one writes the other writes or reads.
     ///
     /// It makes no difference which is the earlier. Footprints of other rules or another key meet everything.
-    public static func meets(_ left: Footprint, _ right: Footprint) -> Bool {
+    package static func meets(_ left: Footprint, _ right: Footprint) -> Bool {
         if left.everything || right.everything || left.rules != right.rules || left.keyID != right.keyID { return true }
         // Both lists ascend, so one walk finds the tables they share.
         let (left, right) = (left.isNormal ? left : left.normalized(), right.isNormal ? right : right.normalized())
@@ -26,7 +26,7 @@ extension Footprint {
     }
 
     /// Whether this footprint and `other` meet; see `meets(_:_:)`.
-    public func meets(_ other: Footprint) -> Bool {
+    package func meets(_ other: Footprint) -> Bool {
         Self.meets(self, other)
     }
 }

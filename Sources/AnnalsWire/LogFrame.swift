@@ -63,7 +63,7 @@ extension LogFrame {
 
 extension LogFrame {
     /// Opens and verifies the batch, and checks that it holds the transactions that this frame hands out.
-    public func open(cipher: SpaceCipher? = nil, limits: BatchLimits = .standard) throws(WireError) -> Batch {
+    package func open(cipher: SpaceCipher? = nil, limits: BatchLimits = .standard) throws(WireError) -> Batch {
         let opened = try Batch.open(batch, cipher: cipher, limits: limits)
         guard firstIndex + acceptedCount <= opened.header.certificates.count else { throw .badLength }
         return opened

@@ -34,7 +34,7 @@ public struct LogMark: Hashable, Sendable {
 
 extension Digest {
     /// The running digest of a log behind an entry, where this is the one before it.
-    public func following(_ entry: Digest) -> Digest {
+    package func following(_ entry: Digest) -> Digest {
         Digest.sha256(bytes[...], entry.bytes[...])
     }
 }

@@ -5,7 +5,7 @@ public import AnnalsCore
 /// All numbers come first, under a checksum; then the batches as they were pushed, each with its own. So a relay
 /// copies them through without reading them.
 public struct Page: Hashable, Sendable {
-    public static let currentVersion: UInt8 = 1
+    package static let currentVersion: UInt8 = 1
     static let magic: StaticString = "ANNP"
 
     public var lineage: Lineage
@@ -46,7 +46,7 @@ extension Page {
     }
 
     /// All that comes before the batches, which follow one another without anything between them.
-    public func encodeHead() -> [UInt8] {
+    package func encodeHead() -> [UInt8] {
         var writer = ByteWriter(capacity: 256 + 32 * frames.count)
         encodeHead(into: &writer)
         return writer.bytes

@@ -8,7 +8,7 @@ public import AnnalsCore
 /// A part of a transaction is *accepted* without a position when it is kept until the others are there; all of them get
 /// consecutive positions when the last comes, whose answer tells that of the last.
 public struct PushAnswer: Hashable, Sendable {
-    public static let currentVersion: UInt8 = 1
+    package static let currentVersion: UInt8 = 1
     static let magic: StaticString = "ANNA"
 
     public enum Outcome: Hashable, Sendable {
@@ -53,7 +53,7 @@ public struct PushAnswer: Hashable, Sendable {
     }
 
     /// Whether the push is settled, so that what was not accepted may be rewritten.
-    public var isDefinite: Bool {
+    package var isDefinite: Bool {
         switch outcome {
         case .wait, .partsMissing: false
         default: true

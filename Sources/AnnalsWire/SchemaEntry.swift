@@ -1,16 +1,16 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// A space's schema as a transaction in its log tells it.
-public struct SchemaEntry: Hashable, Sendable {
-    public var version: Int64
+package struct SchemaEntry: Hashable, Sendable {
+    package var version: Int64
     /// CREATE statements of tables, indexes, triggers and views, in an order in which they can be run.
-    public var statements: [String]
+    package var statements: [String]
     /// The tables that the space keeps in step.
-    public var tracked: [TableLayout]
+    package var tracked: [TableLayout]
     /// Whether rows written under this schema can be applied only by replicas that have it too.
-    public var isBreaking: Bool
+    package var isBreaking: Bool
 
-    public init(version: Int64, statements: [String], tracked: [TableLayout], isBreaking: Bool) {
+    package init(version: Int64, statements: [String], tracked: [TableLayout], isBreaking: Bool) {
         self.version = version
         self.statements = statements
         self.tracked = tracked

@@ -2,19 +2,19 @@ internal import Crypto
 internal import Foundation
 
 /// Seals a snapshot's bytes as they come, piece by piece in memory that does not grow.
-public struct SnapshotSealer {
+package struct SnapshotSealer {
     private let key: SymmetricKey
     private var head: [UInt8]
     private var waiting: [UInt8] = []
     private var count: UInt64 = 0
 
     /// - Throws: `WireError.missingKey`.
-    public init(_ cipher: SpaceCipher, _ seal: SnapshotSeal) throws(WireError) {
+    package init(_ cipher: SpaceCipher, _ seal: SnapshotSeal) throws(WireError) {
         key = seal.key(try cipher.keys(seal.keyID))
         head = seal.bytes
     }
 
-    public mutating func write(_ bytes: UnsafeRawBufferPointer, to output: (UnsafeRawBufferPointer) throws -> Void) throws {
+    package mutating func write(_ bytes: UnsafeRawBufferPointer, to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         try writeHead(to: output)
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -26,7 +26,7 @@ public struct SnapshotSealer {
         }
     }
 
-    public mutating func finish(to output: (UnsafeRawBufferPointer) throws -> Void) throws {
+    package mutating func finish(to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         try writeHead(to: output)
         try seal(isLast: true, to: output)
     }
@@ -48,7 +48,7 @@ public struct SnapshotSealer {
 
 /// Opens a snapshot's bytes as they come: sealed ones where there is a key, plain ones where there is none, and never the
 /// other way. What it hands out was authenticated, but for the end, which `finish` does.
-public struct SnapshotOpener {
+package struct SnapshotOpener {
     private enum State {
         case head
         case plain
@@ -60,14 +60,14 @@ public struct SnapshotOpener {
     private var waiting: [UInt8] = []
     private var count: UInt64 = 0
     /// What the head says, as soon as it came; nil of a plain snapshot.
-    public private(set) var seal: SnapshotSeal?
+    package private(set) var seal: SnapshotSeal?
 
-    public init(_ cipher: SpaceCipher?) {
+    package init(_ cipher: SpaceCipher?) {
         self.cipher = cipher
     }
 
     /// - Throws: `WireError`: `missingKey`, `notSealed`, `badSeal`; and what `output` throws.
-    public mutating func write(_ bytes: UnsafeRawBufferPointer, to output: (UnsafeRawBufferPointer) throws -> Void) throws {
+    package mutating func write(_ bytes: UnsafeRawBufferPointer, to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         switch state {
         case .plain:
             try output(bytes)
@@ -80,7 +80,7 @@ public struct SnapshotOpener {
     }
 
     /// - Throws: `WireError`: `truncated` where the end is missing, `badSeal`; and what `output` throws.
-    public mutating func finish(to output: (UnsafeRawBufferPointer) throws -> Void) throws {
+    package mutating func finish(to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         switch state {
         case .plain: return
         case .head:

@@ -1,7 +1,7 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// What stands at the head of a sealed snapshot and cannot be altered.
-public struct SnapshotSeal: Hashable, Sendable {
+package struct SnapshotSeal: Hashable, Sendable {
     static let magic = Array("ANNS".utf8)
     static let version: UInt8 = 1
     static let saltBytes = 32
@@ -9,12 +9,12 @@ public struct SnapshotSeal: Hashable, Sendable {
     /// Bytes of each piece but the last, before it is sealed.
     static let pieceBytes = 64 << 10
 
-    public var keyID: UInt64
-    public var lineage: Lineage
+    package var keyID: UInt64
+    package var lineage: Lineage
     /// The rows are the log's at this position.
-    public var position: Position
+    package var position: Position
     /// The log's running digest there; nil where its maker did not know it.
-    public var logDigest: Digest?
+    package var logDigest: Digest?
     var salt: [UInt8]
 
     var bytes: [UInt8] {
@@ -32,7 +32,7 @@ public struct SnapshotSeal: Hashable, Sendable {
     /// Of a snapshot that is to be sealed.
     ///
     /// - Parameter salt: 32 bytes that no other snapshot under this key has.
-    public init(
+    package init(
         _ cipher: SpaceCipher, lineage: Lineage, position: Position, logDigest: Digest?, salt: [UInt8] = SnapshotSeal.randomSalt()
     ) {
         precondition(salt.count == Self.saltBytes, "a salt has 32 bytes")
@@ -59,7 +59,7 @@ public struct SnapshotSeal: Hashable, Sendable {
         salt = Array(bytes[try reader.readRange(Self.saltBytes)])
     }
 
-    public static func randomSalt() -> [UInt8] {
+    package static func randomSalt() -> [UInt8] {
         (0..<saltBytes).map { _ in UInt8.random(in: 0 ... .max) }
     }
 

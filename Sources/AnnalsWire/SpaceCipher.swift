@@ -1,4 +1,4 @@
-public import AnnalsCore
+package import AnnalsCore
 internal import Crypto
 internal import Foundation
 
@@ -6,7 +6,7 @@ internal import Foundation
 ///
 /// A sealed payload depends on nothing but the key and what is sealed: the same batch has the same bytes whenever it is
 /// sealed, and two that differ in anything are sealed under different keys (`Documentation/encryption.md`).
-public struct SpaceCipher: Sendable {
+package struct SpaceCipher: Sendable {
     /// The keys derived from one space key for one space, each for its purpose.
     struct Derived: Sendable {
         let authentication: SymmetricKey
@@ -35,8 +35,8 @@ public struct SpaceCipher: Sendable {
     static let authenticatorBytes = 32
     static let tagBytes = 16
 
-    public let ring: SpaceKeyRing
-    public let space: SpaceName
+    package let ring: SpaceKeyRing
+    package let space: SpaceName
     private let derived: [UInt64: Derived]
     private let sealing: Derived
 
@@ -50,10 +50,10 @@ public struct SpaceCipher: Sendable {
     }
 
     /// Names the key that seals.
-    public var keyID: UInt64 { ring.sealing.id }
+    package var keyID: UInt64 { ring.sealing.id }
 
     /// Keys the hashes of new footprints.
-    public var footprintKey: FootprintKey { sealing.footprint }
+    package var footprintKey: FootprintKey { sealing.footprint }
 
     var digestSecret: [UInt8] { sealing.digestSecret }
 
@@ -128,5 +128,5 @@ public struct SpaceCipher: Sendable {
 
 extension SpaceKeyRing {
     /// What seals and opens in one space.
-    public func cipher(for space: SpaceName) -> SpaceCipher { SpaceCipher(self, space) }
+    package func cipher(for space: SpaceName) -> SpaceCipher { SpaceCipher(self, space) }
 }

@@ -41,13 +41,13 @@ public struct SpaceDescription: Hashable, Codable, Sendable {
 }
 
 /// What the event stream tells whenever the log grows; JSON in an event named `head`.
-public struct HeadEvent: Hashable, Codable, Sendable {
-    public static let name = "head"
+package struct HeadEvent: Hashable, Codable, Sendable {
+    package static let name = "head"
 
-    public var head: Position
-    public var lineage: Lineage
+    package var head: Position
+    package var lineage: Lineage
 
-    public init(head: Position, lineage: Lineage) {
+    package init(head: Position, lineage: Lineage) {
         self.head = head
         self.lineage = lineage
     }

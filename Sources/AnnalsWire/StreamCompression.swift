@@ -1,14 +1,14 @@
 internal import CZstd
 
 /// Packs bytes as they come, in memory that does not grow.
-public struct StreamCompressor: ~Copyable {
+package struct StreamCompressor: ~Copyable {
     private let context: OpaquePointer
     private var buffer: [UInt8]
 
     /// - Parameter expecting: how many bytes will come, where that is known: then the frame says so, and packing takes no
     ///   more memory than they need.
     /// - Throws: `tooLarge` when memory runs out.
-    public init(level: Int = Compression.snapshotLevel, expecting byteCount: Int? = nil) throws(WireError) {
+    package init(level: Int = Compression.snapshotLevel, expecting byteCount: Int? = nil) throws(WireError) {
         guard let context = ZSTD_createCCtx() else { throw .tooLarge("memory") }
         self.context = context
         Compression.setLevel(level, of: context)
@@ -21,12 +21,12 @@ public struct StreamCompressor: ~Copyable {
     }
 
     /// Takes some bytes and hands out what is packed already.
-    public mutating func write(_ input: UnsafeRawBufferPointer, to output: (UnsafeRawBufferPointer) throws -> Void) throws {
+    package mutating func write(_ input: UnsafeRawBufferPointer, to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         try run(input, ZSTD_e_continue, to: output)
     }
 
     /// Hands out the rest.
-    public mutating func finish(to output: (UnsafeRawBufferPointer) throws -> Void) throws {
+    package mutating func finish(to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         try run(UnsafeRawBufferPointer(start: nil, count: 0), ZSTD_e_end, to: output)
     }
 
@@ -48,16 +48,16 @@ public struct StreamCompressor: ~Copyable {
 }
 
 /// Unpacks bytes as they come, in memory that does not grow, up to a size.
-public struct StreamDecompressor: ~Copyable {
+package struct StreamDecompressor: ~Copyable {
     private let context: OpaquePointer
     private var buffer: [UInt8]
     private let maximumBytes: Int64
     private var isComplete = false
     /// How many bytes were handed out.
-    public private(set) var count: Int64 = 0
+    package private(set) var count: Int64 = 0
 
     /// - Parameter maximumBytes: more than this is refused, whatever the bytes promise.
-    public init(maximumBytes: Int64) throws(WireError) {
+    package init(maximumBytes: Int64) throws(WireError) {
         guard let context = ZSTD_createDCtx() else { throw .tooLarge("memory") }
         self.context = context
         ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, Int32(WireLimits.maximumWindowLog))
@@ -72,7 +72,7 @@ public struct StreamDecompressor: ~Copyable {
     /// Takes some bytes and hands out what they unpack to.
     ///
     /// Throws `badValue` where they are not zstd's, `badLength` behind the frame's end and `tooLarge` beyond the maximum.
-    public mutating func write(_ bytes: UnsafeRawBufferPointer, to output: (UnsafeRawBufferPointer) throws -> Void) throws {
+    package mutating func write(_ bytes: UnsafeRawBufferPointer, to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         guard !bytes.isEmpty else { return }
         if isComplete { throw WireError.badLength }
         var input = ZSTD_inBuffer(src: bytes.baseAddress, size: bytes.count, pos: 0)
@@ -86,7 +86,7 @@ public struct StreamDecompressor: ~Copyable {
     }
 
     /// Throws `truncated` unless the frame came to its end.
-    public func finish() throws(WireError) {
+    package func finish() throws(WireError) {
         guard isComplete else { throw .truncated }
     }
 

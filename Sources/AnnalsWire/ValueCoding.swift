@@ -1,4 +1,4 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// The first byte of a value: its storage class, and for small integers and short texts and blobs all of it or
 /// its length.
@@ -22,7 +22,7 @@ enum ValueTag {
 }
 
 /// A value as it lies in the bytes: no copy until asked. The ranges are places in the reader's bytes.
-public enum WireValue: Hashable, Sendable {
+package enum WireValue: Hashable, Sendable {
     case null
     case integer(Int64)
     case real(Double)
@@ -31,7 +31,7 @@ public enum WireValue: Hashable, Sendable {
 }
 
 extension ByteWriter {
-    public mutating func value(_ value: Value) {
+    package mutating func value(_ value: Value) {
         switch value {
         case .null: null()
         case .integer(let integer): self.integer(integer)
@@ -42,16 +42,16 @@ extension ByteWriter {
     }
 
     /// Count, then the values.
-    public mutating func values(_ values: [Value]) {
+    package mutating func values(_ values: [Value]) {
         varint(values.count)
         for value in values { self.value(value) }
     }
 
-    public mutating func null() {
+    package mutating func null() {
         byte(ValueTag.null)
     }
 
-    public mutating func integer(_ value: Int64) {
+    package mutating func integer(_ value: Int64) {
         if value >= ValueTag.smallestSmall, value <= ValueTag.largestSmall {
             byte(ValueTag.smallInteger + UInt8(truncatingIfNeeded: value - ValueTag.smallestSmall))
         } else {
@@ -61,7 +61,7 @@ extension ByteWriter {
     }
 
     /// Negative zero becomes zero, and what is not a number NULL, as in SQLite.
-    public mutating func real(_ value: Double) {
+    package mutating func real(_ value: Double) {
         if value.isNaN {
             null()
         } else {
@@ -70,7 +70,7 @@ extension ByteWriter {
         }
     }
 
-    public mutating func text(_ content: UnsafeRawBufferPointer) {
+    package mutating func text(_ content: UnsafeRawBufferPointer) {
         if content.count <= ValueTag.shortTextBytes {
             byte(ValueTag.shortText + UInt8(truncatingIfNeeded: content.count))
         } else {
@@ -80,7 +80,7 @@ extension ByteWriter {
         bytes(content)
     }
 
-    public mutating func blob(_ content: UnsafeRawBufferPointer) {
+    package mutating func blob(_ content: UnsafeRawBufferPointer) {
         if content.count <= ValueTag.shortBlobBytes {
             byte(ValueTag.shortBlob + UInt8(truncatingIfNeeded: content.count))
         } else {
@@ -92,19 +92,19 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-    public mutating func readValue() throws(WireError) -> Value {
+    package mutating func readValue() throws(WireError) -> Value {
         value(try readWireValue())
     }
 
     /// Count, then the values: never more than a row can have.
-    public mutating func readValues() throws(WireError) -> [Value] {
+    package mutating func readValues() throws(WireError) -> [Value] {
         let count = try readColumnCount()
         var values: [Value] = []
         for _ in 0..<count { values.append(try readValue()) }
         return values
     }
 
-    public mutating func readWireValue() throws(WireError) -> WireValue {
+    package mutating func readWireValue() throws(WireError) -> WireValue {
         let tag = try readByte()
         if tag >= ValueTag.smallInteger { return .integer(Int64(tag - ValueTag.smallInteger) + ValueTag.smallestSmall) }
         if tag >= ValueTag.shortText { return .text(try readRange(Int(tag - ValueTag.shortText))) }
@@ -126,7 +126,7 @@ extension ByteReader {
     }
 
     /// The value itself, copied out of the bytes.
-    public func value(_ value: WireValue) -> Value {
+    package func value(_ value: WireValue) -> Value {
         switch value {
         case .null: .null
         case .integer(let integer): .integer(integer)

@@ -1,14 +1,14 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// An entry of the log that counts as if it had never been written, since no replica can take it in.
 ///
 /// Where it stood the relay hands out its clear part alone (`Codec.voided`), so that positions, counters and digests go on; and
 /// an entry of the relay's own, later in the log, says so to everybody.
-public struct VoidedEntry: Hashable, Sendable {
-    public var position: Position
-    public var digest: Digest
+package struct VoidedEntry: Hashable, Sendable {
+    package var position: Position
+    package var digest: Digest
 
-    public init(position: Position, digest: Digest) {
+    package init(position: Position, digest: Digest) {
         self.position = position
         self.digest = digest
     }
@@ -16,15 +16,15 @@ public struct VoidedEntry: Hashable, Sendable {
 
 extension ReplicaID {
     /// Who writes the relay's own entries. No replica has this id, and none may push as it.
-    public static let relay = ReplicaID(high: 0, low: 1)
+    package static let relay = ReplicaID(high: 0, low: 1)
 }
 
 /// Makes what a relay puts into the log when an entry is voided.
-public enum Voiding {
+package enum Voiding {
     /// What is handed out instead of a batch: its clear part.
     ///
     /// - Throws: `WireError` when the bytes are no batch.
-    public static func voided(_ batch: [UInt8], limits: BatchLimits = .standard) throws(WireError) -> [UInt8] {
+    package static func voided(_ batch: [UInt8], limits: BatchLimits = .standard) throws(WireError) -> [UInt8] {
         let header = try BatchHeader.parse(batch, limits: limits)
         var writer = ByteWriter(capacity: header.clear.count + 16)
         writer.bytes(batch[header.clear])
@@ -40,7 +40,7 @@ public enum Voiding {
     ///   - counter: the relay's next in this log, from 1.
     ///   - head: the position that it comes behind.
     ///   - time: when, in milliseconds since 1970.
-    public static func entry(
+    package static func entry(
         _ voided: [VoidedEntry], in lineage: Lineage, counter: Counter, previous: Digest, after head: Position, id: TransactionID,
         time: Int64
     ) throws -> EncodedBatch {

@@ -1,6 +1,6 @@
 internal import AnnalsCore
 internal import Configuration
-public import Logging
+package import Logging
 internal import RelayLog
 
 /// What a relay is told on its command line, in its environment and in a file; each overrides the ones after it.
@@ -11,10 +11,10 @@ internal import RelayLog
 ///
 /// `Config/relay.yaml` explains every setting. In the environment `limits.batch-bytes` is ANNALS_RELAY_LIMITS_BATCH_BYTES; what is
 /// empty there, or has no value in the file, counts as not said.
-public struct RelaySettings: Sendable {
-    public var logLevel = Logger.Level.notice
+package struct RelaySettings: Sendable {
+    package var logLevel = Logger.Level.notice
     /// `text` or `json`.
-    public var logFormat = "text"
+    package var logFormat = "text"
     var address = ListenAddress(host: "127.0.0.1", port: 8640)
     /// Empty where the log is elsewhere, as with `postgres`.
     var data = ""
@@ -42,7 +42,7 @@ public struct RelaySettings: Sendable {
     ///   - file: a YAML file's path; nil: there is none.
     /// - Throws: `AnnalsError`: `.fileNotFound`, and `.configuration` with the name, and the line where there is one, of what is
     ///   unknown or no possible value.
-    public static func read(flags: [String: String], environment: [String: String], file: String?) async throws -> RelaySettings {
+    package static func read(flags: [String: String], environment: [String: String], file: String?) async throws -> RelaySettings {
         var settings = RelaySettings()
         if let file {
             let checked = try SettingsFile(path: file)
@@ -90,10 +90,10 @@ public struct RelaySettings: Sendable {
     }
 
     /// Whether it is said where the log is.
-    public var hasStorage: Bool { !data.isEmpty || !postgres.isEmpty }
+    package var hasStorage: Bool { !data.isEmpty || !postgres.isEmpty }
 
     /// What the relay is told.
-    public var configuration: RelayConfiguration {
+    package var configuration: RelayConfiguration {
         var configuration = RelayConfiguration(
             address: address, storage: postgres.isEmpty ? .directory(data) : .postgres(postgres), noAuthorization: noAuthorization,
             allowPlaintext: allowPlaintext, limits: limits)

@@ -4,19 +4,19 @@ internal import AnnalsCore
 ///
 ///     configuration.webTokens = WebTokenSettings(
 ///         keys: "https://id.example.org/jwks.json", issuer: "https://id.example.org", audience: "annals")
-public struct WebTokenSettings: Sendable, Hashable {
+package struct WebTokenSettings: Sendable, Hashable {
     /// Where the provider's public keys are, as a JSON Web Key Set: a file's path, or an http or https address.
-    public var keys: String
+    package var keys: String
     /// What the claim `iss` must be.
-    public var issuer: String
+    package var issuer: String
     /// What the claim `aud` must be, or have among others.
-    public var audience: String
+    package var audience: String
     /// The claim that lists spaces and scopes.
-    public var claim: String
+    package var claim: String
     /// How far the provider's clock and this one may be apart, in seconds.
-    public var leewaySeconds: Int
+    package var leewaySeconds: Int
 
-    public init(keys: String, issuer: String, audience: String, claim: String = "annals", leewaySeconds: Int = 60) {
+    package init(keys: String, issuer: String, audience: String, claim: String = "annals", leewaySeconds: Int = 60) {
         self.keys = keys
         self.issuer = issuer
         self.audience = audience

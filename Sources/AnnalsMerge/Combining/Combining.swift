@@ -1,11 +1,11 @@
-public import AnnalsCore
+package import AnnalsCore
 
 extension ColumnPolicy {
     /// The value in which both changes are kept, or nil when there is none: then the later writer wins.
     ///
     /// A side that left the value as it was changes nothing. `base` is what the incoming transaction had seen, nil where it believed that there was no row. Policies that choose
     /// one side and those of SQL combine nothing here.
-    public func combine(base: Value?, stored: Value, incoming: Value) -> Value? {
+    package func combine(base: Value?, stored: Value, incoming: Value) -> Value? {
         guard isCombining else { return nil }
         if let base {
             if stored == base { return incoming }
@@ -29,7 +29,7 @@ extension ColumnPolicy {
     }
 
     /// Whether the policy looks at base, stored and incoming rather than at who wrote, and when.
-    public var isCombining: Bool {
+    package var isCombining: Bool {
         switch self {
         case .sum, .min, .max, .union, .json, .text, .sql: true
         case .lastWriterWins, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump: false

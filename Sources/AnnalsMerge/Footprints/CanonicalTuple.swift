@@ -1,14 +1,14 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// Gives values that an index holds equal one form, so that they hash alike.
-public enum CanonicalTuple {
+package enum CanonicalTuple {
     /// The value as the column of the index would store and compare it.
-    public static func value(_ value: Value, in column: FootprintRules.Column) -> Value {
+    package static func value(_ value: Value, in column: FootprintRules.Column) -> Value {
         collate(number(convert(value, to: column.affinity)), column.collation)
     }
 
     /// nil when one of the values is NULL: such a tuple is in no conflict and references nothing.
-    public static func tuple(_ row: [Value], places: [Int], columns: [FootprintRules.Column]) -> [Value]? {
+    package static func tuple(_ row: [Value], places: [Int], columns: [FootprintRules.Column]) -> [Value]? {
         var values: [Value] = []
         values.reserveCapacity(places.count)
         for (place, column) in zip(places, columns) {
@@ -32,7 +32,7 @@ public enum CanonicalTuple {
     }
 
     /// A real with an integral value in the 64-bit range is the integer that it equals.
-    public static func number(_ value: Value) -> Value {
+    package static func number(_ value: Value) -> Value {
         guard case .real(let real) = value, real.rounded(.towardZero) == real, real >= -0x1p63, real < 0x1p63 else { return value }
         return .integer(Int64(real))
     }

@@ -1,12 +1,12 @@
-public import AnnalsCore
-public import AnnalsWire
+package import AnnalsCore
+package import AnnalsWire
 
 /// Gathers the footprint of one transaction from the full rows before and after each of its changes.
 ///
 /// WRITES: every row inserted, changed or deleted, under its old and new key; every non-NULL tuple of the primary
 /// key and of the UNIQUE indexes that the change takes or gives up; the transaction's id. READS: the parent's tuple
 /// for every foreign key value that an insert or update sets.
-public struct FootprintBuilder {
+package struct FootprintBuilder {
     private struct Hashes {
         var writes: Set<UInt64> = []
         var reads: Set<UInt64> = []
@@ -38,14 +38,14 @@ public struct FootprintBuilder {
     private var tables: [UInt64: Hashes] = [:]
 
     /// `key` keys the hashes, where the space has one.
-    public init(transaction: TransactionID, key: FootprintKey = .none) {
+    package init(transaction: TransactionID, key: FootprintKey = .none) {
         hash = FootprintHash(key: key)
         keyID = key.id
         tables[hash.transactionGroup, default: Hashes()].write(hash.idHash(transaction))
     }
 
     /// Adds one row's change. `old` and `new` are all stored columns; nil where there was or is no row.
-    public mutating func add(_ rules: FootprintRules, old: [Value]?, new: [Value]?) {
+    package mutating func add(_ rules: FootprintRules, old: [Value]?, new: [Value]?) {
         let hasher = hasher(of: rules)
         if tables[hasher.table]?.writesWhole != true { addWrites(hasher, old, new) }
         guard let new else { return }
@@ -57,11 +57,11 @@ public struct FootprintBuilder {
     }
 
     /// The transaction adds to the schema. Two that do meet each other, and nothing else.
-    public mutating func addSchema() {
+    package mutating func addSchema() {
         tables[hash.schemaHash, default: Hashes()].write(hash.schemaHash)
     }
 
-    public func finish() -> Footprint {
+    package func finish() -> Footprint {
         let groups = tables.keys.sorted().map { table in
             let hashes = tables[table, default: Hashes()]
             return Footprint.Group(

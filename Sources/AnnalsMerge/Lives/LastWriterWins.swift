@@ -1,13 +1,13 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// Who wrote something, and when: what a rebase notes about foreign writes.
-public struct WriteMark: Hashable, Sendable {
+package struct WriteMark: Hashable, Sendable {
     /// Already cut down to the entry's receipt + 60 s.
-    public var time: HybridTime
-    public var replica: ReplicaID
-    public var position: Position
+    package var time: HybridTime
+    package var replica: ReplicaID
+    package var position: Position
 
-    public init(time: HybridTime, replica: ReplicaID, position: Position) {
+    package init(time: HybridTime, replica: ReplicaID, position: Position) {
         self.time = time
         self.replica = replica
         self.position = position
@@ -15,9 +15,9 @@ public struct WriteMark: Hashable, Sendable {
 }
 
 /// The later hybrid logical time wins; ties are settled by ReplicaID.
-public enum LastWriterWins {
+package enum LastWriterWins {
     /// `time` and `replica` are the incoming change's, its time already cut down to the relay's time + 60 s.
-    public static func winner(incoming time: HybridTime, of replica: ReplicaID, stored: WriteMark) -> JournalEntry.Side {
+    package static func winner(incoming time: HybridTime, of replica: ReplicaID, stored: WriteMark) -> JournalEntry.Side {
         (time, replica) > (stored.time, stored.replica) ? .incoming : .stored
     }
 }

@@ -1,4 +1,4 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// Who is meant by what, during one rebase. Gone when it commits: nothing is kept per row or cell for later merges.
 ///
@@ -9,12 +9,12 @@ public import AnnalsCore
 ///
 /// Two phases write here: first the pulled entries are noted, with marks of who wrote what, then every outbox transaction
 /// as it came to lie (rules 21 to 23 of MERGE).
-public struct Lives: Sendable {
-    public struct ID: Hashable, Sendable {
+package struct Lives: Sendable {
+    package struct ID: Hashable, Sendable {
         let number: Int
     }
 
-    public enum State: Sendable {
+    package enum State: Sendable {
         case alive(key: [Value])
         case dead(Tombstone)
         /// It was made one with another row.
@@ -26,33 +26,33 @@ public struct Lives: Sendable {
     }
 
     /// A life that ended in the pulled entries.
-    public struct Tombstone: Sendable {
-        public var table: String
-        public var row: [Value]
-        public var mark: WriteMark
+    package struct Tombstone: Sendable {
+        package var table: String
+        package var row: [Value]
+        package var mark: WriteMark
         /// Whom its foreign keys named when it died, in the order of the table's keys; nil where one named nobody.
-        public var parents: [Occupant?]
+        package var parents: [Occupant?]
     }
 
     /// Who has a name at some moment.
-    public enum Occupant: Hashable, Sendable {
+    package enum Occupant: Hashable, Sendable {
         case life(ID)
         /// The row that the store holds under this name: nothing had touched it by then.
         case untouched(RowName)
         case nobody
     }
 
-    public struct Life: Sendable {
-        public var state: State
+    package struct Life: Sendable {
+        package var state: State
         /// Set when it began in the pulled entries.
-        public var birth: WriteMark?
+        package var birth: WriteMark?
         var cells: [Int: WriteMark] = [:]
 
         /// The last foreign writer of one cell since the outbox's base.
-        public func writer(of column: Int) -> WriteMark? { cells[column] ?? birth }
+        package func writer(of column: Int) -> WriteMark? { cells[column] ?? birth }
 
         /// The latest foreign writer of anything in the row.
-        public var latestWriter: WriteMark? {
+        package var latestWriter: WriteMark? {
             (Array(cells.values) + (birth.map { [$0] } ?? [])).max { ($0.time, $0.replica) < ($1.time, $1.replica) }
         }
     }
@@ -73,26 +73,26 @@ public struct Lives: Sendable {
     private var endings: [Position: [ID]] = [:]
     private var revivals: [Grave: ID] = [:]
 
-    public init() {}
+    package init() {}
 
     // MARK: Looking up
 
-    public subscript(id: ID) -> Life { lives[id.number] }
+    package subscript(id: ID) -> Life { lives[id.number] }
 
     /// Whom the outbox means by a name.
-    public func meant(by name: RowName) -> Occupant {
+    package func meant(by name: RowName) -> Occupant {
         if let id = called[name] { return .life(id) }
         return original(of: name)
     }
 
     /// Who has the name now.
-    public func occupant(of name: RowName) -> Occupant {
+    package func occupant(of name: RowName) -> Occupant {
         guard let entry = present[name] else { return .untouched(name) }
         return entry.map(Occupant.life) ?? .nobody
     }
 
     /// Who it is by what is known now: whatever was untouched then may have been touched since.
-    public func known(_ occupant: Occupant) -> Occupant {
+    package func known(_ occupant: Occupant) -> Occupant {
         if case .untouched(let name) = occupant { return original(of: name) }
         return occupant
     }
@@ -103,17 +103,17 @@ public struct Lives: Sendable {
     }
 
     /// The lives that one entry ended.
-    public func ended(at position: Position) -> [ID] { endings[position] ?? [] }
+    package func ended(at position: Position) -> [ID] { endings[position] ?? [] }
 
     /// The life that the pulled entries brought back, of the row with this key that ended at `position` before them.
-    public func revived(_ position: Position, at key: RowName) -> ID? {
+    package func revived(_ position: Position, at key: RowName) -> ID? {
         revivals[Grave(key: key, position: position)]
     }
 
     // MARK: Shared by both phases
 
     /// The life of a row that the store holds.
-    public mutating func life(of side: NotedSide) -> ID {
+    package mutating func life(of side: NotedSide) -> ID {
         if let id = present[side.name] ?? nil { return id }
         let id = begin(Life(state: .alive(key: side.key)))
         for name in side.names where present[name] == nil {
@@ -150,7 +150,7 @@ public struct Lives: Sendable {
     }
 
     /// What the outbox calls a life from now on.
-    public mutating func call(_ id: ID, by names: [RowName]) {
+    package mutating func call(_ id: ID, by names: [RowName]) {
         for name in names { called[name] = id }
     }
 
@@ -170,15 +170,15 @@ public struct Lives: Sendable {
 }
 
 /// A row on one side of a change, with everything that it can be called.
-public struct NotedSide: Sendable {
-    public var row: [Value]
-    public var key: [Value]
+package struct NotedSide: Sendable {
+    package var row: [Value]
+    package var key: [Value]
     /// Its key's name first.
-    public var names: [RowName]
+    package var names: [RowName]
     /// The names of the parents that its foreign keys reference; nil where one references nothing.
-    public var parents: [RowName?]
+    package var parents: [RowName?]
 
-    public init(row: [Value], key: [Value], names: [RowName], parents: [RowName?]) {
+    package init(row: [Value], key: [Value], names: [RowName], parents: [RowName?]) {
         precondition(!names.isEmpty, "a row is called by its key at least")
         self.row = row
         self.key = key

@@ -1,14 +1,14 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// One row's change in a pulled entry.
-public struct NotedChange: Sendable {
-    public var old: NotedSide?
-    public var new: NotedSide?
-    public var mark: RowMark?
+package struct NotedChange: Sendable {
+    package var old: NotedSide?
+    package var new: NotedSide?
+    package var mark: RowMark?
     /// The name of the row into which a `merged` delete went.
-    public var mergedInto: RowName?
+    package var mergedInto: RowName?
 
-    public init(old: NotedSide?, new: NotedSide?, mark: RowMark? = nil, mergedInto: RowName? = nil) {
+    package init(old: NotedSide?, new: NotedSide?, mark: RowMark? = nil, mergedInto: RowName? = nil) {
         self.old = old
         self.new = new
         self.mark = mark
@@ -20,7 +20,7 @@ extension Lives {
     /// Notes one pulled entry: who wrote which cells, which lives began, ended or changed their names (rule 21).
     ///
     /// All names that the entry gives up are free before any is taken, so rows may swap theirs.
-    public mutating func note(_ entry: [NotedChange], by mark: WriteMark) {
+    package mutating func note(_ entry: [NotedChange], by mark: WriteMark) {
         let ids = entry.map { change in change.old.map { life(of: $0) } }
         let parents = entry.map { change -> [Occupant?] in
             guard let old = change.old, change.new == nil else { return [] }

@@ -1,17 +1,17 @@
 /// What became of one row when an outbox transaction was laid on top.
-public struct LaidRowNames: Sendable {
+package struct LaidRowNames: Sendable {
     /// The row as it was in the store; nil when it is new.
-    public var before: NotedSide?
+    package var before: NotedSide?
     /// The row as it is; nil when it is not there.
-    public var after: NotedSide?
+    package var after: NotedSide?
     /// The life that it continues, when that is known.
-    public var life: Lives.ID?
+    package var life: Lives.ID?
     /// What the transactions after this one call it.
-    public var asked: [RowName]
+    package var asked: [RowName]
     /// What it became where it is not there.
-    public var end: Lives.State
+    package var end: Lives.State
 
-    public init(before: NotedSide?, after: NotedSide?, life: Lives.ID? = nil, asked: [RowName], end: Lives.State = .gone) {
+    package init(before: NotedSide?, after: NotedSide?, life: Lives.ID? = nil, asked: [RowName], end: Lives.State = .gone) {
         self.before = before
         self.after = after
         self.life = life
@@ -22,7 +22,7 @@ public struct LaidRowNames: Sendable {
 
 extension Lives {
     /// Notes an outbox transaction as it lies, for those after it (rule 23).
-    public mutating func lay(_ rows: [LaidRowNames]) {
+    package mutating func lay(_ rows: [LaidRowNames]) {
         let ids = rows.map { row in
             row.life ?? row.before.map { life(of: $0) } ?? begin(Life(state: row.end))
         }

@@ -1,15 +1,15 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// What a row can be called by: its primary key, or the values of a unique index that other tables reference.
 ///
 /// Values are as the index compares them, so that `'7'` in a TEXT column and the integer key 7 are one name.
-public struct RowName: Hashable, Sendable {
-    public var table: String
+package struct RowName: Hashable, Sendable {
+    package var table: String
     /// Places of the index's columns, ascending: they tell the key from a unique index.
-    public var places: [Int]
-    public var values: [Value]
+    package var places: [Int]
+    package var values: [Value]
 
-    public init(table: String, places: [Int], values: [Value]) {
+    package init(table: String, places: [Int], values: [Value]) {
         self.table = table
         self.places = places
         self.values = values
@@ -22,14 +22,14 @@ public struct RowName: Hashable, Sendable {
 }
 
 /// The primary key of a table, or one of its indexes that others reference, as a source of names.
-public struct NameIndex: Hashable, Sendable {
-    public var table: String
+package struct NameIndex: Hashable, Sendable {
+    package var table: String
     /// Ascending.
-    public var places: [Int]
+    package var places: [Int]
     /// How the index compares each.
-    public var columns: [FootprintRules.Column]
+    package var columns: [FootprintRules.Column]
 
-    public init(table: String, parts: [(place: Int, column: FootprintRules.Column)]) {
+    package init(table: String, parts: [(place: Int, column: FootprintRules.Column)]) {
         let sorted = parts.sorted { $0.place < $1.place }
         self.table = table
         places = sorted.map(\.place)
@@ -37,12 +37,12 @@ public struct NameIndex: Hashable, Sendable {
     }
 
     /// The name of a row; nil where a NULL is among its values, which nobody can reference.
-    public func name(of row: [Value]) -> RowName? {
+    package func name(of row: [Value]) -> RowName? {
         name(places.map { row[$0] })
     }
 
     /// The name made of values in the order of `places`.
-    public func name(_ values: [Value]) -> RowName? {
+    package func name(_ values: [Value]) -> RowName? {
         if values.contains(where: \.isNull) { return nil }
         return RowName(table: table, places: places, values: zip(values, columns).map { CanonicalTuple.value($0, in: $1) })
     }

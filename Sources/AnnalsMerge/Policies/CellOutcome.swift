@@ -1,7 +1,7 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// What becomes of one column for which there is a stored value and one that is asked for.
-public enum CellOutcome: Hashable, Sendable {
+package enum CellOutcome: Hashable, Sendable {
     /// Both are the same.
     case unchanged
     case stored
@@ -17,7 +17,7 @@ extension ColumnPolicy {
     ///   - isContested: somebody else wrote the stored value, and the author had not seen that.
     ///   - later: which side wrote later, for policies that go by time.
     ///   - combine: what `MergePolicies.combine` gives; asked only of policies that combine.
-    public func settle(
+    package func settle(
         base: Value?, stored: Value, incoming: Value, isContested: Bool, later: () -> JournalEntry.Side, combine: () throws -> Value?
     ) rethrows -> CellOutcome {
         if isCombining, base != stored, let combined = try combine() { return .combined(combined) }
@@ -35,7 +35,7 @@ extension MergePolicies {
     /// The value in which both changes of a column are kept, `sql:` expressions included; nil when there is none.
     ///
     /// - Parameter row: the stored row, in the order of `columns`; nil where there is none.
-    public func combine(
+    package func combine(
         _ policy: ColumnPolicy, base: Value?, stored: Value, incoming: Value, table: String, column: Int, columns: [String], row: [Value]?
     ) throws -> Value? {
         if let combined = policy.combine(base: base, stored: stored, incoming: incoming) { return combined }

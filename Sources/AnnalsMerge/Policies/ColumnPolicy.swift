@@ -1,7 +1,7 @@
 /// How two changes of one column are settled when neither author had seen the other's.
 ///
 /// "Stored" is what the log holds, "incoming" the change that comes second.
-public enum ColumnPolicy: Hashable, Sendable {
+package enum ColumnPolicy: Hashable, Sendable {
     /// The later hybrid logical time; ties by ReplicaID. The default.
     case lastWriterWins
     /// Stored wins.
@@ -30,7 +30,7 @@ extension ColumnPolicy: LosslessStringConvertible {
     ]
 
     /// Reads the name under which it stands in a policy file and in the conflict journal; nil when there is none of that name.
-    public init?(_ description: String) {
+    package init?(_ description: String) {
         if let policy = Self.plain[description] {
             self = policy
         } else if description.hasPrefix("sql:") {
@@ -42,7 +42,7 @@ extension ColumnPolicy: LosslessStringConvertible {
         }
     }
 
-    public var description: String {
+    package var description: String {
         if case .sql(let expression) = self { return "sql: \(expression)" }
         return Self.plain.first { $0.value == self }?.key ?? ""
     }

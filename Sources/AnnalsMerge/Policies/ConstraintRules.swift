@@ -1,5 +1,5 @@
 /// What becomes of a delete and an update of one row, neither of which had seen the other.
-public enum DeleteRule: String, Hashable, Sendable, CaseIterable {
+package enum DeleteRule: String, Hashable, Sendable, CaseIterable {
     /// The later hybrid logical time. The default.
     case lastWriterWins
     case deleteWins
@@ -10,7 +10,7 @@ public enum DeleteRule: String, Hashable, Sendable, CaseIterable {
 }
 
 /// What becomes of a value of a UNIQUE index that a row of the log holds and an incoming change brings.
-public enum UniqueRule: String, Hashable, Sendable, CaseIterable {
+package enum UniqueRule: String, Hashable, Sendable, CaseIterable {
     /// The incoming insert is set aside, an incoming update loses the index's columns. The default.
     case keepFirst
     /// The stored row is set aside, unless its children forbid that.
@@ -20,7 +20,7 @@ public enum UniqueRule: String, Hashable, Sendable, CaseIterable {
 }
 
 /// What becomes of an INTEGER PRIMARY KEY that two inserts took.
-public enum KeyRule: String, Hashable, Sendable, CaseIterable {
+package enum KeyRule: String, Hashable, Sendable, CaseIterable {
     /// The incoming row takes the next number that was never used, and what refers to it follows. The default.
     case renumber
     /// The same key means the same row.

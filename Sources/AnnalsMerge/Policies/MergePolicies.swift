@@ -1,4 +1,4 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// The rules by which one replica settles the conflicts of its own work. Policies may differ between replicas: what they
 /// decided is in the log as plain values.
@@ -6,22 +6,22 @@ public import AnnalsCore
 ///     var policies = MergePolicies()
 ///     policies["counter"].columns["value"] = .sum
 ///     policies["booking"].isWhole = true
-public struct MergePolicies: Sendable {
+package struct MergePolicies: Sendable {
     /// The rules of one table.
-    public struct Table: Hashable, Sendable {
+    package struct Table: Hashable, Sendable {
         /// Settles the row as a whole; nil where each column is settled by itself.
-        public var row: RowPolicy?
+        package var row: RowPolicy?
         /// For columns that `columns` does not name.
-        public var column: ColumnPolicy
+        package var column: ColumnPolicy
         /// By the column's name, in lower case as far as it is ASCII.
-        public var columns: [String: ColumnPolicy]
-        public var delete: DeleteRule
-        public var unique: UniqueRule
-        public var key: KeyRule
+        package var columns: [String: ColumnPolicy]
+        package var delete: DeleteRule
+        package var unique: UniqueRule
+        package var key: KeyRule
         /// A transaction that touches the table takes effect as a whole or not at all.
-        public var isWhole: Bool
+        package var isWhole: Bool
 
-        public init(
+        package init(
             row: RowPolicy? = nil, column: ColumnPolicy = .lastWriterWins, columns: [String: ColumnPolicy] = [:],
             delete: DeleteRule = .lastWriterWins, unique: UniqueRule = .keepFirst, key: KeyRule = .renumber, isWhole: Bool = false
         ) {
@@ -34,12 +34,12 @@ public struct MergePolicies: Sendable {
             self.isWhole = isWhole
         }
 
-        public func policy(ofColumn name: String) -> ColumnPolicy {
+        package func policy(ofColumn name: String) -> ColumnPolicy {
             columns.isEmpty ? column : columns[name.asciiFolded] ?? column
         }
 
         /// Whether settling a conflict needs the whole row as the incoming transaction found and left it.
-        public var needsWholeRows: Bool {
+        package var needsWholeRows: Bool {
             switch row {
             case .overwrite?, .custom?: true
             case .rollback?, .manual?, nil: false
@@ -48,53 +48,53 @@ public struct MergePolicies: Sendable {
     }
 
     /// Computes an SQL expression over one conflict; nil when the expression gives no value of use.
-    public typealias SQLEvaluator = @Sendable (_ expression: String, SQLConflict) throws -> Value?
-    public typealias RowResolver = @Sendable (RowConflict) throws -> RowResolution
+    package typealias SQLEvaluator = @Sendable (_ expression: String, SQLConflict) throws -> Value?
+    package typealias RowResolver = @Sendable (RowConflict) throws -> RowResolution
 
     /// For tables that have no rules of their own.
-    public var standard: Table
+    package var standard: Table
     /// By the table's name, in lower case as far as it is ASCII.
     private var tables: [String: Table] = [:]
     /// Computes the expressions of `sql:` policies; without it they count as not combinable.
-    public var evaluate: SQLEvaluator?
+    package var evaluate: SQLEvaluator?
     /// The closures of `custom:` policies, by name; one that is missing leaves stored as it is, for a person to settle.
-    public var resolvers: [String: RowResolver] = [:]
+    package var resolvers: [String: RowResolver] = [:]
 
-    public init(standard: Table = Table()) {
+    package init(standard: Table = Table()) {
         self.standard = standard
     }
 
     /// Settles integer keys by one rule in every table.
-    public mutating func setKeyRule(_ rule: KeyRule) {
+    package mutating func setKeyRule(_ rule: KeyRule) {
         standard.key = rule
         for name in tables.keys { tables[name]?.key = rule }
     }
 
     /// The name of the closure that a table's policy asks for and nobody registered; nil when none is missing.
-    public func missingResolver(of table: String) -> String? {
+    package func missingResolver(of table: String) -> String? {
         guard case .custom(let name)? = self[table].row, resolvers[name] == nil else { return nil }
         return name
     }
 
     /// The rules of a table, by its name in any case.
-    public subscript(table: String) -> Table {
+    package subscript(table: String) -> Table {
         get { tables.isEmpty ? standard : tables[table.asciiFolded] ?? standard }
         set { tables[table.asciiFolded] = newValue }
     }
 }
 
 /// One column's conflict, as an `sql:` policy sees it.
-public struct SQLConflict: Sendable {
-    public var table: String
-    public var column: String
+package struct SQLConflict: Sendable {
+    package var table: String
+    package var column: String
     /// nil where the incoming transaction believed that there was no row.
-    public var base: Value?
-    public var stored: Value
-    public var incoming: Value
+    package var base: Value?
+    package var stored: Value
+    package var incoming: Value
     /// The stored row, by column name.
-    public var row: [String: Value]
+    package var row: [String: Value]
 
-    public init(table: String, column: String, base: Value?, stored: Value, incoming: Value, row: [String: Value]) {
+    package init(table: String, column: String, base: Value?, stored: Value, incoming: Value, row: [String: Value]) {
         self.table = table
         self.column = column
         self.base = base

@@ -1,7 +1,7 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// How two changes of one row are settled where the row is the unit, and not each column.
-public enum RowPolicy: Hashable, Sendable {
+package enum RowPolicy: Hashable, Sendable {
     /// Incoming wins, with its whole row.
     case overwrite
     /// Stored wins; the incoming changes to the row are dropped.
@@ -14,7 +14,7 @@ public enum RowPolicy: Hashable, Sendable {
 
 extension RowPolicy: LosslessStringConvertible {
     /// Reads the name under which it stands in a policy file and in the conflict journal; nil when there is none of that name.
-    public init?(_ description: String) {
+    package init?(_ description: String) {
         switch description {
         case "overwrite": self = .overwrite
         case "rollback": self = .rollback
@@ -27,7 +27,7 @@ extension RowPolicy: LosslessStringConvertible {
         }
     }
 
-    public var description: String {
+    package var description: String {
         switch self {
         case .overwrite: "overwrite"
         case .rollback: "rollback"
@@ -38,17 +38,17 @@ extension RowPolicy: LosslessStringConvertible {
 }
 
 /// A row that two authors changed, as a custom policy sees it. Rows hold all stored columns, in the order of `columns`.
-public struct RowConflict: Sendable {
-    public var table: String
-    public var columns: [String]
+package struct RowConflict: Sendable {
+    package var table: String
+    package var columns: [String]
     /// Places of the columns that the incoming transaction changed.
-    public var changed: [Int]
+    package var changed: [Int]
     /// The row as the incoming transaction found it; nil where it believed that there was none.
-    public var base: [Value]?
-    public var stored: [Value]
-    public var incoming: [Value]
+    package var base: [Value]?
+    package var stored: [Value]
+    package var incoming: [Value]
 
-    public init(table: String, columns: [String], changed: [Int], base: [Value]?, stored: [Value], incoming: [Value]) {
+    package init(table: String, columns: [String], changed: [Int], base: [Value]?, stored: [Value], incoming: [Value]) {
         self.table = table
         self.columns = columns
         self.changed = changed
@@ -59,7 +59,7 @@ public struct RowConflict: Sendable {
 }
 
 /// What a custom policy makes of a row.
-public enum RowResolution: Sendable {
+package enum RowResolution: Sendable {
     /// Stored stands, and the conflict waits for a person.
     case unresolved
     case keepStored

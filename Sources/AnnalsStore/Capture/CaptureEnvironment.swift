@@ -1,19 +1,19 @@
-public import AnnalsCore
+package import AnnalsCore
 internal import Foundation
 internal import GRDB
 
 /// What capture takes from outside: the wall clock, new identities, and the name of this process.
-public struct CaptureEnvironment: Sendable {
+package struct CaptureEnvironment: Sendable {
     /// Milliseconds since 1970-01-01 UTC.
-    public var now: @Sendable () -> Int64
-    public var makeTransactionID: @Sendable () -> TransactionID
-    public var makeStoreID: @Sendable () -> StoreID
+    package var now: @Sendable () -> Int64
+    package var makeTransactionID: @Sendable () -> TransactionID
+    package var makeStoreID: @Sendable () -> StoreID
     /// What history shows as the process that wrote.
-    public var processName: String
+    package var processName: String
     /// Called in the same SQLite transaction when a transaction of history was recorded, with the rows as it left them.
     var didRecord: @Sendable (Database, TransactionInfo, _ number: Int64) throws -> Void = { _, _, _ in }
 
-    public init(
+    package init(
         now: @escaping @Sendable () -> Int64, makeTransactionID: @escaping @Sendable () -> TransactionID,
         makeStoreID: @escaping @Sendable () -> StoreID, processName: String
     ) {
@@ -24,7 +24,7 @@ public struct CaptureEnvironment: Sendable {
     }
 
     /// The system's clock and randomness.
-    public static let system = CaptureEnvironment(
+    package static let system = CaptureEnvironment(
         now: { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }, makeTransactionID: { .random() },
         makeStoreID: { .random() }, processName: ProcessInfo.processInfo.processName)
 }

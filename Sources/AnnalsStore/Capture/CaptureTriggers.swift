@@ -196,7 +196,7 @@ struct CaptureTriggers {
 
 extension TableDefinition {
     /// A name that means the rowid and not a column; nil when there is no rowid, or columns took all its names.
-    public var rowidName: String? {
+    package var rowidName: String? {
         if isWithoutRowid { return nil }
         if let rowidAlias { return columns[rowidAlias].name }
         let taken = Set((columns.map(\.name) + generatedColumns.map(\.name)).map(\.foldedIdentifier))

@@ -1,4 +1,4 @@
-public import GRDB
+package import GRDB
 
 /// Notices what other programs did to the schema of tracked tables, and brings capture in order again.
 ///
@@ -15,23 +15,23 @@ public import GRDB
 /// Where rows may have been missed, older tokens expire: the column list's `gap` names the first transaction after which
 /// the rows can be told again. Tables that nobody touched keep their history. A joined store compares its rows with the log
 /// (`RowsInDoubt`).
-public enum Drift {
-    public struct Report: Sendable, Equatable {
-        public var findings: [Finding] = []
+package enum Drift {
+    package struct Report: Sendable, Equatable {
+        package var findings: [Finding] = []
         /// Column lists whose rows may have changed unseen.
-        public var gaps: [Int64] = []
+        package var gaps: [Int64] = []
         /// Column lists on which a program's newer triggers ran before ours, so that the open raw changes may not stand in
         /// the order in which they happened.
-        public var disordered: [Int64] = []
+        package var disordered: [Int64] = []
 
-        public init(findings: [Finding] = [], gaps: [Int64] = [], disordered: [Int64] = []) {
+        package init(findings: [Finding] = [], gaps: [Int64] = [], disordered: [Int64] = []) {
             self.findings = findings
             self.gaps = gaps
             self.disordered = disordered
         }
     }
 
-    public enum Finding: Sendable, Equatable {
+    package enum Finding: Sendable, Equatable {
         case tableRenamed(id: Int64, from: String, to: String)
         /// The table has other columns now, under a new id.
         case columnsChanged(table: String, oldID: Int64, newID: Int64)
@@ -42,14 +42,14 @@ public enum Drift {
     }
 
     /// Whether the schema changed since it was last looked at. Only reads.
-    public static func isSuspected(_ db: Database) throws -> Bool {
+    package static func isSuspected(_ db: Database) throws -> Bool {
         try schemaVersion(db) != StoreSchema.integer(.schemaVersion, db)
     }
 
     /// Repairs capture after changes of the schema, and seals what was written before, so that expired tokens have a
     /// successor. For opening a store, inside a write transaction.
     @discardableResult
-    public static func check(_ db: Database, _ environment: CaptureEnvironment = .system) throws -> Report {
+    package static func check(_ db: Database, _ environment: CaptureEnvironment = .system) throws -> Report {
         guard try StoreSchema.exists(db), try isSuspected(db) else { return Report() }
         return try Sealing.sealReportingDrift(db, environment).drift
     }
@@ -59,7 +59,7 @@ public enum Drift {
     ///
     /// The caller seals or records next, in the same SQLite transaction, and passes `disordered` to `openSpans` and `gaps`
     /// to `expire`.
-    public static func repairIfNeeded(_ db: Database) throws -> Report {
+    package static func repairIfNeeded(_ db: Database) throws -> Report {
         guard try isSuspected(db) else { return Report() }
         var report = Report()
         report.findings = try TableRenames(db).run()
@@ -72,7 +72,7 @@ public enum Drift {
     }
 
     /// Makes tokens older than a transaction expire for these column lists.
-    public static func expire(_ tables: [Int64], before number: Int64, _ db: Database) throws {
+    package static func expire(_ tables: [Int64], before number: Int64, _ db: Database) throws {
         for table in tables {
             try db.execute(sql: "UPDATE main.annals_tables SET gap = ? WHERE id = ?", arguments: [number, table])
         }

@@ -1,25 +1,25 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// One change of one row as a trigger wrote it down.
 ///
 /// Several of them can concern one row within a transaction, and SQLite promises no order among triggers: what the
 /// transaction did to a row is what `NetChangeFolder` makes of them.
-public struct RawChange: Hashable, Sendable {
+package struct RawChange: Hashable, Sendable {
     /// Its place in annals_changes_ID.
-    public var id: Int64
+    package var id: Int64
     /// All stored columns before; nil for an insert.
-    public var old: [Value]?
+    package var old: [Value]?
     /// All stored columns after; nil for a delete.
-    public var new: [Value]?
+    package var new: [Value]?
     /// The rowid before, where the table's key may hold NULL.
-    public var oldRowid: Int64?
+    package var oldRowid: Int64?
     /// The rowid after, where the table's key may hold NULL.
-    public var newRowid: Int64?
+    package var newRowid: Int64?
 
     /// For a row that a REPLACE removed, the change just before which that happened: it was written down last.
-    public var precedes: Int64?
+    package var precedes: Int64?
 
-    public init(
+    package init(
         id: Int64, old: [Value]?, new: [Value]?, oldRowid: Int64? = nil, newRowid: Int64? = nil, precedes: Int64? = nil
     ) {
         self.id = id

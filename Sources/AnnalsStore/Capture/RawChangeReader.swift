@@ -1,17 +1,17 @@
 internal import AnnalsCore
-public import GRDB
+package import GRDB
 
 /// Reads raw changes of one column list.
 ///
 ///     let reader = try RawChangeReader(db, table)
 ///     try reader.read(span.first...span.last) { change in folder.add(change) }
-public struct RawChangeReader {
+package struct RawChangeReader {
     private let statement: Statement
     private let columnCount: Int
     private let maskCount: Int
     private let isByRowid: Bool
 
-    public init(_ db: Database, _ table: TrackedTable) throws {
+    package init(_ db: Database, _ table: TrackedTable) throws {
         try self.init(db, table, prepare: db.makeStatement(sql:))
     }
 
@@ -30,14 +30,14 @@ public struct RawChangeReader {
     }
 
     /// Hands out the changes of a range of ids in their order. What `body` throws ends the reading.
-    public func read(_ ids: ClosedRange<Int64>, _ body: (RawChange) throws -> Void) throws {
+    package func read(_ ids: ClosedRange<Int64>, _ body: (RawChange) throws -> Void) throws {
         try statement.setArguments([ids.lowerBound, ids.upperBound])
         defer { statement.rewind() }
         while try statement.step() { try body(current()) }
     }
 
     /// One change; nil when it was purged.
-    public func change(_ id: Int64) throws -> RawChange? {
+    package func change(_ id: Int64) throws -> RawChange? {
         var found: RawChange?
         try read(id...id) { found = $0 }
         return found

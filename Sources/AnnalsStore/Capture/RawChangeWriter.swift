@@ -1,15 +1,15 @@
 internal import AnnalsCore
-public import GRDB
+package import GRDB
 
 /// Writes raw changes as the triggers do, for whoever changes rows with the triggers off.
 ///
 ///     let writer = try RawChangeWriter(db, table)
 ///     try writer.write(RawChange(id: last + 1, old: nil, new: row), at: nil)
-public struct RawChangeWriter {
+package struct RawChangeWriter {
     private let statement: Statement
     private let table: TrackedTable
 
-    public init(_ db: Database, _ table: TrackedTable) throws {
+    package init(_ db: Database, _ table: TrackedTable) throws {
         self.table = table
         let columns = StoreSchema.changesColumns(table.columns.count, byRowid: table.key.isByRowid)
         statement = try db.makeStatement(
@@ -20,7 +20,7 @@ public struct RawChangeWriter {
     }
 
     /// Writes one change under its id. `day` is the time as a Julian day number, nil when the transaction tells it.
-    public func write(_ change: RawChange, at day: Double?) throws {
+    package func write(_ change: RawChange, at day: Double?) throws {
         let count = table.columns.count
         var parameter = 0
         func bind(_ value: Value) throws {

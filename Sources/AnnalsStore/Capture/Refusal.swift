@@ -18,7 +18,7 @@ public enum Refusal: Error, Hashable, Sendable {
     case cannotBeWritten(String)
 
     /// What is wrong with the table itself, its neighbours left aside; nil when it can be tracked.
-    public static func ofTable(_ table: TableDefinition) -> Refusal? {
+    package static func ofTable(_ table: TableDefinition) -> Refusal? {
         if StoreSchema.isOwnName(table.name) { return .own }
         switch table.kind {
         case .view: return .view

@@ -1,6 +1,6 @@
-public import AnnalsCore
+package import AnnalsCore
 internal import Foundation
-public import GRDB
+package import GRDB
 
 /// Makes raw changes into transactions.
 ///
@@ -13,13 +13,13 @@ public import GRDB
 ///             try db.execute(sql: "UPDATE player SET score = score + 1")
 ///         }
 ///     }
-public enum Sealing {
+package enum Sealing {
     /// A part of one table's raw changes that belongs to one transaction.
-    public struct Span: Hashable, Sendable {
-        public var table: Int64
-        public var ids: ClosedRange<Int64>
+    package struct Span: Hashable, Sendable {
+        package var table: Int64
+        package var ids: ClosedRange<Int64>
 
-        public init(table: Int64, ids: ClosedRange<Int64>) {
+        package init(table: Int64, ids: ClosedRange<Int64>) {
             self.table = table
             self.ids = ids
         }
@@ -29,7 +29,7 @@ public enum Sealing {
     ///
     /// Call it inside a write transaction. Returns the new transaction's number, nil when there was nothing to seal.
     @discardableResult
-    public static func seal(_ db: Database, _ environment: CaptureEnvironment = .system) throws -> Int64? {
+    package static func seal(_ db: Database, _ environment: CaptureEnvironment = .system) throws -> Int64? {
         try sealReportingDrift(db, environment).number
     }
 
@@ -50,7 +50,7 @@ public enum Sealing {
     ///
     /// Call it inside a write transaction, and roll that back when this throws. The number is nil when the write changed
     /// nothing. In a store without history it only runs the closure.
-    public static func managedWrite<T>(
+    package static func managedWrite<T>(
         _ db: Database, author: String? = nil, contextName: String? = nil, origin: TransactionInfo.Origin = .local,
         _ environment: CaptureEnvironment = .system, _ updates: (Database) throws -> T
     ) throws -> (value: T, number: Int64?) {
@@ -71,7 +71,7 @@ public enum Sealing {
     ///
     /// Spans must lie beyond what is sealed. `replica` and `position` are those of an imported transaction. Returns the
     /// transaction's number.
-    public static func record(
+    package static func record(
         _ db: Database, spans: [Span], info: TransactionInfo, origin: TransactionOrigin? = nil, process: String?,
         replica: ReplicaID? = nil, position: Position? = nil
     ) throws -> Int64 {
@@ -100,7 +100,7 @@ public enum Sealing {
     ///
     /// For whoever records its own transactions with `record`. The notes are empty afterwards. `disordered` is what
     /// `Drift` reported.
-    public static func openSpans(_ db: Database, disordered: [Int64] = []) throws -> [Span] {
+    package static func openSpans(_ db: Database, disordered: [Int64] = []) throws -> [Span] {
         var spans: [Span] = []
         for open in try OpenTable.fetchAll(db) {
             let order: RawChangeOrder = disordered.contains(open.id) ? .unknown : .asHappened

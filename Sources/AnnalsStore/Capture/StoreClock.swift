@@ -1,13 +1,13 @@
-public import AnnalsCore
-public import GRDB
+package import AnnalsCore
+package import GRDB
 
 /// The store's hybrid clock, kept in the file because every process that seals shares it.
 ///
 /// What is sealed here moves it through annals_transactions itself, whose newest row is read anyway. Only times seen
 /// elsewhere need `save`: whoever records an imported transaction loads the clock first, observes, and saves it.
-public enum StoreClock {
+package enum StoreClock {
     /// The clock as of the newest transaction and of everything saved.
-    public static func load(_ db: Database) throws -> HybridClock {
+    package static func load(_ db: Database) throws -> HybridClock {
         let saved = try StoreSchema.text(.clock, db).flatMap(time(from:)) ?? .zero
         let newest = try Row.fetchOne(
             db.cachedStatement(sql: "SELECT time, time_counter, origin FROM main.annals_transactions ORDER BY number DESC LIMIT 1"))
@@ -17,7 +17,7 @@ public enum StoreClock {
     }
 
     /// Keeps the clock's latest time.
-    public static func save(_ clock: HybridClock, _ db: Database) throws {
+    package static func save(_ clock: HybridClock, _ db: Database) throws {
         try StoreSchema.set(.clock, to: "\(clock.last.milliseconds).\(clock.last.counter)", db)
     }
 
@@ -29,7 +29,7 @@ public enum StoreClock {
 }
 
 /// How a transaction came into this store's history.
-public enum TransactionOrigin: Int, Hashable, Sendable, CaseIterable {
+package enum TransactionOrigin: Int, Hashable, Sendable, CaseIterable {
     /// A managed write.
     case local = 0
     /// Another program's writes, sealed later.

@@ -1,9 +1,9 @@
 internal import AnnalsCore
-public import GRDB
+package import GRDB
 
 /// Starts and ends the history of tables.
 ///
-///     let report = try queue.write { db in try Tracking.track(db, .all) }
+///     let report = try await store.track(.all)
 ///     for table in report.tables { print(table.name, table.outcome) }
 public enum Tracking {
     public enum Selection: Sendable {
@@ -27,7 +27,7 @@ public enum Tracking {
     /// keeps none of the others back, except those whose foreign keys lead to it. Throws `DatabaseError`, and
     /// `AnnalsError` of code newerFormat, or schemaRefused where something of the user's bears a name of ours; then nothing
     /// is changed.
-    public static func track(
+    package static func track(
         _ db: Database, _ selection: Selection, options: Options = Options(), _ environment: CaptureEnvironment = .system
     ) throws -> TrackingReport {
         try StoreSchema.checkFormat(db)
@@ -178,7 +178,7 @@ public enum Tracking {
     /// Returns the names of the tables that were tracked. Throws `AnnalsError` of code notTracked for a table that is
     /// not, and schemaRefused for one that another tracked table's foreign key leads to; then nothing is changed.
     @discardableResult
-    public static func untrack(_ db: Database, _ tables: [String]? = nil) throws -> [String] {
+    package static func untrack(_ db: Database, _ tables: [String]? = nil) throws -> [String] {
         try StoreSchema.checkFormat(db)
         var names: [String] = []
         try inTransaction(db, isDryRun: false) {

@@ -15,7 +15,7 @@ public struct TrackingReport: Sendable, Equatable {
         /// A foreign key's parent columns are no key of the parent: SQLite cannot check it, nor can Annals.
         public var hasUnusableForeignKey = false
 
-        public init(name: String, outcome: Outcome) {
+        package init(name: String, outcome: Outcome) {
             self.name = name
             self.outcome = outcome
         }
@@ -36,7 +36,7 @@ public struct TrackingReport: Sendable, Equatable {
         public var count: Int
         public var rowids: [Int64]
 
-        public init(count: Int = 0, rowids: [Int64] = []) {
+        package init(count: Int = 0, rowids: [Int64] = []) {
             self.count = count
             self.rowids = rowids
         }

@@ -1,18 +1,18 @@
-public import AnnalsCore
-public import GRDB
+package import AnnalsCore
+package import GRDB
 
 /// From where to where a store's history reaches, and which token a text means.
 ///
 ///     let bounds = try HistoryBounds(db)
 ///     let token = try bounds.resolve("2026-03-01T08:00:00Z", db)
-public struct HistoryBounds: Sendable {
-    public let storeID: StoreID
+package struct HistoryBounds: Sendable {
+    package let storeID: StoreID
     /// The earliest point that history still reaches.
-    public let oldest: HistoryToken
-    public let latest: HistoryToken
+    package let oldest: HistoryToken
+    package let latest: HistoryToken
 
     /// - Throws: `AnnalsError` with code `notTracked` when the database has no history.
-    public init(_ db: Database) throws {
+    package init(_ db: Database) throws {
         guard try db.tableExists("annals_transactions"), let id = try StoreSchema.text(.storeID, db).flatMap({ StoreID($0) }) else {
             throw AnnalsError(.notTracked, operation: "history", "the database has no history", hint: "Run annals track first")
         }
@@ -34,7 +34,7 @@ public struct HistoryBounds: Sendable {
     /// - Throws: `AnnalsError` with code `tokenUnknown` for a token of another store or one that is not reached yet,
     ///   `tokenExpired` for one before the oldest.
     @discardableResult
-    public func check(_ token: HistoryToken) throws -> HistoryToken {
+    package func check(_ token: HistoryToken) throws -> HistoryToken {
         guard token.isOf(storeID) else {
             throw AnnalsError(
                 .tokenUnknown, operation: "history", "the token \(token) is of another store",
@@ -55,7 +55,7 @@ public struct HistoryBounds: Sendable {
     /// one without an offset is in UTC.
     ///
     /// - Throws: `AnnalsError` with code `usage` for any other text; else as `check`.
-    public func resolve(_ text: String, _ db: Database) throws -> HistoryToken {
+    package func resolve(_ text: String, _ db: Database) throws -> HistoryToken {
         if text == "start" { return oldest }
         if text == "latest" { return latest }
         if let token = HistoryToken(text) { return try check(token) }

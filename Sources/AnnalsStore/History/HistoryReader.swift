@@ -13,7 +13,7 @@ public import GRDB
 /// Nothing is held but the row at hand, so memory stays flat however long history is, and a page of it costs the
 /// page. Other programs' writes are in history once they are sealed.
 public final class HistoryReader {
-    public let bounds: HistoryBounds
+    package let bounds: HistoryBounds
     private let db: Database
     private let changes: NetChanges
     /// Per table's folded name the ids of its column lists.

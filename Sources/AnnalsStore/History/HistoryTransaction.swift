@@ -60,7 +60,7 @@ public struct HistoryOriginFilter: OptionSet, Hashable, Sendable {
     public static let rebase = Self(rawValue: 1 << TransactionOrigin.rebase.rawValue)
 
     /// The filter for the word `local`, `external`, `migration`, `imported` or `rebase`; nil for any other.
-    public init?(name: String) {
+    package init?(name: String) {
         switch name {
         case "local": self = .local
         case "external": self = .external

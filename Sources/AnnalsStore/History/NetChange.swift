@@ -1,15 +1,15 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// What one transaction did to one row of one table: the whole row before and after.
-public struct NetChange: Hashable, Sendable {
+package struct NetChange: Hashable, Sendable {
     /// All stored columns before; nil when the transaction inserted the row.
-    public var old: [Value]?
+    package var old: [Value]?
     /// All stored columns after; nil when it deleted the row.
-    public var new: [Value]?
-    public var oldRowid: Int64?
-    public var newRowid: Int64?
+    package var new: [Value]?
+    package var oldRowid: Int64?
+    package var newRowid: Int64?
 
-    public init(old: [Value]?, new: [Value]?, oldRowid: Int64? = nil, newRowid: Int64? = nil) {
+    package init(old: [Value]?, new: [Value]?, oldRowid: Int64? = nil, newRowid: Int64? = nil) {
         self.old = old
         self.new = new
         self.oldRowid = oldRowid
@@ -17,7 +17,7 @@ public struct NetChange: Hashable, Sendable {
     }
 
     /// The change as history and the wire tell it; nil when before and after are the same.
-    public func rowChange(key: [Int]) -> RowChange? {
+    package func rowChange(key: [Int]) -> RowChange? {
         switch (old, new) {
         case (nil, nil): return nil
         case (nil, let new?): return .insert(new)
@@ -49,7 +49,7 @@ public struct NetChange: Hashable, Sendable {
 ///     let changes = folder.finish()
 ///
 /// It holds every row it is given, so feed large transactions only the rows that were changed more than once.
-public struct NetChangeFolder: Sendable {
+package struct NetChangeFolder: Sendable {
     private let rule: IdentityRule
     private let rawOrder: RawChangeOrder
     /// What happened under each identity, in the order in which they were first met: so the outcome does not depend on hashing.
@@ -57,13 +57,13 @@ public struct NetChangeFolder: Sendable {
     /// The place of each among them.
     private var places: [RowIdentity: Int] = [:]
 
-    public init(_ rule: IdentityRule, order: RawChangeOrder = .asHappened) {
+    package init(_ rule: IdentityRule, order: RawChangeOrder = .asHappened) {
         self.rule = rule
         rawOrder = order
     }
 
     /// Takes one raw change, in the order of their ids.
-    public mutating func add(_ change: RawChange) {
+    package mutating func add(_ change: RawChange) {
         let from = change.old.map { rule.identity(of: $0, rowid: change.oldRowid) }
         let to = change.new.map { rule.identity(of: $0, rowid: change.newRowid) }
         let old = change.old.map { RowState($0, of: from) }
@@ -85,7 +85,7 @@ public struct NetChangeFolder: Sendable {
     }
 
     /// The rows that differ, in the order in which they were first changed. Leaves the folder empty.
-    public mutating func finish() -> [NetChange] {
+    package mutating func finish() -> [NetChange] {
         let lives = slots.map { RowLives($0, rawOrder) }
         let ends = lives.indices.map { lives[$0].start == nil ? nil : end(ofLifeAt: $0, lives) }
         var isContinued = [Bool](repeating: false, count: lives.count)

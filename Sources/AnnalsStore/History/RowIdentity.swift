@@ -1,8 +1,8 @@
-public import AnnalsCore
+package import AnnalsCore
 
 /// What makes two rows the same row: equal keys by the rules of the key's index, or the rowid where the key holds
 /// NULL.
-public enum RowIdentity: Hashable, Sendable {
+package enum RowIdentity: Hashable, Sendable {
     case key([Value])
     case rowid(Int64)
 }
@@ -11,25 +11,25 @@ public enum RowIdentity: Hashable, Sendable {
 ///
 /// Values that the key's index takes for equal come out equal: 'a' and 'A' under NOCASE, 1 and 1.0 anywhere. A
 /// program's own collation cannot be asked here; under it only equal bytes are equal.
-public struct IdentityRule: Hashable, Sendable {
+package struct IdentityRule: Hashable, Sendable {
     /// Places of the key's columns.
-    public var key: [Int]
+    package var key: [Int]
     /// The collation of each.
-    public var collations: [String]
+    package var collations: [String]
 
-    public init(key: [Int], collations: [String]) {
+    package init(key: [Int], collations: [String]) {
         self.key = key
         self.collations = collations.map { $0.uppercased() }
     }
 
-    public init(_ table: TableDefinition) {
+    package init(_ table: TableDefinition) {
         self.init(key: table.primaryKey, collations: table.primaryKeyCollations)
     }
 
     /// The identity of a row given as all its stored columns.
     ///
     /// Without a rowid a key that holds NULL is compared as it stands.
-    public func identity(of row: [Value], rowid: Int64? = nil) -> RowIdentity {
+    package func identity(of row: [Value], rowid: Int64? = nil) -> RowIdentity {
         if let rowid, key.contains(where: { row[$0].isNull }) { return .rowid(rowid) }
         return .key(zip(key, collations).map { Self.folded(row[$0], collation: $1) })
     }

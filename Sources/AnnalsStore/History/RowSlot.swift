@@ -71,7 +71,7 @@ struct RowSlot: Sendable {
 }
 
 /// How far a raw change's place among its transaction's can be trusted.
-public enum RawChangeOrder: Sendable {
+package enum RawChangeOrder: Sendable {
     /// Ours were the first AFTER triggers to run, as `Drift` sees to.
     case asHappened
     /// A program's own triggers may have run before ours, and written rows in between.

@@ -1,11 +1,11 @@
-public import AnnalsCore
+package import AnnalsCore
 import AnnalsWire
 import GRDB
 
 extension Store {
     /// The digest of the rows without this store's own unpushed work: on every replica with nothing ahead it is what a
     /// fresh clone at the same position prints (law 3). Nothing is changed.
-    public func digestOfLog() async throws -> Digest {
+    package func digestOfLog() async throws -> Digest {
         try await merging("verify", commits: false) { db, step in
             try step.seal()
             let tables = try step.tables()

@@ -7,7 +7,7 @@ extension Store {
     /// - Returns: how many statements there were.
     /// - Throws: `AnnalsError`; also `usage` where a statement would end the transaction. Nothing is changed then.
     @discardableResult
-    public func migrate(label: String, renames: [Rename] = [], tracking: NewTables = .none, sql: String) async throws -> Int {
+    package func migrate(label: String, renames: [Rename] = [], tracking: NewTables = .none, sql: String) async throws -> Int {
         try await migrate(label: label, renames: renames, tracking: tracking) { db in try MigrationScript.run(sql, db) }
     }
 }

@@ -1,7 +1,7 @@
 /// Who tells that something was committed to a store: `CommitWatcher` of files, `HistoryCommits` of stores in memory.
 ///
 /// Commits of whoever is told may be told of as well: it then looks, finds nothing new and waits again.
-public protocol CommitNotices: Sendable {
+package protocol CommitNotices: Sendable {
     /// Returns when something was committed since the last return.
     func next() async throws
 }

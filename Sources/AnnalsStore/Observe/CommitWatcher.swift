@@ -14,18 +14,18 @@ import GRDB
 /// poll is all there is.
 ///
 /// Commits that come close together are told of once. It has one listener at a time.
-public final class CommitWatcher: Sendable {
+package final class CommitWatcher: Sendable {
     /// When to look, so that tests need not wait.
-    public struct Timing: Sendable {
+    package struct Timing: Sendable {
         /// The pauses between looks after a report.
-        public var rechecks: [Duration]
+        package var rechecks: [Duration]
         /// Between looks when nothing is reported, while reports are to be had.
-        public var poll: Duration
+        package var poll: Duration
         /// The same where the system reports nothing.
-        public var pollAlone: Duration
-        public var pause: @Sendable (Duration) async throws -> Void
+        package var pollAlone: Duration
+        package var pause: @Sendable (Duration) async throws -> Void
 
-        public init(
+        package init(
             rechecks: [Duration], poll: Duration, pollAlone: Duration, pause: @escaping @Sendable (Duration) async throws -> Void
         ) {
             self.rechecks = rechecks
@@ -35,7 +35,7 @@ public final class CommitWatcher: Sendable {
         }
 
         /// Half a second of looks after a report covers a commit whose fsync is slow; the poll finds a slower one.
-        public static let system = Timing(
+        package static let system = Timing(
             rechecks: (0..<11).map { .microseconds(250 << $0) }, poll: .seconds(2), pollAlone: .milliseconds(100),
             pause: { try await ContinuousClock().sleep(for: $0) })
     }
@@ -46,7 +46,7 @@ public final class CommitWatcher: Sendable {
     private let timing: Timing
 
     /// - Throws: `AnnalsError` when the file cannot be opened.
-    public convenience init(path: String, timing: Timing = .system) throws {
+    package convenience init(path: String, timing: Timing = .system) throws {
         try self.init(path: path, timing: timing, hearsReports: true)
     }
 
@@ -65,7 +65,7 @@ public final class CommitWatcher: Sendable {
     /// Returns when something was committed since the last return, or since the watcher was made.
     ///
     /// - Throws: `CancellationError`.
-    public func next() async throws {
+    package func next() async throws {
         while true {
             try Task.checkCancellation()
             if await version.hasMoved() { return }
@@ -96,15 +96,15 @@ public final class CommitWatcher: Sendable {
 }
 
 extension CommitWatcher: AsyncSequence {
-    public struct AsyncIterator: AsyncIteratorProtocol {
+    package struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let watcher: CommitWatcher
 
-        public mutating func next() async throws -> Void? {
+        package mutating func next() async throws -> Void? {
             try await watcher.next()
         }
     }
 
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(watcher: self) }
+    package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(watcher: self) }
 }
 
 /// SQLite's own answer to whether another connection has changed the file.

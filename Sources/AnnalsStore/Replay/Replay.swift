@@ -1,13 +1,13 @@
 import AnnalsCore
 import Foundation
-public import GRDB
+package import GRDB
 
 /// The store as it was, in a new file: replay (law 8).
 ///
 /// The rows are copied as they are now and then taken back, newest transaction first, by their net changes, every row
 /// compared before it is touched. So no copy of an earlier state is ever kept, and a recent moment costs little.
 ///
-///     let outcome = try Replay.write(db, to: token, output: "yesterday.db")
+///     let outcome = try await store.replay(to: token, output: "yesterday.db")
 ///
 /// The file has the schema as it is now, and nothing of Annals.
 public enum Replay {
@@ -35,7 +35,7 @@ public enum Replay {
     /// - Throws: `AnnalsError` with code `cannotCreate` when the file exists or cannot be made, `tokenExpired` or
     ///   `tokenUnknown`, `schemaRefused` when the schema needs what this program lacks, `diverged` when the rows are not
     ///   what history says. Nothing is left behind then.
-    public static func write(
+    package static func write(
         _ db: Database, to token: HistoryToken, output path: String, force: Bool = false, environment: CaptureEnvironment = .system,
         progress: (_ done: Int64, _ of: Int64) throws -> Void = { _, _ in }
     ) throws -> Outcome {

@@ -1,7 +1,7 @@
-public import AnnalsCore
+package import AnnalsCore
 import AnnalsWire
 import Foundation
-public import GRDB
+package import GRDB
 
 extension Store {
     /// Turns a snapshot file into a store that is a replica at the snapshot's position.
@@ -14,7 +14,7 @@ extension Store {
     ///   - membership: what the replica is of its space.
     ///   - configuration: how the store is opened.
     ///   - logDigest: gives the log's running digest at the snapshot's position, where that is known.
-    public static func fromSnapshot(
+    package static func fromSnapshot(
         at path: String, membership: Membership, configuration: Configuration = Configuration(),
         logDigest: @escaping @Sendable (Position) -> Digest? = { _ in nil }
     ) async throws -> Store {
@@ -47,7 +47,7 @@ extension Store {
     }
 
     /// Untracked tables that a replica has no rows for when it is new.
-    public func emptyTables() async throws -> [String] {
+    package func emptyTables() async throws -> [String] {
         try await translated("clone") {
             try await database.reading { db in try SchemaReader(db).emptyTables(TrackedTables.load(db)) }
         }
@@ -59,7 +59,7 @@ extension Store {
     }
 
     /// Compares the tracked rows with those of another database file, table by table.
-    public func differences(from path: String) async throws -> RowDifferences {
+    package func differences(from path: String) async throws -> RowDifferences {
         try await translated("join") {
             try await database.writeWithoutTransaction { db in
                 try db.execute(sql: "ATTACH DATABASE ? AS annals_other", arguments: [path])
@@ -109,7 +109,7 @@ extension Store {
     /// Makes this store the replica that `clone` is, if their rows are equal now; the clone is given up then.
     ///
     /// - Returns: false when the rows differ; nothing was changed.
-    public func adopt(_ clone: Store, digest: @escaping @Sendable (Database) throws -> Digest) async throws -> Bool {
+    package func adopt(_ clone: Store, digest: @escaping @Sendable (Database) throws -> Digest) async throws -> Bool {
         return try await managed("join") { db, step in
             try step.seal()
             return try clone.database.reading { other in

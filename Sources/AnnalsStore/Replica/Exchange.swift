@@ -1,86 +1,86 @@
-public import AnnalsCore
-public import AnnalsWire
+package import AnnalsCore
+package import AnnalsWire
 import Foundation
 import GRDB
 
 /// Where a joined store stands in an exchange.
-public struct ExchangeStatus: Sendable {
-    public var replica: ReplicaID
-    public var space: SpaceName
+package struct ExchangeStatus: Sendable {
+    package var replica: ReplicaID
+    package var space: SpaceName
     /// What is known here of the log; the relay's must agree with it.
-    public var seen: LogMark
-    public var position: Position { seen.position }
+    package var seen: LogMark
+    package var position: Position { seen.position }
     /// The log is here up to this position: beyond `position` lie parts of a transaction whose last part is still to come.
-    public var pulled: Position
-    public var head: Position
+    package var pulled: Position
+    package var head: Position
     /// The relay has said that its log holds this replica's work up to here, which may be beyond `position`.
-    public var accepted: Position
+    package var accepted: Position
     /// Local transactions that the space has not ordered yet, those under way included.
-    public var outbox: Int
-    public var isPushUnderWay: Bool
+    package var outbox: Int
+    package var isPushUnderWay: Bool
     /// The rows must be compared with the log before anything is exchanged; see `RowsInDoubt`.
-    public var areRowsInDoubt: Bool
+    package var areRowsInDoubt: Bool
     /// The join that makes the space is not done: see `Store.CreationStage`.
-    public var isSpaceUnfinished: Bool
+    package var isSpaceUnfinished: Bool
     /// Conflicts settled just now among this store's own writes: references that a program broke with checks off.
-    public var conflicts = 0
+    package var conflicts = 0
     /// The page that came last ended before own entries that the position has passed: whether the relay's log still has
     /// them there, its next answer tells (MERGE's rule 41).
-    public var hasPassedUnseen = false
+    package var hasPassedUnseen = false
 
     /// Entries that were voided, as the relay's answer had it, which no entry of the log explains so far.
-    public var unexplainedVoids: Position?
+    package var unexplainedVoids: Position?
 
     /// Of the space's schema, as far as the log is applied here.
-    public var schemaVersion: Int64 = 1
+    package var schemaVersion: Int64 = 1
     /// The space has tables or columns that this store lacks: what the log says there is kept until the store has migrated.
-    public var isBehindSchema = false
+    package var isBehindSchema = false
     /// Work waits in the outbox until the store has migrated; see `SchemaWaiting`.
-    public var isWaitingForMigration = false
+    package var isWaitingForMigration = false
 
     /// The relay has told of entries that are not applied yet, or has more to tell.
-    public var isBehind: Bool { position < head || hasPassedUnseen }
+    package var isBehind: Bool { position < head || hasPassedUnseen }
 }
 
 /// A push whose bytes stay as they are until the relay has given a definite answer.
 ///
 /// A transaction too large for one batch is sent in parts, one after another, from the first; the answer to the last of
 /// them, or one that refuses, settles all.
-public struct FrozenPush: Sendable {
+package struct FrozenPush: Sendable {
     /// The bytes to send: the batch, or this part's.
-    public var batch: [UInt8]
+    package var batch: [UInt8]
     /// What this replica has seen of the log.
-    public var seen: LogMark
+    package var seen: LogMark
     /// Of its transactions or parts, in order: which push an answer belongs to.
-    public var digests: [Digest]
+    package var digests: [Digest]
     /// Which part this is, from 0.
-    public var part = 0
+    package var part = 0
     /// How many parts there are; 1 for whole batches.
-    public var parts = 1
+    package var parts = 1
     /// The counter of the first of them.
-    public var firstCounter: Counter
+    package var firstCounter: Counter
     /// It was frozen just now, so nobody can have sent it yet.
-    public var isNew = false
+    package var isNew = false
 }
 
 /// What the relay's answer to a push settled.
-public struct SettledPush: Sendable {
-    public var status: ExchangeStatus
+package struct SettledPush: Sendable {
+    package var status: ExchangeStatus
     /// Accepted now.
-    public var transactions: Int
-    public var changes: Int
+    package var transactions: Int
+    package var changes: Int
 }
 
 /// What a page of the log brought.
-public struct TakenPage: Sendable {
-    public var status: ExchangeStatus
-    public var transactions: Int
-    public var changes: Int
-    public var bytes: Int
+package struct TakenPage: Sendable {
+    package var status: ExchangeStatus
+    package var transactions: Int
+    package var changes: Int
+    package var bytes: Int
     /// Conflicts settled here while the outbox was laid on top.
-    public var conflicts: Int
+    package var conflicts: Int
     /// Conflicts that others settled, in which a value of this replica's own lost.
-    public var lost: Int
+    package var lost: Int
 }
 
 /// The replica's half of an exchange, inside a write transaction. What it does is in the order of DESIGN's journey:

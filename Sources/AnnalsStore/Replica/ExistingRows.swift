@@ -15,20 +15,20 @@ public enum ExistingRows: String, Sendable, CaseIterable {
 }
 
 /// What a join with `ExistingRows` did.
-public struct ExistingSummary: Sendable {
+package struct ExistingSummary: Sendable {
     /// Rows of this store that the space had not, or had otherwise.
-    public var differing = 0
+    package var differing = 0
     /// Rows of the space that came in.
-    public var takenIn = 0
+    package var takenIn = 0
     /// Lines of the conflict journal that tell what lost.
-    public var conflicts = 0
+    package var conflicts = 0
 }
 
 extension Store {
     /// Makes this store the replica that `clone` is, though their rows differ: one SQLite transaction in which the space's
     /// rows come in and ours are laid on top, as if the space's had been written unseen, and had been written later
     /// (MERGE's rule 40). What is left of ours waits in the outbox as one transaction.
-    public func adopt(_ clone: Store, existing: ExistingRows) async throws -> ExistingSummary {
+    package func adopt(_ clone: Store, existing: ExistingRows) async throws -> ExistingSummary {
         let policies = configuration.mergePolicies
         return try await merging("join") { db, step in
             try step.seal()

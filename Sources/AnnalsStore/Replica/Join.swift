@@ -1,25 +1,25 @@
-public import AnnalsCore
+package import AnnalsCore
 import AnnalsWire
 import Foundation
 import GRDB
 
 /// What a replica needs to know to belong to a space.
-public struct Membership: Sendable {
+package struct Membership: Sendable {
     /// What history, blame and the relay show.
-    public var name: String
-    public var relay: String
-    public var space: SpaceName
-    public var lineage: Lineage
+    package var name: String
+    package var relay: String
+    package var space: SpaceName
+    package var lineage: Lineage
     /// The file with the bearer token; the token itself is never stored.
-    public var credentialFile: String?
+    package var credentialFile: String?
     /// Whom to trust at the relay's address.
-    public var trust: RelayTrust
+    package var trust: RelayTrust
     /// The file with the space's keys; the keys themselves are never stored.
-    public var spaceKeyFile: String?
+    package var spaceKeyFile: String?
     /// The id of a key under which the space is sealed; nil where it is not.
-    public var sealedUnder: UInt64?
+    package var sealedUnder: UInt64?
 
-    public init(
+    package init(
         name: String, relay: String, space: SpaceName, lineage: Lineage, credentialFile: String? = nil, trust: RelayTrust = RelayTrust(),
         spaceKeyFile: String? = nil, sealedUnder: UInt64? = nil
     ) {
@@ -42,20 +42,20 @@ public struct Membership: Sendable {
 }
 
 /// How the rows of a store and of a space compare, per table.
-public struct RowDifferences: Sendable {
-    public struct Table: Sendable {
-        public var name: String
-        public var equal: Int
+package struct RowDifferences: Sendable {
+    package struct Table: Sendable {
+        package var name: String
+        package var equal: Int
         /// Only in the store, only in the space, and under the same key with other values.
-        public var onlyHere: Int
-        public var onlyThere: Int
-        public var differing: Int
+        package var onlyHere: Int
+        package var onlyThere: Int
+        package var differing: Int
     }
 
-    public var tables: [Table]
+    package var tables: [Table]
     /// The store has no row in any of them.
-    public var hasNoneHere: Bool { tables.allSatisfy { $0.equal == 0 && $0.onlyHere == 0 && $0.differing == 0 } }
-    public var areEqual: Bool { tables.allSatisfy { $0.onlyHere == 0 && $0.onlyThere == 0 && $0.differing == 0 } }
+    package var hasNoneHere: Bool { tables.allSatisfy { $0.equal == 0 && $0.onlyHere == 0 && $0.differing == 0 } }
+    package var areEqual: Bool { tables.allSatisfy { $0.onlyHere == 0 && $0.onlyThere == 0 && $0.differing == 0 } }
 }
 
 extension Store {

@@ -1,16 +1,16 @@
-public import AnnalsCore
+package import AnnalsCore
 import AnnalsWire
 import GRDB
 
 /// What comparing a store's rows with the log brought to light.
-public struct Reconciled: Sendable {
+package struct Reconciled: Sendable {
     /// Rows that differed; they are a transaction of origin external now, if there were any.
-    public var changes: Int
+    package var changes: Int
 }
 
 extension Store {
     /// What is in doubt about the rows; nil when they are what history says.
-    public func rowsInDoubt() async throws -> RowsInDoubt? {
+    package func rowsInDoubt() async throws -> RowsInDoubt? {
         try await translated("sync") {
             try await database.reading { db in try StoreSchema.exists(db) ? RowsInDoubt.load(db) : nil }
         }
@@ -18,7 +18,7 @@ extension Store {
 
     /// Lets a replica in the making pass over entries of the log as if they were in its rows, so that it ends with the rows
     /// of a replica that has not seen them.
-    public func passOver(_ positions: [Position]) async throws {
+    package func passOver(_ positions: [Position]) async throws {
         try await managed("sync") { db, _ in
             for position in positions { try Outbox.noteAhead(db, position, nil) }
         }
@@ -34,7 +34,7 @@ extension Store {
     ///   - doubt: what is in doubt.
     ///   - copy: a replica whose rows are those of the log where `doubt` says. It is given up afterwards.
     /// - Returns: nil when the store has moved since `doubt` was asked for, or has a push under way; nothing was changed.
-    public func reconcile(_ doubt: RowsInDoubt, with copy: Store) async throws -> Reconciled? {
+    package func reconcile(_ doubt: RowsInDoubt, with copy: Store) async throws -> Reconciled? {
         try await managed("sync") { db, step in
             try step.seal()
             try step.schemaStanding()

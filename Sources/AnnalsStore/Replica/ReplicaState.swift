@@ -1,5 +1,5 @@
 public import AnnalsCore
-public import AnnalsWire
+package import AnnalsWire
 import Foundation
 import GRDB
 
@@ -14,22 +14,22 @@ public struct ReplicaState: Sendable {
     /// The log is applied up to here.
     public var position: Position
     /// The log's running digest there; nil where it is not known.
-    public var logDigest: Digest?
+    package var logDigest: Digest?
     /// The last head the relay told.
     public var head: Position
-    public var lastCounter: Counter
-    public var lastDigest: Digest
+    package var lastCounter: Counter
+    package var lastDigest: Digest
     /// The file that holds the bearer token, as given at join.
-    public var credentialFile: String?
+    package var credentialFile: String?
     /// Whom to trust at the relay's address.
-    public var trust = RelayTrust()
+    package var trust = RelayTrust()
     /// The file that holds the space's keys, as given at join.
-    public var spaceKeyFile: String?
+    package var spaceKeyFile: String?
     /// The id of the key under which the space was seen sealed last; nil where the space is not sealed.
-    public var sealedUnder: UInt64?
+    package var sealedUnder: UInt64?
 
     /// What this replica has seen of the log.
-    public var seen: LogMark { LogMark(lineage: lineage, position: position, digest: logDigest, replica: replica) }
+    package var seen: LogMark { LogMark(lineage: lineage, position: position, digest: logDigest, replica: replica) }
 
     /// The position passes an entry.
     mutating func pass(_ digest: Digest?) {

@@ -1,4 +1,4 @@
-public import AnnalsCore
+package import AnnalsCore
 import GRDB
 
 /// Why and where a joined store's rows must be compared with the log before it may exchange anything.
@@ -6,13 +6,13 @@ import GRDB
 /// Another program rebuilt a tracked table or dropped a trigger, so rows may have been written that no trigger saw. The
 /// triggers are back, but what was missed is in nobody's log: pushed on top of it, later work would not fit anywhere else. It is the
 /// same where an entry that the rows hold was voided (`PassedVoids`).
-public struct RowsInDoubt: Sendable, Equatable {
-    public var space: SpaceName
-    public var lineage: Lineage
+package struct RowsInDoubt: Sendable, Equatable {
+    package var space: SpaceName
+    package var lineage: Lineage
     /// The log is applied up to here.
-    public var position: Position
+    package var position: Position
     /// Own entries beyond it that are in the rows already.
-    public var ahead: [Position]
+    package var ahead: [Position]
 
     /// nil when nothing is in doubt.
     static func load(_ db: Database) throws -> RowsInDoubt? {

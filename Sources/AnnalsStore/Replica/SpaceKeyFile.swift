@@ -1,13 +1,13 @@
-public import AnnalsCore
+package import AnnalsCore
 import AnnalsWire
 import Foundation
 import GRDB
 
 /// The file that holds a space's keys. It is read whenever they are needed and is nowhere copied to, so that a key that was
 /// added to it is known at once.
-public enum SpaceKeyFile {
+package enum SpaceKeyFile {
     /// - Throws: `AnnalsError` with code `missingKey`, which repeats nothing of what is in the file.
-    public static func read(_ path: String) throws(AnnalsError) -> SpaceKeyRing {
+    package static func read(_ path: String) throws(AnnalsError) -> SpaceKeyRing {
         guard FileManager.default.fileExists(atPath: path) else {
             throw AnnalsError(
                 .missingKey, "there is no space key file \(path)", hint: "Put it back; another replica of the space has the same")
@@ -53,7 +53,7 @@ extension Store {
     /// The keys of the store's space; nil where it is not sealed, or the store is not joined.
     ///
     /// - Throws: `AnnalsError` with code `missingKey`.
-    public func spaceKeys() async throws -> SpaceKeyRing? {
+    package func spaceKeys() async throws -> SpaceKeyRing? {
         try await replicaState()?.ring(configuration.spaceKeys, operation: "sync")
     }
 }

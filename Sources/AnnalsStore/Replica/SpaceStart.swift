@@ -1,12 +1,12 @@
-public import AnnalsCore
-public import AnnalsWire
+package import AnnalsCore
+package import AnnalsWire
 import Foundation
 import GRDB
 
 /// Rows that were copied for a new space, and the moment at which they were.
-public struct CopiedRows: Sendable {
+package struct CopiedRows: Sendable {
     /// The file that holds them.
-    public var path: String
+    package var path: String
     /// History's newest transaction then.
     var transaction: Int64
     var schemaVersion: Int64
@@ -19,16 +19,16 @@ public struct CopiedRows: Sendable {
 /// store is *creating*: nothing else of it is sent, so that whoever takes up an interrupted join can copy the rows anew.
 extension Store {
     /// The position of the entry with which a space begins: its schema.
-    public static let firstPosition = Position(1)
+    package static let firstPosition = Position(1)
 
     /// How far a join that makes a space has come.
-    public enum CreationStage: Sendable, Hashable {
+    package enum CreationStage: Sendable, Hashable {
         /// The space's first entry is on its way, or is there.
         case started(Lineage)
         /// The snapshot with that digest is on its way, or is there.
         case copied(Lineage, Digest)
 
-        public var lineage: Lineage {
+        package var lineage: Lineage {
             switch self {
             case .started(let lineage), .copied(let lineage, _): lineage
             }
@@ -36,14 +36,14 @@ extension Store {
     }
 
     /// Where a join that makes a space stands; nil when none is under way or was interrupted.
-    public func creationStage() async throws -> CreationStage? {
+    package func creationStage() async throws -> CreationStage? {
         try await translated("join") { try await database.reading { db in try CreationStage.load(db) } }
     }
 
     /// Refuses rows that break a foreign key: every replica would hold them, and could not keep what the schema declares.
     ///
     /// - Throws: `AnnalsError.constraint` with counts by table.
-    public func checkReferences() async throws {
+    package func checkReferences() async throws {
         try await translated("join") { try await database.reading { db in try Self.checkReferences(db) } }
     }
 
@@ -61,7 +61,7 @@ extension Store {
     ///
     /// - Throws: `AnnalsError`; `schemaRefused` when the schema needs what this program lacks, `constraint` when rows break a
     ///   foreign key, `diskFull`. Nothing was changed then.
-    public func copyRows(to path: String) async throws -> CopiedRows {
+    package func copyRows(to path: String) async throws -> CopiedRows {
         let (configuration, schema) = (configuration, schema)
         return try await translated("join") {
             try await database.writeWithoutTransaction { db in
@@ -93,7 +93,7 @@ extension Store {
     ///   - copied: the rows that were copied.
     ///   - first: the digest of the log's first entry, where another store began the space and never brought its
     ///     rows; nil where this store is the one to begin it.
-    public func startSpace(_ membership: Membership, from copied: CopiedRows, after first: Digest? = nil) async throws {
+    package func startSpace(_ membership: Membership, from copied: CopiedRows, after first: Digest? = nil) async throws {
         let (configuration, schema) = (configuration, schema)
         try await translated("join") {
             try await database.writeWithoutTransaction { db in
@@ -167,7 +167,7 @@ extension Store {
     }
 
     /// Whether another store began a space with the schema that this one has.
-    public func hasSchema(of entry: SchemaEntry) async throws -> Bool {
+    package func hasSchema(of entry: SchemaEntry) async throws -> Bool {
         try await translated("join") {
             try await database.reading { db in
                 let tracked = try TrackedTables.load(db).entries.map(\.definition.layout)
@@ -177,7 +177,7 @@ extension Store {
     }
 
     /// Gives up a space that this store began, unless that join was finished or begun anew meanwhile, by another program.
-    public func abandonSpace(_ lineage: Lineage) async throws {
+    package func abandonSpace(_ lineage: Lineage) async throws {
         try await managed("join") { db, _ in
             guard try CreationStage.load(db)?.lineage == lineage else { return }
             try ReplicaTables.drop(db)
@@ -198,7 +198,7 @@ extension Store {
     /// The snapshot with this digest is about to be sent.
     ///
     /// - Throws: `AnnalsError.busy` when another program joins this store too.
-    public func noteSnapshot(_ digest: Digest) async throws {
+    package func noteSnapshot(_ digest: Digest) async throws {
         try await managed("join") { db, _ in
             guard case .started(let lineage) = try CreationStage.load(db) else { throw Self.joinedElsewhere }
             try CreationStage.copied(lineage, digest).save(db)
@@ -208,7 +208,7 @@ extension Store {
     /// The snapshot with this digest is with the relay: the join is done.
     ///
     /// - Throws: `AnnalsError.busy` when another program joins this store too.
-    public func finishJoin(_ digest: Digest) async throws {
+    package func finishJoin(_ digest: Digest) async throws {
         try await managed("join") { db, _ in
             guard case .copied(_, digest) = try CreationStage.load(db) else { throw Self.joinedElsewhere }
             try Meta(db).set(.joinStage, nil)

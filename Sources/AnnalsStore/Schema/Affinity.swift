@@ -1,11 +1,11 @@
 /// A column's type affinity: which storage classes a value may be turned into when it is stored.
-public enum Affinity: String, Hashable, Codable, Sendable, CaseIterable {
+package enum Affinity: String, Hashable, Codable, Sendable, CaseIterable {
     case integer, text, blob, real, numeric
     /// ANY in a STRICT table: nothing is ever turned into anything else.
     case any
 
     /// SQLite's rules for a declared type, in their order.
-    public init(declaredType: String, isStrict: Bool) {
+    package init(declaredType: String, isStrict: Bool) {
         let type = declaredType.uppercased()
         if isStrict && type == "ANY" {
             self = .any
@@ -25,7 +25,7 @@ public enum Affinity: String, Hashable, Codable, Sendable, CaseIterable {
     /// Whether the column can hold both 1 and 1.0, which `IS NOT` takes for equal.
     ///
     /// INTEGER and NUMERIC turn 1.0 into 1, REAL turns 1 into 1.0, TEXT turns both into text.
-    public var keepsIntegralReals: Bool {
+    package var keepsIntegralReals: Bool {
         self == .blob || self == .any
     }
 }

@@ -1,12 +1,12 @@
 /// Text that goes into SQL statements.
-public enum SQL {
+package enum SQL {
     /// An identifier in double quotes, whatever it holds: spaces, quotes, keywords.
-    public static func quote(_ identifier: String) -> String {
+    package static func quote(_ identifier: String) -> String {
         "\"" + identifier.replacing("\"", with: "\"\"") + "\""
     }
 
     /// A string literal in single quotes.
-    public static func literal(_ text: String) -> String {
+    package static func literal(_ text: String) -> String {
         "'" + text.replacing("'", with: "''") + "'"
     }
 

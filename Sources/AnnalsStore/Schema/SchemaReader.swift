@@ -1,26 +1,26 @@
 internal import AnnalsCore
-public import GRDB
+package import GRDB
 internal import GRDBSQLite
 
 /// Reads what the main schema of a connection declares. The temp schema and attached files are none of our business.
 ///
 ///     let invoices = try SchemaReader(db).table("Invoice")
-public struct SchemaReader {
+package struct SchemaReader {
     private let db: Database
 
-    public init(_ db: Database) {
+    package init(_ db: Database) {
         self.db = db
     }
 
     /// Names of tables, views and virtual tables as the schema spells them, SQLite's and Annals' own left out.
-    public func tableNames() throws -> [String] {
+    package func tableNames() throws -> [String] {
         try kinds().keys
             .filter { !$0.foldedIdentifier.hasPrefix("sqlite_") && !StoreSchema.isOwnName($0) }
             .sorted()
     }
 
     /// The table or view of that name, in any case; nil when there is none.
-    public func table(_ name: String) throws -> TableDefinition? {
+    package func table(_ name: String) throws -> TableDefinition? {
         try tables(named: [name]).first
     }
 
@@ -34,7 +34,7 @@ public struct SchemaReader {
     }
 
     /// Every table `tableNames` lists.
-    public func tables() throws -> [TableDefinition] {
+    package func tables() throws -> [TableDefinition] {
         let kinds = try kinds()
         return try tableNames().compactMap { name in
             guard let kind = kinds[name] else { return nil }

@@ -1,5 +1,5 @@
 internal import AnnalsCore
-public import GRDB
+package import GRDB
 
 /// The tables Annals keeps inside a store. All their names begin with `annals_`, and untracking drops them all.
 ///
@@ -17,22 +17,22 @@ public import GRDB
 /// AUTOINCREMENT, whose sqlite_sequence could not be dropped again (law 11); so the newest row of
 /// annals_transactions and of every annals_changes_ID stays when history is purged, or numbers would start anew: see
 /// `Purge`.
-public enum StoreSchema {
+package enum StoreSchema {
     /// The format of these tables. A store with a higher one was made by a newer Annals.
-    public static let format = 1
+    package static let format = 1
 
     static let prefix = "annals_"
 
     /// Whether a table, index or trigger is one of ours.
-    public static func isOwnName(_ name: String) -> Bool {
+    package static func isOwnName(_ name: String) -> Bool {
         name.foldedIdentifier.hasPrefix(prefix)
     }
 
-    public static func changesTable(_ id: Int64) -> String { "annals_changes_\(id)" }
-    public static func notesTable(_ id: Int64) -> String { "annals_notes_\(id)" }
+    package static func changesTable(_ id: Int64) -> String { "annals_changes_\(id)" }
+    package static func notesTable(_ id: Int64) -> String { "annals_notes_\(id)" }
 
     /// Facts in annals_meta.
-    public enum Meta: String, Sendable {
+    package enum Meta: String, Sendable {
         case format
         case storeID = "store_id"
         /// PRAGMA schema_version when the triggers were last found right.
@@ -48,43 +48,43 @@ public enum StoreSchema {
     }
 
     /// What `op` of a raw change means.
-    public enum Operation: Int64, Sendable {
+    package enum Operation: Int64, Sendable {
         case insert = 1
         case update = 2
         case delete = 3
     }
 
     /// Whether the store has history at all.
-    public static func exists(_ db: Database) throws -> Bool {
+    package static func exists(_ db: Database) throws -> Bool {
         let sql = "SELECT EXISTS(SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'annals_meta')"
         return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
     }
 
     /// Throws `AnnalsError` of code newerFormat when a newer Annals made this store's tables.
-    public static func checkFormat(_ db: Database) throws {
+    package static func checkFormat(_ db: Database) throws {
         guard try exists(db), let found = try integer(.format, db), found > format else { return }
         throw AnnalsError(
             .newerFormat, operation: "open", "the store's history has format \(found), and this version reads up to \(format)",
             hint: "Use a newer version of Annals.")
     }
 
-    public static func text(_ name: Meta, _ db: Database) throws -> String? {
+    package static func text(_ name: Meta, _ db: Database) throws -> String? {
         try String.fetchOne(db.cachedStatement(sql: value), arguments: [name.rawValue])
     }
 
-    public static func integer(_ name: Meta, _ db: Database) throws -> Int64? {
+    package static func integer(_ name: Meta, _ db: Database) throws -> Int64? {
         try Int64.fetchOne(db.cachedStatement(sql: value), arguments: [name.rawValue])
     }
 
     private static let value = "SELECT value FROM main.annals_meta WHERE name = ?"
 
-    public static func set(_ name: Meta, to value: (any DatabaseValueConvertible)?, _ db: Database) throws {
+    package static func set(_ name: Meta, to value: (any DatabaseValueConvertible)?, _ db: Database) throws {
         try db.cachedStatement(sql: "INSERT OR REPLACE INTO main.annals_meta(name, value) VALUES(?, ?)")
             .execute(arguments: [name.rawValue, value])
     }
 
     /// Creates what is missing of the tables every store has.
-    public static func createCommonTables(_ db: Database) throws {
+    package static func createCommonTables(_ db: Database) throws {
         try db.execute(
             sql: """
                 CREATE TABLE IF NOT EXISTS main.annals_meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;

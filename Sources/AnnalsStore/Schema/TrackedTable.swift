@@ -1,29 +1,29 @@
-public import AnnalsCore
+package import AnnalsCore
 internal import Foundation
-public import GRDB
+package import GRDB
 
 /// One column list with which a table is or was tracked: a row of annals_tables.
 ///
 /// When a table's columns change, the list it had is retired and stays readable, and the new one gets an id of its own.
-public struct TrackedTable: Hashable, Sendable {
+package struct TrackedTable: Hashable, Sendable {
     /// What changes and the wire call it.
-    public var id: Int64
-    public var name: String
+    package var id: Int64
+    package var name: String
     /// Stored columns, in the table's order at that time.
-    public var columns: [String]
-    public var key: Key
-    public var state: State
+    package var columns: [String]
+    package var key: Key
+    package var state: State
     /// The digest of the table's declaration when it was last looked at.
-    public var shape: String
+    package var shape: String
     /// The oldest transaction after which the table's rows can still be told; nil from the start.
     ///
     /// A token of an older transaction has expired for this table: somebody wrote unseen, or the table was not tracked
     /// yet.
-    public var gap: Int64?
+    package var gap: Int64?
     /// What the log calls table and columns, where a joined store calls them otherwise.
     var firstNames: FirstNames.Names?
 
-    public enum State: String, Hashable, Sendable {
+    package enum State: String, Hashable, Sendable {
         case tracked
         /// The table has other columns now.
         case retired
@@ -31,31 +31,31 @@ public struct TrackedTable: Hashable, Sendable {
         case dropped
     }
 
-    public struct Key: Hashable, Codable, Sendable {
+    package struct Key: Hashable, Codable, Sendable {
         /// Places of the key's columns, in the key's order.
-        public var places: [Int]
+        package var places: [Int]
         /// By which the key's index compares each.
-        public var collations: [String]
+        package var collations: [String]
         /// The key may hold NULL, and raw changes carry rowids.
-        public var isByRowid: Bool
+        package var isByRowid: Bool
 
-        public init(places: [Int], collations: [String], isByRowid: Bool) {
+        package init(places: [Int], collations: [String], isByRowid: Bool) {
             self.places = places
             self.collations = collations
             self.isByRowid = isByRowid
         }
     }
 
-    public var layout: TableLayout {
+    package var layout: TableLayout {
         TableLayout(name: name, columns: columns, key: key.places)
     }
 
-    public var identityRule: IdentityRule {
+    package var identityRule: IdentityRule {
         IdentityRule(key: key.places, collations: key.collations)
     }
 
     /// Every column list the store knows, by id. None when the store has no history.
-    public static func fetchAll(_ db: Database) throws -> [TrackedTable] {
+    package static func fetchAll(_ db: Database) throws -> [TrackedTable] {
         guard try StoreSchema.exists(db) else { return [] }
         let first = try FirstNames.load(db)
         return try Row.fetchAll(db.cachedStatement(sql: "\(selection) ORDER BY id")).map(TrackedTable.init(row:)).map { table in
@@ -66,12 +66,12 @@ public struct TrackedTable: Hashable, Sendable {
     }
 
     /// The column lists with which tables are tracked now, by id.
-    public static func fetchTracked(_ db: Database) throws -> [TrackedTable] {
+    package static func fetchTracked(_ db: Database) throws -> [TrackedTable] {
         try fetchAll(db).filter { $0.state == .tracked }
     }
 
     /// One column list by its id; without its first names, for which `fetchAll` is there.
-    public static func fetch(_ db: Database, id: Int64) throws -> TrackedTable? {
+    package static func fetch(_ db: Database, id: Int64) throws -> TrackedTable? {
         guard try StoreSchema.exists(db) else { return nil }
         return try Row.fetchOne(db.cachedStatement(sql: "\(selection) WHERE id = ?"), arguments: [id]).map(TrackedTable.init(row:))
     }

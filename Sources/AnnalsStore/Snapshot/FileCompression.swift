@@ -1,15 +1,15 @@
-public import AnnalsCore
-public import AnnalsWire
+package import AnnalsCore
+package import AnnalsWire
 
 extension Compression {
     /// What was read and written, and what the packed file's digest is.
-    public struct FileResult: Hashable, Sendable {
-        public var plainBytes: Int64
-        public var packedBytes: Int64
+    package struct FileResult: Hashable, Sendable {
+        package var plainBytes: Int64
+        package var packedBytes: Int64
         /// SHA-256 of the packed file.
-        public var digest: Digest
+        package var digest: Digest
         /// What the head of a sealed file that was opened says.
-        public var seal: SnapshotSeal?
+        package var seal: SnapshotSeal?
     }
 
     /// Packs a file into another, which is replaced if it exists. Memory stays flat whatever their size.
@@ -23,7 +23,7 @@ extension Compression {
     ///
     /// `progress` is told the bytes read so far; what it throws ends the work. Throws `AnnalsError` where a file cannot
     /// be read or written; what was written then is left for the caller to remove.
-    public static func compressFile(
+    package static func compressFile(
         at source: String, to destination: String, level: Int = snapshotLevel, sealer: SnapshotSealer? = nil,
         progress: (Int64) throws -> Void = { _ in }
     ) throws -> FileResult {
@@ -64,7 +64,7 @@ extension Compression {
     ///
     /// Throws `WireError` where the bytes are damaged, incomplete or too many, or as `SnapshotOpener`; otherwise as
     /// `compressFile`.
-    public static func decompressFile(
+    package static func decompressFile(
         at source: String, to destination: String, maximumBytes: Int64, cipher: SpaceCipher? = nil,
         progress: (Int64) throws -> Void = { _ in }
     ) throws -> FileResult {

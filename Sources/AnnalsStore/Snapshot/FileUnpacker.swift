@@ -1,4 +1,4 @@
-public import AnnalsWire
+package import AnnalsWire
 
 /// Unpacks a file while it is being written.
 ///
@@ -7,23 +7,23 @@ public import AnnalsWire
 ///     try unpacker.finish()
 ///
 /// Whoever writes the file says how much of it is there. Throws what `Compression.decompressFile` throws.
-public final class FileUnpacker {
+package final class FileUnpacker {
     private let input: FileStream
     private let output: FileStream
     private var opener: SnapshotOpener
     private var decompressor: StreamDecompressor
     /// How many packed bytes were taken.
-    public private(set) var count: Int64 = 0
+    package private(set) var count: Int64 = 0
 
     /// What the head of a sealed file says, as soon as it was taken; nil of a plain one.
-    public var seal: SnapshotSeal? { opener.seal }
+    package var seal: SnapshotSeal? { opener.seal }
 
     /// - Parameters:
     ///   - packed: the file to read.
     ///   - plain: the file to write.
     ///   - maximumBytes: more is not unpacked.
     ///   - cipher: of the space, where it is sealed.
-    public init(_ packed: String, to plain: String, maximumBytes: Int64, cipher: SpaceCipher? = nil) throws {
+    package init(_ packed: String, to plain: String, maximumBytes: Int64, cipher: SpaceCipher? = nil) throws {
         input = try FileStream(reading: packed)
         output = try FileStream(writing: plain)
         opener = SnapshotOpener(cipher)
@@ -31,7 +31,7 @@ public final class FileUnpacker {
     }
 
     /// Unpacks what follows, up to that length of the packed file.
-    public func take(upTo length: Int64) throws {
+    package func take(upTo length: Int64) throws {
         let output = output
         try input.read(upTo: length - count) { chunk in
             try opener.write(chunk) { try decompressor.write($0, to: output.write) }
@@ -40,7 +40,7 @@ public final class FileUnpacker {
     }
 
     /// Makes the plain file durable, if the packed one has come to its end.
-    public func finish() throws {
+    package func finish() throws {
         try opener.finish { try decompressor.write($0, to: output.write) }
         try decompressor.finish()
         try output.close()

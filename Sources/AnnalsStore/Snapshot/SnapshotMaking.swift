@@ -1,14 +1,14 @@
 import AnnalsCore
-public import AnnalsWire
+package import AnnalsWire
 import Foundation
 import GRDB
 
 /// What a replica made for the space.
-public struct MadeSnapshot: Sendable {
+package struct MadeSnapshot: Sendable {
     /// Where the rows are of, in which log: a relay that has another takes no snapshot of it.
-    public var seen: LogMark
+    package var seen: LogMark
     /// Of the file, before it is packed.
-    public var byteCount: Int64
+    package var byteCount: Int64
 }
 
 extension Store {
@@ -23,7 +23,7 @@ extension Store {
     ///   - relayTime: the relay's clock, in milliseconds since 1970: a clock here that runs ahead stays here.
     /// - Returns: nil where the rows are not what the log has at one position, such as while own entries are ahead of it.
     /// - Throws: `AnnalsError`; `diverged` where rows and outbox do not agree.
-    public func makeSnapshot(at path: String, relayTime: Int64) async throws -> MadeSnapshot? {
+    package func makeSnapshot(at path: String, relayTime: Int64) async throws -> MadeSnapshot? {
         // A database in memory has no second connection.
         let reader = self.path == ":memory:" ? self : try Store(path: self.path, configuration: configuration.withoutMigrations)
         defer { if reader !== self { try? reader.close() } }

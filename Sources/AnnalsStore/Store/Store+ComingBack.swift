@@ -1,13 +1,13 @@
-public import AnnalsCore
+package import AnnalsCore
 import AnnalsMerge
-public import AnnalsWire
+package import AnnalsWire
 import GRDB
 
 /// Where a replica stands that the log no longer reaches.
-public struct ExpiredReplica: Sendable, Equatable {
-    public var position: Position
+package struct ExpiredReplica: Sendable, Equatable {
+    package var position: Position
     /// Own entries beyond it that are in the rows already.
-    public var ahead: [Position]
+    package var ahead: [Position]
 
     static func load(_ db: Database) throws -> ExpiredReplica? {
         guard let state = try ReplicaState.load(db) else { return nil }
@@ -16,34 +16,34 @@ public struct ExpiredReplica: Sendable, Equatable {
 }
 
 /// A snapshot as the replica that was made from it knows it.
-public struct SnapshotStamp: Sendable {
-    public var seen: LogMark
+package struct SnapshotStamp: Sendable {
+    package var seen: LogMark
     /// The latest time in the log up to there.
-    public var time: HybridTime
+    package var time: HybridTime
     /// How far the log goes, as far as is known.
-    public var head: Position
+    package var head: Position
 }
 
 /// What coming back did.
-public struct CameBack: Sendable {
-    public var status: ExchangeStatus
+package struct CameBack: Sendable {
+    package var status: ExchangeStatus
     /// The snapshot's position; where own entries follow it, the replica's lies behind them.
-    public var snapshot: Position
+    package var snapshot: Position
     /// Rows that are otherwise now than they were without the outbox.
-    public var rows: Int
-    public var conflicts: Int
+    package var rows: Int
+    package var conflicts: Int
     /// Transactions that were laid on top.
-    public var rebased: Int
+    package var rebased: Int
 }
 
 extension Store {
     /// Where this replica stands; nil when it is none.
-    public func expiredReplica() async throws -> ExpiredReplica? {
+    package func expiredReplica() async throws -> ExpiredReplica? {
         try await translated("sync") { try await database.reading { db in try ExpiredReplica.load(db) } }
     }
 
     /// What the snapshot was that this store was made from just now.
-    public func snapshotStamp() async throws -> SnapshotStamp {
+    package func snapshotStamp() async throws -> SnapshotStamp {
         try await translated("sync") {
             try await database.reading { db in
                 guard let state = try ReplicaState.load(db) else { throw AnnalsError(.defect, operation: "sync", "the copy is no replica") }
@@ -60,7 +60,7 @@ extension Store {
     ///   - expired: where the replica stood.
     ///   - relayTime: the relay's clock, in milliseconds since 1970; nil where it does not say.
     /// - Returns: nil when the store has moved since `expired` was asked for, or has a push under way; nothing was changed.
-    public func comeBack(
+    package func comeBack(
         from copy: Store, at stamp: SnapshotStamp, expired: ExpiredReplica, relayTime: Int64?
     ) async throws -> CameBack? {
         let policies = configuration.mergePolicies

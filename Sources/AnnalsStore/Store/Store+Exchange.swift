@@ -1,6 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
-public import AnnalsWire
+package import AnnalsWire
 import GRDB
 
 extension Store {
@@ -12,7 +12,7 @@ extension Store {
     }
 
     /// Keeps in mind whom to trust at the relay's address from now on. Does nothing to a store that is not joined.
-    public func remember(_ trust: RelayTrust) async throws {
+    package func remember(_ trust: RelayTrust) async throws {
         try await translated("sync") {
             try await database.write { db in
                 if try StoreSchema.exists(db), try ReplicaState.load(db) != nil { try trust.save(Meta(db)) }
@@ -23,7 +23,7 @@ extension Store {
     /// Seals other programs' writes and moves what is new into the outbox.
     ///
     /// Children that a program left without parents do what their foreign keys declare, which may take rows back.
-    public func prepareOutbox() async throws -> ExchangeStatus {
+    package func prepareOutbox() async throws -> ExchangeStatus {
         let (status, isUnsettled, isCaughtUp) = try await managed("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try step.seal()
@@ -61,7 +61,7 @@ extension Store {
 
     /// Seals other programs' writes and moves what is new into the outbox, for whoever only looks: no row is touched, and
     /// a store that must not sync for now is told of as it stands.
-    public func updateOutbox() async throws -> ExchangeStatus {
+    package func updateOutbox() async throws -> ExchangeStatus {
         try await managed("status") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try step.seal()
@@ -106,18 +106,18 @@ extension Store {
 
     /// The push under way, or a new one from the oldest outbox transactions, at its first part; nil when there is nothing
     /// to push.
-    public func freezePush() async throws -> FrozenPush? {
+    package func freezePush() async throws -> FrozenPush? {
         try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).freeze(step) }
     }
 
     /// Another part of a push; nil when that push was settled meanwhile.
-    public func part(_ number: Int, of push: FrozenPush) async throws -> FrozenPush? {
+    package func part(_ number: Int, of push: FrozenPush) async throws -> FrozenPush? {
         precondition((0..<push.parts).contains(number), "parts are numbered from 0")
         return try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).part(number, of: push) }
     }
 
     /// Notes the relay's answer to a push; one that is settled already changes nothing.
-    public func settle(_ answer: PushAnswer, to push: FrozenPush) async throws -> SettledPush {
+    package func settle(_ answer: PushAnswer, to push: FrozenPush) async throws -> SettledPush {
         try await managed("sync") { db, step in
             var exchange = try ReplicaExchange(db, step.identities)
             return try exchange.settle(answer, to: push)
@@ -126,7 +126,7 @@ extension Store {
 
     /// Takes in a page of the log and lays the outbox on top, in one SQLite transaction. Parts of a transaction whose
     /// last is not among them are kept until it comes.
-    public func apply(_ page: Page) async throws -> TakenPage {
+    package func apply(_ page: Page) async throws -> TakenPage {
         let taken = try await applyRows(page)
         if taken.status.schemaVersion > 1, try await takeSchemas(), taken.status.isBehindSchema { try await takeKept() }
         return taken

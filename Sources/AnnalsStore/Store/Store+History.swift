@@ -1,4 +1,4 @@
-public import AnnalsCore
+package import AnnalsCore
 import Foundation
 import GRDB
 
@@ -29,7 +29,7 @@ extension Store {
     /// The token that a text names: one that was printed, a transaction's number, an ISO 8601 date, `start` or `latest`.
     ///
     /// - Throws: `AnnalsError` with code `usage`, `tokenUnknown`, `tokenExpired` or `notTracked`.
-    public func token(named text: String) async throws -> HistoryToken {
+    package func token(named text: String) async throws -> HistoryToken {
         try await bringUpToDate()
         return try await translated("history") { try await database.reading { db in try HistoryBounds(db).resolve(text, db) } }
     }
@@ -39,7 +39,7 @@ extension Store {
     /// date.
     ///
     /// - Throws: `AnnalsError`, as `token(named:)`.
-    public func request(after: String?, before: String?) async throws -> HistoryRequest {
+    package func request(after: String?, before: String?) async throws -> HistoryRequest {
         try await bringUpToDate()
         return try await translated("history") {
             try await database.reading { db in try HistoryRequest(after: after, before: before, HistoryBounds(db), db) }
@@ -47,7 +47,7 @@ extension Store {
     }
 
     /// The digest of the tracked rows, and where the replica stood at that very moment.
-    public func standingDigest() async throws -> StandingDigest {
+    package func standingDigest() async throws -> StandingDigest {
         try await bringUpToDate()
         return try await translated("digest") {
             try await database.reading { db in
@@ -79,7 +79,8 @@ extension Store {
         }
     }
 
-    /// Looks for everything that can be off; see `Verification`.
+    /// Looks for everything that can be off, and tries on a copy whether history leads to the rows as they are. Nothing is changed.
+    /// It takes about as long as two replays from the latest token to the oldest.
     public func verify() async throws -> [Finding] {
         let configuration = configuration
         return try await translated("verify") {
@@ -140,10 +141,10 @@ extension Store {
 }
 
 /// A digest of rows together with the place in the space that they belong to.
-public struct StandingDigest: Hashable, Sendable {
-    public var rows: Digest
+package struct StandingDigest: Hashable, Sendable {
+    package var rows: Digest
     /// nil when the store is not joined.
-    public var position: Position?
+    package var position: Position?
     /// Local transactions that are in the rows but not in the log.
-    public var outbox: Int
+    package var outbox: Int
 }

@@ -35,7 +35,7 @@ extension Store {
     /// Drops what is before a point that a text names, as `token(named:)` takes it: a transaction that it names stays, and of
     /// a date's what was committed at it or later.
     @discardableResult
-    public func deleteHistory(
+    package func deleteHistory(
         before text: String, mode: PurgeMode = .respectingConsumers, dryRun: Bool = false,
         progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
     ) async throws -> PurgeResult {

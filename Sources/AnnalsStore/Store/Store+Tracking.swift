@@ -2,7 +2,8 @@ public import AnnalsCore
 public import GRDB
 
 extension Store {
-    /// Starts history for tables, or for every table that can have one; see `Tracking.track`.
+    /// Starts history for tables, or for every table that can have one, all in one SQLite transaction. What other programs wrote
+    /// before is sealed first.
     ///
     ///     let report = try await store.track(.all)
     ///     for table in report.tables { print(table.name, table.outcome) }
@@ -71,7 +72,7 @@ extension Store {
     }
 
     /// The conflicts that are in the log, oldest first.
-    public func conflicts() async throws -> [Conflict] {
+    package func conflicts() async throws -> [Conflict] {
         try await read { [schema] db in try ReplicaTables.exist(db) ? ConflictJournal.all(db, schema.tables(db)) : [] }
     }
 
@@ -82,7 +83,8 @@ extension Store {
 }
 
 extension Store {
-    /// SHA-256 of the tracked rows: equal on equal replicas. See `StoreDigest`.
+    /// SHA-256 of the tracked rows: equal on equal replicas, whatever their files look like inside and
+    /// whatever a replica calls its tables and columns. Generated columns are left out.
     public func digest() async throws -> Digest {
         try await read { try StoreDigest.rows($0) }
     }

@@ -1,5 +1,5 @@
 import AnnalsCore
-public import GRDB
+package import GRDB
 
 /// How a store stands, as far as it can tell without asking anyone.
 public struct StoreStatus: Sendable {
@@ -36,7 +36,7 @@ public struct StoreStatus: Sendable {
     public var historyShare: Double?
 
     /// Reads the status in one access. Other programs' writes count once they are sealed. Costs the same at any size.
-    public init(_ db: Database) throws {
+    package init(_ db: Database) throws {
         guard try db.tableExists("annals_meta") else { return }
         tracked = try TrackedTable.fetchTracked(db).map(\.name).sorted()
         let bounds = try HistoryBounds(db)

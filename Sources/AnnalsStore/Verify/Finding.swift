@@ -25,7 +25,7 @@ public struct Finding: Hashable, Sendable {
     /// The table, where it is about one.
     public var table: String?
 
-    public init(_ code: Code, _ message: String, table: String? = nil) {
+    package init(_ code: Code, _ message: String, table: String? = nil) {
         self.code = code
         self.message = message
         self.table = table

@@ -39,7 +39,7 @@ public struct RepairReport: Sendable {
     /// nil when nothing was done.
     public var remaining: [Finding]?
 
-    public init(findings: [Finding], steps: [RepairStep], remaining: [Finding]? = nil) {
+    package init(findings: [Finding], steps: [RepairStep], remaining: [Finding]? = nil) {
         self.findings = findings
         self.steps = steps
         self.remaining = remaining

@@ -1,7 +1,7 @@
-public import AnnalsCore
+package import AnnalsCore
 import AnnalsWire
 import Foundation
-public import GRDB
+package import GRDB
 
 /// One digest for all tracked rows: equal on equal replicas, whatever their files look like inside.
 ///
@@ -19,9 +19,9 @@ public import GRDB
 /// In a space the names are those by which its log knows tables and columns, whatever a replica calls them.
 ///
 /// Generated columns are left out: they say nothing that the others do not.
-public enum StoreDigest {
+package enum StoreDigest {
     /// Digests the tracked rows as they are in the access to `db`. Memory stays flat.
-    public static func rows(_ db: Database) throws -> Digest {
+    package static func rows(_ db: Database) throws -> Digest {
         let entries = try TrackedTables.load(db).entries
         return try rows(db, schema: "main", tables: entries.map(\.definition), named: entries.map(\.first))
     }

@@ -1,6 +1,6 @@
 import AnnalsCore
 import AnnalsWire
-public import GRDB
+package import GRDB
 
 /// Looks for everything that can be off in a store (laws 1, 3, 4 and 8).
 ///
@@ -8,7 +8,7 @@ public import GRDB
 ///
 /// Nothing in the store is changed. The laws are tried on a copy of the tracked rows in a temporary database, which
 /// SQLite keeps in memory or in its temporary folder and drops at the end.
-public enum Verification {
+package enum Verification {
     /// What is off; nothing when all is well.
     ///
     /// Call it outside a transaction: a temporary database is attached. It takes about as long as two replays from the
@@ -19,7 +19,7 @@ public enum Verification {
     ///   - db: a connection to the store.
     ///   - environment: clock and identities, which a test gives.
     ///   - progress: told now and then; what it throws ends the verification.
-    public static func run(
+    package static func run(
         _ db: Database, environment: CaptureEnvironment = .system, progress: @escaping () throws -> Void = {}
     ) throws -> [Finding] {
         do {

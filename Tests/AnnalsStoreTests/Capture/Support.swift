@@ -2,9 +2,9 @@ import AnnalsCore
 import Foundation
 import GRDB
 import GRDBSQLite
-public import Testing
+import Testing
 
-@testable public import AnnalsStore
+@testable import AnnalsStore
 
 /// GRDB has a type of that name too.
 typealias TableDefinition = AnnalsStore.TableDefinition

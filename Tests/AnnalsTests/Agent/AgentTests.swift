@@ -3,6 +3,8 @@ import AnnalsTesting
 import Synchronization
 import Testing
 
+@testable import AnnalsSync
+
 @Suite("An agent in an app", .timeLimit(.minutes(20)))
 struct AgentTests {
     @Test("stays in touch by itself: what is written here is sent and what is written there comes, and it ends when it is cancelled")

@@ -2,6 +2,8 @@ import Annals
 import AnnalsTesting
 import Testing
 
+@testable import AnnalsSync
+
 @Suite("What an agent tells", .timeLimit(.minutes(20)))
 struct EventTests {
     /// All that is told while something is done.

@@ -114,7 +114,7 @@ struct InitialImportTests {
         let agent = arrival.agent()
         let stream = agent.events
         try await agent.sync()
-        var stages: Set<Joining.Stage> = []
+        var stages: Set<SyncEvent.Transfer.Stage> = []
         for await event in stream {
             if event.stage == .setup, let transfer = event.transfer { stages.insert(transfer.stage) }
             if event.isCaughtUp { break }

@@ -8,12 +8,11 @@ private struct Replicas {
     let file: TemporaryFile
     let relay: MemoryRelay
     let stores: [Store]
-    let space: SpaceName
 
     init() async throws {
         file = try TemporaryFile("relay")
-        space = try #require(SpaceName("league"))
-        relay = MemoryRelay(space: space, clock: ManualClock(milliseconds: 1_800_000_000_000))
+        let address = try SpaceAddress("league", at: "http://127.0.0.1:1", as: "a")
+        relay = MemoryRelay(space: address.space, clock: ManualClock(milliseconds: 1_800_000_000_000))
         var configuration = Store.Configuration()
         configuration.createIfMissing = true
         let first = try Store(path: file.folder + "/a.db", configuration: configuration)
@@ -26,9 +25,8 @@ private struct Replicas {
                     """)
         }
         try await first.track(.all)
-        _ = try await Joining(transport: relay, address: "http://127.0.0.1:1", space: space, name: "a").join(first)
-        _ = try await Joining(transport: relay, address: "http://127.0.0.1:1", space: space, name: "b").clone(to: file.folder + "/b.db")
-        stores = [first, try Store(path: file.folder + "/b.db")]
+        try await SyncAgent(store: first, transport: relay, joining: address).sync()
+        stores = [first, try await address.clone(to: file.folder + "/b.db", over: relay)]
     }
 
     func sync(_ index: Int) async throws {

@@ -1,5 +1,5 @@
 import Annals
-import SeededRandom
+@testable import SeededRandom
 import Testing
 
 @Suite("Pages of a query")

@@ -1,6 +1,5 @@
 import Annals
 import AnnalsTesting
-import AnnalsWire
 import Foundation
 import Testing
 

@@ -1,4 +1,4 @@
-import SeededRandom
+@testable import SeededRandom
 import Testing
 
 @testable import Annals

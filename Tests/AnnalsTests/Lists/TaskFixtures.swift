@@ -83,19 +83,16 @@ struct TwoReplicas {
 
     init(schema: String = TodoStore.schema) async throws {
         folder = try ScratchFolder()
-        let space = try #require(SpaceName("list"))
-        relay = MemoryRelay(space: space, clock: ManualClock(milliseconds: 1_700_000_000_000))
-        let relay = relay
-        func joining(_ name: String) -> Joining { Joining(transport: relay, address: "http://127.0.0.1:1", space: space, name: name) }
+        let address = try SpaceAddress("list", at: "http://127.0.0.1:1", as: "a")
+        relay = MemoryRelay(space: address.space, clock: ManualClock(milliseconds: 1_700_000_000_000))
         let (a, b) = (folder.file("a.db"), folder.file("b.db"))
         let queue = try DatabaseQueue(path: a)
         try await queue.write { db in try db.execute(sql: schema) }
         try queue.close()
         let first = try Store(path: a)
         try await first.track(.all)
-        _ = try await joining("a").join(first)
-        _ = try await joining("b").clone(to: b)
-        stores = [first, try Store(path: b)]
+        try await SyncAgent(store: first, transport: relay, joining: address).sync()
+        stores = [first, try await address.clone(to: b, over: relay)]
     }
 
     func sync(_ index: Int) async throws {

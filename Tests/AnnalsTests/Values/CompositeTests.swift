@@ -108,7 +108,7 @@ struct CompositeTests {
         for store in space.stores {
             #expect(try await store.fetch(Customer.query).map(\.home) == [Address(street: "Hof 2", city: "Ulm")])
         }
-        #expect(try await space.stores[0].conflicts().isEmpty)
+        #expect(try await space.stores[0].conflicts(limit: 1).isEmpty)
     }
 }
 

@@ -1,6 +1,6 @@
 import Annals
 import Foundation
-import SeededRandom
+@testable import SeededRandom
 import Testing
 
 @Suite("The stored form of a value")
