@@ -25,7 +25,10 @@ struct AnnalsBench: AsyncParsableCommand {
     @Flag(help: "Print JSON instead of a table.")
     var json = false
 
-    @Option(help: "Run only groups whose name contains this: \(Group.allCases.map(\.rawValue).joined(separator: ", ")).")
+    @Option(
+        help:
+            "Run only groups whose name contains this: \(Group.allCases.map(\.rawValue).joined(separator: ", ")). With --growth, only what grows with this."
+    )
     var only: String?
 
     @Option(name: .customLong("cr-sqlite"), help: "The library of cr-sqlite, to be measured on the same rows.")
@@ -45,7 +48,7 @@ struct AnnalsBench: AsyncParsableCommand {
     }
 
     func validate() throws {
-        if let only, !Group.allCases.contains(where: { $0.rawValue.contains(only) }) {
+        if let only, !growth, !Group.allCases.contains(where: { $0.rawValue.contains(only) }) {
             throw ValidationError("there is no group \(only)")
         }
     }
@@ -57,7 +60,7 @@ struct AnnalsBench: AsyncParsableCommand {
             return
         }
         if growth {
-            let growth = try Growth(quick ? .quick : .whole)
+            let growth = try Growth(quick ? .quick : .whole, only: only)
             try await growth.run()
             return print(json ? try growth.json() : growth.table())
         }

@@ -26,8 +26,11 @@ final class Growth: Encodable {
     private let relay: ChildProgram
     private let address: String
     private let largest: Int
+    private let only: String?
 
-    init(_ scale: Scale) throws {
+    /// Measures only what grows with something whose name contains `only`.
+    init(_ scale: Scale, only: String?) throws {
+        self.only = only
         folder = try BenchmarkFolder()
         for name in ["REQUESTS_PER_SECOND", "REQUEST_BURST"] { setenv("ANNALS_RELAY_LIMITS_\(name)", "10000000", 1) }
         relay = try ChildProgram(
@@ -57,6 +60,7 @@ final class Growth: Encodable {
     private func add(
         _ work: String, _ of: String, _ sizes: some Sequence<Int>, _ measure: (Int) async throws -> Double
     ) async throws {
+        guard only.map({ of.contains($0) }) ?? true else { return }
         FileHandle.standardError.write(Data("\(work), \(of) …\n".utf8))
         var points: [Point] = []
         for size in sizes { points.append(Point(size: size, seconds: try await measure(size))) }

@@ -35,7 +35,7 @@ struct MergeConnectionTests {
                 try db.execute(sql: "ROLLBACK TO probe; RELEASE probe")
                 return count
             }()
-            return ["\(version) \(foreignKeys) \(cache) \(fired)"] + file + temporary
+            return ["\(version) \(cache) \(foreignKeys) \(fired)"] + file + temporary
         }
     }
 
