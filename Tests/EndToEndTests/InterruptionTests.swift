@@ -85,13 +85,18 @@ struct InterruptionTests {
     @Test("Ctrl-C in the middle of the demonstration leaves no folder")
     func demo() async throws {
         try await Workshop.with { shop in
-            let demo = try Program(Workshop.annals, ["demo"], in: shop.path, environment: ["TMPDIR": shop.path])
-            try await eventually("its relay has begun") {
-                try shop.names().contains { shop.exists("\($0)/relay/relay.db") }
+            // It lasts a second or two: on a busy machine it may be over before anybody looks, and then there is another.
+            var status: Int32 = 0
+            for _ in 0..<50 where status == 0 {
+                let demo = try Program(Workshop.annals, ["demo"], in: shop.path, environment: ["TMPDIR": shop.path])
+                try await eventually("its relay has begun") {
+                    try !demo.isRunning || shop.names().contains { shop.exists("\($0)/relay/relay.db") }
+                }
+                demo.signal(SIGINT)
+                status = try await demo.end().status
+                #expect(try shop.names().isEmpty)
             }
-            demo.signal(SIGINT)
-            #expect(try await demo.end().status == 130)
-            #expect(try shop.names().isEmpty)
+            #expect(status == 130)
         }
     }
 

@@ -91,7 +91,7 @@ final class Program: Sendable {
     var id: Int32 { process.processIdentifier }
 
     func signal(_ number: Int32) {
-        kill(process.processIdentifier, number)
+        if process.isRunning { kill(process.processIdentifier, number) }
     }
 
     /// What it has printed so far.
