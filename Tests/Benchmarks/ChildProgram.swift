@@ -46,7 +46,19 @@ final class ChildProgram {
         return path
     }
 
-    func firstLine() throws -> String {
+    /// A relay at a free port, which takes as many requests as come, and its address.
+    ///
+    /// - Parameter place: where it keeps its logs, as its command line has it.
+    static func relay(_ place: [String]) throws -> (program: ChildProgram, address: String) {
+        for name in ["REQUESTS_PER_SECOND", "REQUEST_BURST"] { setenv("ANNALS_RELAY_LIMITS_\(name)", "10000000", 1) }
+        let program = try ChildProgram(annals(), ["relay", "serve", "--listen", "127.0.0.1:0", "--no-auth"] + place)
+        guard let address = try program.firstLine().split(separator: " ").last else {
+            throw BareConnection.Failure(description: "no relay")
+        }
+        return (program, String(address))
+    }
+
+    private func firstLine() throws -> String {
         var line = Data()
         while let byte = try output.read(upToCount: 1), let first = byte.first, first != UInt8(ascii: "\n") { line.append(first) }
         return String(decoding: line, as: UTF8.self)

@@ -18,12 +18,7 @@ final class Fleet {
         guard let space = SpaceName("bench") else { throw BareConnection.Failure(description: "no space") }
         self.space = space
         relay = try LocalRelay(folder: folder.file("relay"), space: space)
-        let author = try BareConnection(folder.file("author.db"))
-        try author.execute("PRAGMA journal_mode = WAL")
-        try author.execute(rows.schema)
-        try author.execute("BEGIN")
-        for index in 0..<present { try author.run(Rows.insert, rows.row(index)) }
-        try author.execute("COMMIT")
+        _ = try rows.file(folder.file("author.db"), present: present)
         let store = try Store(path: folder.file("author.db"))
         _ = try await store.track(.all)
         _ = try await joining("author").join(store)

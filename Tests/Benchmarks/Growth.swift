@@ -32,10 +32,7 @@ final class Growth: Encodable {
     init(_ scale: Scale, only: String?) throws {
         self.only = only
         folder = try BenchmarkFolder()
-        for name in ["REQUESTS_PER_SECOND", "REQUEST_BURST"] { setenv("ANNALS_RELAY_LIMITS_\(name)", "10000000", 1) }
-        relay = try ChildProgram(
-            ChildProgram.annals(), ["relay", "serve", "--data", folder.file("relay"), "--listen", "127.0.0.1:0", "--no-auth"])
-        address = String(try relay.firstLine().split(separator: " ").last ?? "")
+        (relay, address) = try ChildProgram.relay(["--data", folder.file("relay")])
         largest = scale.rounds > 2 ? 1_000_000 : 100_000
     }
 

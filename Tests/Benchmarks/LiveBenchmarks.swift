@@ -8,11 +8,8 @@ import Foundation
 enum LiveBenchmarks {
     static func run(_ scale: Scale) async throws -> [Benchmark] {
         let folder = try BenchmarkFolder()
-        let relay = try ChildProgram(
-            ChildProgram.annals(), ["relay", "serve", "--data", folder.file("relay"), "--listen", "127.0.0.1:0", "--no-auth"])
+        let (relay, address) = try ChildProgram.relay(["--data", folder.file("relay")])
         defer { relay.stop() }
-        let address = String(try relay.firstLine().split(separator: " ").last ?? "")
-        setenv("ANNALS_RELAY_LIMITS_REQUESTS_PER_SECOND", "10000000", 1)
         var results = try await seen(scale, folder, address)
         for rows in [1_000, scale.rounds > 2 ? 1_000_000 : 100_000] {
             results.append(try await idle(rows: rows, scale, folder, address))
@@ -24,7 +21,7 @@ enum LiveBenchmarks {
 
     /// Another program commits to one replica's file, and another looks at the second's; both are watched by agents of this process.
     private static func seen(_ scale: Scale, _ folder: BenchmarkFolder, _ address: String) async throws -> [Benchmark] {
-        let writer = try file(folder.file("here.db"), rows: 100)
+        let writer = try Rows(.text, count: 100).file(folder.file("here.db"))
         let here = try Store(path: folder.file("here.db"))
         _ = try await here.track(.all)
         let agent = try SyncAgent(store: here, joining: SpaceAddress("seen", at: address, as: "here"))
@@ -69,7 +66,7 @@ enum LiveBenchmarks {
 
     private static func idle(rows: Int, _ scale: Scale, _ folder: BenchmarkFolder, _ address: String) async throws -> Benchmark {
         let path = folder.file("idle\(rows).db")
-        _ = try file(path, rows: rows)
+        _ = try Rows(.text, count: rows).file(path)
         let store = try Store(path: path)
         _ = try await store.track(.all)
         let agent = try SyncAgent(store: store, joining: SpaceAddress("idle\(rows)", at: address, as: "idle"))
@@ -89,16 +86,5 @@ enum LiveBenchmarks {
         return Benchmark(
             name: "100 syncs with nothing to do, \(rows) rows", against: "a bare HTTP round trip", budget: .atMost(3), work: 100,
             comparison: Comparison(rounds: rounds))
-    }
-
-    private static func file(_ path: String, rows count: Int) throws -> BareConnection {
-        let rows = Rows(.text, count: count)
-        let connection = try BareConnection(path)
-        try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
-        try connection.execute(rows.schema)
-        try connection.execute("BEGIN")
-        for index in rows.keys.indices { try connection.run(Rows.insert, rows.row(index)) }
-        try connection.execute("COMMIT")
-        return connection
     }
 }

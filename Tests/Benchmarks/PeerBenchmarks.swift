@@ -59,7 +59,9 @@ enum PeerBenchmarks {
         var rounds: [Comparison.Round] = []
         for _ in 0..<scale.rounds {
             let folder = try BenchmarkFolder()
-            let (tracked, plain) = (try file(folder.file("tracked.db"), rows), try file(folder.file("plain.db"), rows))
+            let (tracked, plain) = (
+                try rows.file(folder.file("tracked.db"), present: 0), try rows.file(folder.file("plain.db"), present: 0)
+            )
             let store = try Store(path: folder.file("tracked.db"))
             _ = try await store.track(.all)
             var turns = Turns()
@@ -78,7 +80,7 @@ enum PeerBenchmarks {
 
     private static func apply(_ session: SessionExtension, _ scale: Scale) async throws -> Benchmark {
         let pulled = try await Pulled(scale.rows)
-        let author = try file(pulled.fleet.folder.file("session.db"), pulled.rows)
+        let author = try pulled.rows.file(pulled.fleet.folder.file("session.db"), present: 0)
         var changes: [[UInt8]] = []
         for chunk in Array(pulled.rows.keys.indices).chunks(of: 100) {
             changes.append(try session.record(author) { try insert(chunk, pulled.rows, author) })
@@ -154,7 +156,7 @@ enum PeerBenchmarks {
             var rounds: [Comparison.Round] = []
             for number in 0..<count {
                 let store = try Store(path: try fleet.folder.copy("reader.db", to: "round.db"))
-                let plain = try file(fleet.folder.file("plain\(number).db"), rows)
+                let plain = try rows.file(fleet.folder.file("plain\(number).db"), present: 0)
                 var turns = Turns()
                 try await turns.take(
                     subject: { for page in pages { _ = try await store.apply(page) } }, baseline: { try other(plain) })
@@ -163,13 +165,6 @@ enum PeerBenchmarks {
             }
             return rounds
         }
-    }
-
-    private static func file(_ path: String, _ rows: Rows) throws -> BareConnection {
-        let connection = try BareConnection(path)
-        try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
-        try connection.execute(rows.schema)
-        return connection
     }
 
     private static func insert(_ indices: ArraySlice<Int>, _ rows: Rows, _ connection: BareConnection) throws {

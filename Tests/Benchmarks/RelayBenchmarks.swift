@@ -15,7 +15,6 @@ enum RelayBenchmarks {
 
     static func run(_ scale: Scale) async throws -> [Benchmark] {
         let folder = try BenchmarkFolder()
-        for name in ["REQUESTS_PER_SECOND", "REQUEST_BURST"] { setenv("ANNALS_RELAY_LIMITS_\(name)", "10000000", 1) }
         var results = [try await measure(["--data", folder.file("relay")], relays: 1, .atLeast(0.5), "SQLite", scale)]
         if let postgres = ProcessInfo.processInfo.environment["ANNALS_TEST_POSTGRES"] {
             results.append(try await measure(["--postgres", postgres], relays: 2, .atLeast(0.2), "PostgreSQL, two relays", scale))
@@ -26,11 +25,9 @@ enum RelayBenchmarks {
     private static func measure(
         _ place: [String], relays: Int, _ budget: Budget, _ name: String, _ scale: Scale
     ) async throws -> Benchmark {
-        let programs = try (0..<relays).map { _ in
-            try ChildProgram(ChildProgram.annals(), ["relay", "serve", "--listen", "127.0.0.1:0", "--no-auth"] + place)
-        }
-        defer { for program in programs { program.stop() } }
-        let addresses = try programs.map { String(try $0.firstLine().split(separator: " ").last ?? "") }
+        let programs = try (0..<relays).map { _ in try ChildProgram.relay(place) }
+        defer { for (program, _) in programs { program.stop() } }
+        let addresses = programs.map(\.address)
         let client = try HTTPClient(.init(activeTransfers: clients * 2))
         let each = scale.rounds > 2 ? 200 : 60
         var rounds: [Comparison.Round] = []

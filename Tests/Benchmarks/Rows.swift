@@ -27,6 +27,17 @@ struct Rows {
         "CREATE TABLE item(id \(key == .text ? "TEXT" : "INTEGER") PRIMARY KEY NOT NULL, name TEXT, size INTEGER, price REAL, note TEXT, at INTEGER)"
     }
 
+    /// A file of them, in WAL mode, of which the first `present` are there; all, if that is not said.
+    func file(_ path: String, present: Int? = nil, synchronous: String = "NORMAL") throws -> BareConnection {
+        let connection = try BareConnection(path)
+        try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = \(synchronous)")
+        try connection.execute(schema)
+        try connection.execute("BEGIN")
+        for index in keys.indices.prefix(present ?? keys.count) { try connection.run(Self.insert, row(index)) }
+        try connection.execute("COMMIT")
+        return connection
+    }
+
     static let insert = "INSERT INTO item VALUES(?, ?, ?, ?, ?, ?)"
     static let update = "UPDATE item SET name = ?2, size = ?3 WHERE id = ?1"
     static let delete = "DELETE FROM item WHERE id = ?"

@@ -27,7 +27,7 @@ struct Simulate: AsyncParsableCommand {
     @Option(help: "Only these steps of a single seed's plan, by number, separated by commas.")
     var steps: String?
 
-    @Flag(help: "Say which seed is run, so that one that ends the program can be told.")
+    @Flag(help: "Say which seed is begun; with --jobs 1 the last is the one that ends the program.")
     var verbose = false
 
     /// A world often waits for a thread of another queue, so a processor has room for two.

@@ -30,7 +30,7 @@ package enum MergeConnection {
         let found = try ConnectionSettings(of: db)
         let result: T
         do {
-            try ConnectionSettings(triggers: false, foreignKeys: false, cacheSize: -ApplyLimits.cacheKibibytes).apply(to: db)
+            try ConnectionSettings(forMergesOn: found).apply(to: db)
             try userTriggers.install(db)
             result = try body()
         } catch {
@@ -69,10 +69,11 @@ private struct ConnectionSettings {
     /// As the pragma has it: pages, or kibibytes below zero.
     let cacheSize: Int
 
-    init(triggers: Bool, foreignKeys: Bool, cacheSize: Int) {
-        self.triggers = triggers
-        self.foreignKeys = foreignKeys
-        self.cacheSize = cacheSize
+    /// A program that gave its connection a cache of its own choice, in pages or larger than ours, keeps it.
+    init(forMergesOn found: ConnectionSettings) {
+        triggers = false
+        foreignKeys = false
+        cacheSize = found.cacheSize > 0 ? found.cacheSize : min(found.cacheSize, -ApplyLimits.cacheKibibytes)
     }
 
     init(of db: Database) throws {

@@ -66,26 +66,25 @@ struct Meta {
         var facts = Facts()
         defer { statement.rewind() }
         while try statement.step() {
-            if case .text(let name) = statement.value(at: 0) {
-                facts.values[String(decoding: name.bytes, as: UTF8.self)] = statement.value(at: 1)
-            }
+            guard case .text(let text) = statement.value(at: 0), let name = text.string.flatMap(Name.init) else { continue }
+            facts.values[name] = statement.value(at: 1)
         }
         return facts
     }
 
     /// Facts as they were read together.
     struct Facts {
-        fileprivate(set) var values: [String: Value] = [:]
+        fileprivate(set) var values: [Name: Value] = [:]
 
-        func integer(_ name: Name) -> Int64? { values[name.rawValue]?.integer }
+        func integer(_ name: Name) -> Int64? { values[name]?.integer }
 
         func text(_ name: Name) -> String? {
-            guard case .text(let text) = values[name.rawValue] else { return nil }
+            guard case .text(let text) = values[name] else { return nil }
             return String(decoding: text.bytes, as: UTF8.self)
         }
 
         func bytes(_ name: Name) -> [UInt8]? {
-            guard case .blob(let bytes) = values[name.rawValue] else { return nil }
+            guard case .blob(let bytes) = values[name] else { return nil }
             return Array(bytes.bytes)
         }
     }

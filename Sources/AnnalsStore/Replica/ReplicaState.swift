@@ -46,14 +46,14 @@ public struct ReplicaState: Sendable {
 
     /// What `load` reads: each step of an exchange begins with it, so it is one statement.
     private static let loaded: [Meta.Name] = [
-        .space, .lineage, .lastDigest, .replicaName, .relay, .position, .logDigest, .head, .lastCounter, .credentialFile, .caFile, .pins,
-        .spaceKeyFile, .sealedUnder,
+        .replica, .space, .lineage, .lastDigest, .replicaName, .relay, .position, .logDigest, .head, .lastCounter, .credentialFile,
+        .caFile, .pins, .spaceKeyFile, .sealedUnder,
     ]
 
     /// nil when the store is not joined.
     static func load(_ db: Database) throws -> ReplicaState? {
-        guard let replica = try Meta(db).text(.replica) else { return nil }
         let facts = try Meta(db).facts(of: loaded)
+        guard let replica = facts.text(.replica) else { return nil }
         guard let id = ReplicaID(replica), let space = facts.text(.space).flatMap(SpaceName.init),
             let lineage = facts.text(.lineage).flatMap({ Lineage($0) }),
             let digest = facts.bytes(.lastDigest).flatMap({ Digest(bytes: $0) })

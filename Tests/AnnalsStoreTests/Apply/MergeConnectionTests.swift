@@ -89,6 +89,23 @@ struct MergeConnectionTests {
         #expect(try state(store) == before)
     }
 
+    @Test(
+        "The cache is large inside, and a program's own larger one is kept",
+        arguments: [(-2_000, -16_384), (-65_536, -65_536), (50_000, 50_000)])
+    func cache(found: Int, inside: Int) throws {
+        let store = try store()
+        try store.queue.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA main.cache_size = \(found)")
+            let triggers = try UserTriggers.plan(db, tracked: store.tracked)
+            try MergeConnection.withTriggersAndForeignKeysOff(db, userTriggers: triggers) {
+                let size = try Int.fetchOne(db, sql: "PRAGMA main.cache_size")
+                #expect(size == inside)
+            }
+            let size = try Int.fetchOne(db, sql: "PRAGMA main.cache_size")
+            #expect(size == found)
+        }
+    }
+
     @Test("A cancelled access sets everything back")
     func cancellation() async throws {
         let store = try store()

@@ -100,9 +100,9 @@ extension LayAttempt {
 
     func noteWritten(_ number: Int) {
         let table = rows[number].table
-        if let after = rows[number].after { written[table.keyName(of: after)] = number }
+        let names = rows[number].after.map { table.isReferenced ? table.names(of: $0) : [table.keyName(of: $0)] } ?? []
+        if let key = names.first { written[key] = number }
         guard table.isReferenced, let before = rows[number].before else { return }
-        let names = rows[number].after.map(table.names(of:)) ?? []
         for name in table.names(of: before) where !names.contains(name) { left[name] = number }
     }
 }
