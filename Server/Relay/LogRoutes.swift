@@ -72,7 +72,6 @@ struct LogRoutes: Sendable {
 }
 
 extension PushAnswer.Outcome {
-    /// How metrics call it.
     /// How the metrics call it.
     var word: String {
         switch self {

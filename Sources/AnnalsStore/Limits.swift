@@ -8,6 +8,9 @@ enum Limits {
     /// transaction: folding them costs about as much as having written them.
     static let changesFoldedAtCommit = 64
 
+    /// Bytes of a file that are read through a map of it where that is done. SQLite maps less where it is built so.
+    static let mappedBytes: Int64 = 2 << 30
+
     /// Raw changes of one table that are held in memory to put them in order, once after a program made a trigger.
     static let changesPutInOrder: Int64 = 200_000
 

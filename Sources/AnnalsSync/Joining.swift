@@ -289,7 +289,7 @@ package struct Joining: Sendable {
 
     /// Makes a new store at `path` from the space: the newest snapshot's rows by bulk, and the log after it.
     ///
-    /// Untracked tables come empty. The file appears when it is whole. A transfer that the relay or a crash cut off is kept beside
+    /// Untracked tables come empty. The file is in WAL mode, as every one that a store makes, and appears when it is whole. A transfer that the relay or a crash cut off is kept beside
     /// it for a day, for the next try to go on from; whoever is cancelled leaves nothing behind.
     ///
     /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists.
@@ -300,8 +300,9 @@ package struct Joining: Sendable {
         do {
             let description = try await transport.describe()
             return try await withTemporaryFolder(beside: path, for: Self.purpose(ofDownload: description)) { folder in
-                let copy = try await replica(in: folder, description)
+                let copy = try await replica(in: folder, description, isKept: true)
                 let clone = Clone(position: try await position(of: copy), emptyTables: try await copy.emptyTables())
+                try await copy.useWriteAheadLog()
                 try copy.close()
                 try OutputFile(path, writtenAt: copy.path, operation: "clone").finish()
                 return clone
@@ -312,16 +313,18 @@ package struct Joining: Sendable {
     }
 
     /// A replica in a temporary folder, brought up to the head.
-    private func replica(in folder: WorkFolder, _ description: SpaceDescription) async throws -> Store {
-        let store = try await snapshotReplica(in: folder, description)
+    private func replica(in folder: WorkFolder, _ description: SpaceDescription, isKept: Bool = false) async throws -> Store {
+        let store = try await snapshotReplica(in: folder, description, isKept: isKept)
         progress(.pulling, 0)
         try await SyncAgent(store: store, transport: LogThrough(of: transport), environment: environment).sync(.pullOnly)
         return store
     }
 
     /// A replica in a temporary folder, at the position of the newest snapshot, or of the newest that holds no later one.
+    ///
+    /// - Parameter isKept: the file is to be made durable in the end, which begins while its rows are looked through.
     func snapshotReplica(
-        in folder: WorkFolder, _ description: SpaceDescription, atOrBefore position: Position? = nil
+        in folder: WorkFolder, _ description: SpaceDescription, atOrBefore position: Position? = nil, isKept: Bool = false
     ) async throws -> Store {
         let (packed, plain) = (folder.packed, folder.file("store.db"))
         let (progress, transport) = (progress, transport)
@@ -349,7 +352,8 @@ package struct Joining: Sendable {
         scratch.newSchemas = .take
         if let spaceKeys { scratch.spaceKeys = spaceKeys }
         if let seal { try check(seal, snapshot, description.lineage) }
-        return try await Store.fromSnapshot(
+        async let storing: Void = isKept ? OutputFile.beginStoring(plain) : ()
+        let store = try await Store.fromSnapshot(
             at: plain, membership: membership(description.lineage, sealedUnder: seal?.keyID), configuration: scratch
         ) {
             // What a replica sealed goes before what the relay says.
@@ -357,6 +361,8 @@ package struct Joining: Sendable {
             // A newer one may have come since the space was described.
             return $0 == snapshot?.position ? snapshot?.logDigest.flatMap { Digest($0) } : nil
         }
+        await storing
+        return store
     }
 
     private func unfinished(_ description: SpaceDescription) -> AnnalsError {

@@ -139,10 +139,10 @@ extension SyncAgent {
     }
 
     private func receive(_ page: Page, _ contact: inout Contact, _ report: (Summary) -> Void) async throws {
-        guard !page.frames.isEmpty, let state = try await store.replicaState(), page.head > state.position else { return }
+        guard !page.frames.isEmpty, let position = lastStatus?.position, page.head > position else { return }
         let summary = try await persisting(&contact) { () async throws -> Summary in
             var summary = Summary()
-            guard page.after == state.position else { return try await self.sync() }
+            guard page.after == position else { return try await self.sync() }
             var events = ExchangeEvents(self.board)
             events.begin(.import)
             let status: ExchangeStatus

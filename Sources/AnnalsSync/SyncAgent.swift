@@ -96,6 +96,8 @@ public actor SyncAgent {
     let gate = PauseGate()
     /// How often it was paused before `run` went on last.
     var pausesSeen = 0
+    /// Where the store stood when this agent was last told. Another agent may have moved it on since.
+    private(set) var lastStatus: ExchangeStatus?
     /// It has exchanged once, so the next exchange needs no setting up.
     private var isSetUp = false
 
@@ -174,8 +176,10 @@ public actor SyncAgent {
             case .done:
                 break
             }
+            lastStatus = status
             events.note(summary, status)
         }
+        lastStatus = status
         try checkVoids(status)
         summary.position = status.position
         summary.head = status.head
@@ -271,6 +275,7 @@ public actor SyncAgent {
             let (answer, answered, bytes) = try await send(push, &isUncertain)
             let settled = try await store.settle(answer, to: answered)
             status = settled.status
+            lastStatus = status
             summary.note(settled, bytes: bytes)
             return answer
         } catch let error as TransportError {
@@ -326,6 +331,7 @@ public actor SyncAgent {
             summary.droppedParts = true
             return status
         }
+        lastStatus = taken.status
         summary.pulled.transactions += taken.transactions
         summary.pulled.changes += taken.changes
         summary.pulled.bytes += taken.bytes

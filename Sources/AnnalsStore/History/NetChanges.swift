@@ -46,7 +46,7 @@ final class NetChanges {
     ) throws {
         self.db = db
         self.tables = tables
-        layouts = Dictionary(try TrackedTable.fetchAll(db).map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+        layouts = try tables.layouts ?? Dictionary(TrackedTable.fetchAll(db).map { ($0.id, $0) }, uniquingKeysWith: { $1 })
         self.foldedAtOnce = foldedAtOnce
         self.foldedInMemory = foldedInMemory
     }

@@ -21,11 +21,13 @@ final class RawChangeScan {
     private let firstOld: Int
     private let firstNew: Int
     private let rows: PreparedStatement
-    private let keys: PreparedStatement
+    /// Only what tells the rows; made when first needed.
+    private lazy var keys = Result { try PreparedStatement(db, "\(select(layout.key)) ORDER BY id") }
     /// The rows once more, ordered by key; made when first needed.
     private lazy var sortedRows = Result { try makeSortedRows() }
     private let db: Database
-    private let select: String
+    private let head: [String]
+    private let changes: String
 
     /// Columns that come before the values.
     private enum Head {
@@ -42,17 +44,21 @@ final class RawChangeScan {
         maskCount = StoreSchema.maskCount(table.columns.count)
         let identity = ["id", "op"] + (isByRowid ? ["ro", "rn"] : [])
         firstMask = identity.count
-        let head = identity + (0..<maskCount).map { "m\($0)" }
+        head = identity + (0..<maskCount).map { "m\($0)" }
         firstOld = head.count
         firstNew = head.count + layout.columns.count
-        func select(_ places: some Sequence<Int>) -> String {
-            let columns = head + places.map { "o\($0)" } + places.map { "n\($0)" }
-            return "SELECT \(columns.joined(separator: ", ")) FROM main.\(StoreSchema.changesTable(table.id)) WHERE id BETWEEN ?1 AND ?2"
-        }
+        changes = StoreSchema.changesTable(table.id)
         self.db = db
-        self.select = select(layout.columns.indices)
-        rows = try PreparedStatement(db, "\(self.select) ORDER BY id")
-        keys = try PreparedStatement(db, "\(select(layout.key)) ORDER BY id")
+        rows = try PreparedStatement(db, "\(Self.select(layout.columns.indices, head, changes)) ORDER BY id")
+    }
+
+    private func select(_ places: some Sequence<Int>) -> String {
+        Self.select(places, head, changes)
+    }
+
+    private static func select(_ places: some Sequence<Int>, _ head: [String], _ changes: String) -> String {
+        let columns = head + places.map { "o\($0)" } + places.map { "n\($0)" }
+        return "SELECT \(columns.joined(separator: ", ")) FROM main.\(changes) WHERE id BETWEEN ?1 AND ?2"
     }
 
     /// SQLite sorts on disk what does not fit into its cache.
@@ -67,7 +73,7 @@ final class RawChangeScan {
         terms += zip(parts, rule.collations).map { part, collation in
             "CASE WHEN \(isKeyless) THEN NULL ELSE \(part) END COLLATE \(Collation.isBuiltIn(collation) ? collation : Collation.binary)"
         }
-        return try PreparedStatement(db, "\(select) ORDER BY \(terms.joined(separator: ", ")), id")
+        return try PreparedStatement(db, "\(select(layout.columns.indices)) ORDER BY \(terms.joined(separator: ", ")), id")
     }
 
     /// Visits every raw change of the section in the order in which it was written.
@@ -91,6 +97,7 @@ final class RawChangeScan {
 
     /// Visits only what tells which rows were changed.
     func forEachHashes(_ section: NetChanges.Section, _ visit: (RowHashes) -> Void) throws {
+        let keys = try keys.get()
         try forEach(keys, section) { operation in
             visit(hashes(operation, keys, oldKey: { firstOld + $0 }, newKey: { firstOld + layout.key.count + $0 }))
         }

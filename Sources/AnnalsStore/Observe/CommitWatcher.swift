@@ -34,9 +34,11 @@ package final class CommitWatcher: Sendable {
             self.pause = pause
         }
 
-        /// Half a second of looks after a report covers a commit whose fsync is slow; the poll finds a slower one.
+        /// Half a second of looks after a report covers a commit whose fsync is slow; the poll finds a slower one. Most are there
+        /// within two milliseconds, so until then it looks often.
         package static let system = Timing(
-            rechecks: (0..<11).map { .microseconds(250 << $0) }, poll: .seconds(2), pollAlone: .milliseconds(100),
+            rechecks: Array(repeating: .microseconds(250), count: 8) + (0..<10).map { .microseconds(500 << $0) }, poll: .seconds(2),
+            pollAlone: .milliseconds(100),
             pause: { try await ContinuousClock().sleep(for: $0) })
     }
 

@@ -21,8 +21,10 @@ extension Store {
         var configuration = configuration.withoutMigrations
         configuration.isUntrusted = true
         let store = try Store(path: path, configuration: configuration)
+        try await store.translated("clone") {
+            try await store.database.writeWithoutTransaction { db in try SnapshotFile.check(db) }
+        }
         try await store.managed("clone") { [configuration] db, step in
-            try SnapshotFile.check(db)
             let contents = try SnapshotFile.read(db)
             guard contents.lineage == membership.lineage else { throw ReplicaExchange.wentBack }
             let names = try SnapshotNames(db, contents).takePresentNames()
@@ -44,6 +46,13 @@ extension Store {
             try StoreClock.save(clock, db)
         }
         return store
+    }
+
+    /// Turns the file to WAL mode, in which readers and the writer do not wait for each other; where that cannot be, it stays as it is.
+    package func useWriteAheadLog() async throws {
+        try await translated("clone") {
+            try await database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA journal_mode = WAL") }
+        }
     }
 
     /// Untracked tables that a replica has no rows for when it is new.

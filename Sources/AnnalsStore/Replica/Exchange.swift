@@ -74,13 +74,13 @@ package struct SettledPush: Sendable {
 /// What a page of the log brought.
 package struct TakenPage: Sendable {
     package var status: ExchangeStatus
-    package var transactions: Int
-    package var changes: Int
-    package var bytes: Int
+    package var transactions = 0
+    package var changes = 0
+    package var bytes = 0
     /// Conflicts settled here while the outbox was laid on top.
-    package var conflicts: Int
+    package var conflicts = 0
     /// Conflicts that others settled, in which a value of this replica's own lost.
-    package var lost: Int
+    package var lost = 0
 }
 
 /// The replica's half of an exchange, inside a write transaction. What it does is in the order of DESIGN's journey:

@@ -89,10 +89,14 @@ struct Meta {
         }
     }
 
+    /// Writes nothing where the value is there already.
     func set(_ name: Name, _ value: (any DatabaseValueConvertible)?) throws {
         if let value {
-            try cached("INSERT INTO annals_meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
-                .execute(arguments: [name.rawValue, value])
+            let sql = """
+                INSERT INTO annals_meta (name, value) VALUES (?, ?)
+                ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE excluded.value IS NOT annals_meta.value
+                """
+            try cached(sql).execute(arguments: [name.rawValue, value])
         } else {
             try cached("DELETE FROM annals_meta WHERE name = ?").execute(arguments: [name.rawValue])
         }

@@ -25,6 +25,8 @@ struct TrackedTables: Sendable {
     private(set) var entries: [Entry] = []
     private var places: [String: Int] = [:]
     private var placesByFirstName: [String: Int] = [:]
+    /// Every column list there was, by its id, as it was read with the tables; nil where they were not read from a store.
+    private(set) var layouts: [Int64: TrackedTable]?
     /// First names by this store's own.
     let firstNames: NameMap
     private var children: [String: [Child]] = [:]
@@ -35,14 +37,18 @@ struct TrackedTables: Sendable {
     private(set) var hasUncheckedCircles = false
 
     static func load(_ db: Database) throws -> TrackedTables {
-        let tracked = try TrackedTable.fetchTracked(db)
+        let all = try TrackedTable.fetchAll(db)
+        let tracked = all.filter { $0.state == .tracked }
         let ids = Dictionary(tracked.map { ($0.name.foldedIdentifier, $0.id) }, uniquingKeysWith: { $1 })
         let definitions = try SchemaReader(db).tables(named: tracked.map(\.name))
         var names = NameMap()
         for table in tracked {
             names.add(table.name, as: table.first.table, columns: Array(zip(table.columns, table.first.columns)))
         }
-        return TrackedTables(definitions.compactMap { table in ids[table.name.foldedIdentifier].map { ($0, table) } }, firstNames: names)
+        var tables = TrackedTables(
+            definitions.compactMap { table in ids[table.name.foldedIdentifier].map { ($0, table) } }, firstNames: names)
+        tables.layouts = Dictionary(all.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+        return tables
     }
 
     init(_ definitions: [(id: Int64, definition: TableDefinition)], firstNames: NameMap = NameMap()) {

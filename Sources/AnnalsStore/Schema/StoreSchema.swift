@@ -78,9 +78,15 @@ package enum StoreSchema {
 
     private static let value = "SELECT value FROM main.annals_meta WHERE name = ?"
 
+    /// Writes nothing where the value is there already.
     package static func set(_ name: Meta, to value: (any DatabaseValueConvertible)?, _ db: Database) throws {
-        try db.cachedStatement(sql: "INSERT OR REPLACE INTO main.annals_meta(name, value) VALUES(?, ?)")
-            .execute(arguments: [name.rawValue, value])
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO main.annals_meta(name, value) VALUES(?, ?)
+                ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE excluded.value IS NOT annals_meta.value
+                """
+        )
+        .execute(arguments: [name.rawValue, value])
     }
 
     /// Creates what is missing of the tables every store has.

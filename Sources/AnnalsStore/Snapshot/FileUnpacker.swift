@@ -39,7 +39,7 @@ package final class FileUnpacker {
         }
     }
 
-    /// Makes the plain file durable, if the packed one has come to its end.
+    /// Ends the plain file, if the packed one has come to its end.
     package func finish() throws {
         try opener.finish { try decompressor.write($0, to: output.write) }
         try decompressor.finish()

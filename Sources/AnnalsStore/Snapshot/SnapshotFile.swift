@@ -110,8 +110,13 @@ enum SnapshotFile {
     /// Holds a file that came from elsewhere against SQLite's own rules, before any of it is believed: its digest says that it is what
     /// somebody brought, and not that it is whole.
     ///
+    /// Call it outside of a transaction, on a file that nobody else has: it is read through a map of it, page by page otherwise.
+    ///
     /// - Throws: `AnnalsError` of code corruptBatch.
     static func check(_ db: Database) throws {
+        let mapped = try Int64.fetchOne(db, sql: "PRAGMA mmap_size") ?? 0
+        try db.execute(sql: "PRAGMA mmap_size = \(Limits.mappedBytes)")
+        defer { try? db.execute(sql: "PRAGMA mmap_size = \(mapped)") }
         let found = try String.fetchOne(db, sql: "PRAGMA quick_check(1)")
         guard found != "ok" else { return }
         throw AnnalsError(

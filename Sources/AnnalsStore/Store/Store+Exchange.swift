@@ -24,7 +24,8 @@ extension Store {
     ///
     /// Children that a program left without parents do what their foreign keys declare, which may take rows back.
     package func prepareOutbox() async throws -> ExchangeStatus {
-        let (status, isUnsettled, isCaughtUp) = try await managed("sync") { db, step in
+        if let status = try await looking("sync", { [lastLook] db in try lastLook.ready(db) }) { return status }
+        let (status, isUnsettled, isCaughtUp, state) = try await managed("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try step.seal()
             let standing = try step.schemaStanding()
@@ -34,7 +35,7 @@ extension Store {
             let isReady = !status.areRowsInDoubt && !status.isSpaceUnfinished
             return (
                 status, try isReady && UnsettledReferences.first(db) != nil,
-                isReady && standing.isCaughtUp && !status.isPushUnderWay
+                isReady && standing.isCaughtUp && !status.isPushUnderWay, try FileState(db)
             )
         }
         if isCaughtUp {
@@ -42,7 +43,9 @@ extension Store {
             return try await prepareOutbox()
         }
         if status.schemaVersion > 1, !status.isPushUnderWay, try await takeSchemas() { return try await prepareOutbox() }
-        return isUnsettled ? try await settleReferences() : status
+        if isUnsettled { return try await settleReferences() }
+        lastLook.note(state, ready: status)
+        return status
     }
 
     /// Puts what was kept into the rows, once the store has the tables and columns for it. Does nothing while a push is under
@@ -94,20 +97,27 @@ extension Store {
         }
     }
 
-    static func pull(_ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies) throws -> Pull {
+    /// - Parameter isWriting: it may write rows, which then bear a time of the store's clock.
+    static func pull(
+        _ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies, isWriting: Bool = true
+    ) throws -> Pull {
         let session = MergeSession(db, registry: try step.tables())
         session.kept = try KeptRows.load(db)
+        let clock = try step.clock()
         return Pull(
             db: db, session: session, state: state, process: step.environment.processName,
             identities: step.identities, layouts: try step.layouts(), limits: step.outboxLimits, cipher: try step.cipher(),
-            policies: policies,
-            clock: try step.clock(), now: try step.tick())
+            policies: policies, clock: clock, now: isWriting ? try step.tick() : clock.last)
     }
 
     /// The push under way, or a new one from the oldest outbox transactions, at its first part; nil when there is nothing
     /// to push.
     package func freezePush() async throws -> FrozenPush? {
-        try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).freeze(step) }
+        try await continuing { db, step, ready in
+            let push = try ReplicaExchange(db, step.identities).freeze(step)
+            ready?.isPushUnderWay = push != nil
+            return push
+        }
     }
 
     /// Another part of a push; nil when that push was settled meanwhile.
@@ -118,10 +128,29 @@ extension Store {
 
     /// Notes the relay's answer to a push; one that is settled already changes nothing.
     package func settle(_ answer: PushAnswer, to push: FrozenPush) async throws -> SettledPush {
-        try await managed("sync") { db, step in
+        try await continuing { db, step, ready in
             var exchange = try ReplicaExchange(db, step.identities)
-            return try exchange.settle(answer, to: push)
+            let settled = try exchange.settle(answer, to: push)
+            // What comes of a space's new schema is the outbox's business.
+            ready = settled.status.schemaVersion > 1 ? nil : ready.map { _ in settled.status }
+            return settled
         }
+    }
+
+    /// A step after which the outbox is as ready as it was before: nothing is sealed in it, and nobody else wrote since it was ready.
+    ///
+    /// - Parameter body: makes of what `prepareOutbox` would have answered before the step what it would answer after; nil is for
+    ///   what it would have to find out.
+    private func continuing<T: Sendable>(
+        _ body: @escaping @Sendable (Database, ManagedStep, inout ExchangeStatus?) throws -> T
+    ) async throws -> T {
+        let (value, ready, state) = try await managed("sync") { [lastLook] db, step in
+            var ready = try lastLook.ready(db)
+            let value = try body(db, step, &ready)
+            return (value, ready, try FileState(db))
+        }
+        if let ready { lastLook.note(state, ready: ready) }
+        return value
     }
 
     /// Takes in a page of the log and lays the outbox on top, in one SQLite transaction. Parts of a transaction whose
@@ -135,22 +164,39 @@ extension Store {
     private func applyRows(_ page: Page) async throws -> TakenPage {
         let policies = configuration.mergePolicies
         if page.frames.isEmpty {
-            // Where there is nothing to apply the connection stays as it is: setting it up has SQLite compile all statements anew.
-            let taken = try await managed("sync") { db, step -> TakenPage? in
-                let exchange = try Self.exchange(db, step, taking: page)
-                guard try !step.schemaStanding().isCaughtUp else { return nil }
-                return try UnsettledReferences.first(db) == nil ? Self.take(page, exchange, step, policies) : nil
+            if let status = try await looking("sync", { [lastLook] db in try lastLook.taken(page, db) }) {
+                return TakenPage(status: status)
             }
-            if let taken { return taken }
+            // Where there is nothing to apply the connection stays as it is: setting it up has SQLite compile all statements anew.
+            let taken = try await managed("sync") { db, step -> (page: TakenPage, state: FileState)? in
+                let exchange = try Self.exchange(db, step, taking: page)
+                guard try !step.schemaStanding().isCaughtUp, try UnsettledReferences.first(db) == nil else { return nil }
+                return (try Self.take(page, exchange, step, policies), try FileState(db))
+            }
+            if let taken {
+                lastLook.note(taken.state, taken: page, taken.page.status)
+                return taken.page
+            }
         }
-        return try await merging("sync") { db, step in
+        let (taken, ready, state) = try await merging("sync") { db, step in
             let exchange = try Self.exchange(db, step, taking: page)
             if try step.schemaStanding().isCaughtUp {
                 _ = try Self.pull(db, step, exchange.state, policies).takeKept()
                 step.forgetStanding()
             }
-            return try Self.take(page, exchange, step, policies)
+            let taken = try Self.take(page, exchange, step, policies)
+            return (taken, try Self.ready(after: taken, db), try FileState(db))
         }
+        if let ready { lastLook.note(state, ready: ready) }
+        return taken
+    }
+
+    /// What `prepareOutbox` would answer after a page was taken in, where that is known: all was sealed and moved before.
+    private static func ready(after taken: TakenPage, _ db: Database) throws -> ExchangeStatus? {
+        guard taken.status.schemaVersion <= 1, !taken.status.areRowsInDoubt, try UnsettledReferences.first(db) == nil else { return nil }
+        var status = taken.status
+        status.hasPassedUnseen = false
+        return status
     }
 
     /// Parts that wait for their last may be of a log that the relay lost when it was put back to a backup, and then nothing
@@ -184,7 +230,7 @@ extension Store {
         _ page: Page, _ exchange: ReplicaExchange, _ step: ManagedStep, _ policies: MergePolicies
     ) throws -> TakenPage {
         var exchange = exchange
-        var pull = try pull(exchange.db, step, exchange.state, policies)
+        var pull = try pull(exchange.db, step, exchange.state, policies, isWriting: !page.frames.isEmpty)
         let summary = try pull.apply(page)
         try StoreClock.save(pull.clock, exchange.db)
         exchange.state = pull.state
@@ -193,6 +239,11 @@ extension Store {
         return TakenPage(
             status: status, transactions: summary.transactions, changes: summary.changes, bytes: summary.bytes,
             conflicts: summary.conflicts, lost: summary.lost)
+    }
+
+    /// Looks at the file on the connection that the store writes with, outside of a transaction: waits for nobody.
+    private func looking<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        try await translated(operation) { try await database.writeWithoutTransaction(body) }
     }
 
     /// A managed step: one write transaction in which strangers' writes can be sealed first.

@@ -70,6 +70,7 @@ public final class Store: Sendable {
     let schema = SchemaCache()
     let patience: Patience
     let foreign = ForeignCommits()
+    let lastLook = LastLook()
 
     /// Opens a database: makes it if it may, migrates it, starts the history of its tables, and checks it.
     ///
