@@ -32,8 +32,8 @@ extension Footprint {
 }
 
 extension Footprint.Group {
-    var hasWrites: Bool { writesWhole || !writes.isEmpty }
-    var hasReads: Bool { readsWhole || !reads.isEmpty }
+    package var hasWrites: Bool { writesWhole || !writes.isEmpty }
+    package var hasReads: Bool { readsWhole || !reads.isEmpty }
 
     static func meets(_ left: Self, _ right: Self) -> Bool {
         left.writesMeet(right) || right.writesMeet(left)

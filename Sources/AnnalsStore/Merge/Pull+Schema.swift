@@ -80,9 +80,9 @@ extension Pull {
         var pull = self
         pull.policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         try SchemaOffers.moveFirst(db)
-        let rows = try Outbox.rows(db)
+        let choice = try RebaseChoice.all(db)
         let notes = LifeNotes()
-        let outbox = try pull.undo(rows)
+        let outbox = try pull.undo(choice)
         let mark = session.historyMark()
         let changes = try KeptIntoRows(db, session, notes).run(space, before)
         notes.endEntry(by: WriteMark(time: max(now, clock.last), replica: .nobody, position: state.position))
@@ -98,8 +98,8 @@ extension Pull {
         try lacking.save(db)
         session.kept = try KeptRows.load(db)
         summary.changes = changes
-        summary.conflicts = try pull.layOn(rows, outbox, known: [], notes, relayTime: now.milliseconds)
-        summary.rebased = rows.count
+        summary.conflicts = try pull.layOn(choice, outbox, known: [], notes, relayTime: now.milliseconds)
+        summary.rebased = choice.rows.count
         try HighestKeys.save(db, session.highestKeys)
         return summary
     }

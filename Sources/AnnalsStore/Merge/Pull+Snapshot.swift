@@ -32,13 +32,13 @@ extension Pull {
     mutating func takeSnapshot(_ other: Database, _ snapshot: SnapshotMark, isCopy: Bool, relayTime: Int64) throws -> Returned {
         var returned = Returned()
         try SchemaOffers.moveFirst(db)
-        let rows = try Outbox.rows(db)
-        let notes = rows.isEmpty ? nil : LifeNotes()
+        let choice = try RebaseChoice.all(db)
+        let notes = choice.rows.isEmpty ? nil : LifeNotes()
         try ReplicaTables.copyShared(from: other, to: db)
         try keepFrom(other)
         policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         if isCopy { policies.setKeyRule(.mergeRows) }
-        let outbox = try undo(rows)
+        let outbox = try undo(choice)
         let mark = session.historyMark()
         returned.rows = try SnapshotRows(session, other, notes).take()
         notes?.endEntry(by: WriteMark(time: snapshot.time, replica: .nobody, position: snapshot.position))
@@ -51,8 +51,8 @@ extension Pull {
                 db, spans: spans, info: info, origin: .imported, process: process, replica: .nobody, position: snapshot.position)
         }
         clock.observe(snapshot.time)
-        if let notes { returned.conflicts = try layOn(rows, outbox, known: [], notes, relayTime: relayTime) }
-        returned.rebased = rows.count
+        if let notes { returned.conflicts = try layOn(choice, outbox, known: [], notes, relayTime: relayTime) }
+        returned.rebased = choice.rows.count
         try HighestKeys.save(db, session.highestKeys)
         try KeptParts.clear(db)
         try Outbox.passAll(db, through: snapshot.position)

@@ -28,6 +28,8 @@ struct Pull {
     /// The store's clock: it passes every time that is taken in.
     var clock: HybridClock
     let now: HybridTime
+    /// A rebase lays the whole outbox anew from the first transaction that meets something.
+    var laysAllAnew = false
     /// The page was taken in up to where the rows came into doubt.
     private(set) var isCutShort = false
 
@@ -52,19 +54,14 @@ struct Pull {
             try takeNewIdentity()
         }
         try SchemaOffers.moveFirst(db)
-        let suffix = try outboxToRebase(entries, ahead)
-        let isRebasing = !suffix.isEmpty
-        let notes = isRebasing ? LifeNotes() : nil
-        if isRebasing { policies = try MergePolicies(policiesInForce(after: entries), over: policies) }
-        let outbox = try isRebasing ? undo(suffix) : []
-        notes?.knownWork = KnownWork(outbox)
-        let known = try applyEntries(entries, ahead, notes, &summary)
-        guard try session.checks.dangling().isEmpty else { throw try danglingError() }
-        session.checks.reset()
-        if let notes {
-            summary.rebased = suffix.count
-            let relayTime = max(entries.lastReceipt, page.relayTime ?? 0)
-            summary.conflicts = try layOn(suffix, outbox, known: known, notes, relayTime: relayTime)
+        let choice = try outboxToRebase(entries, ahead)
+        if choice.leavesSome {
+            try db.inSavepoint {
+                try take(entries, ahead, choice, relayTime: page.relayTime, &summary)
+                return .commit
+            }
+        } else {
+            try take(entries, ahead, choice, relayTime: page.relayTime, &summary)
         }
         if !isCutShort { try keepUnfinished(entries) }
         while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
@@ -76,6 +73,22 @@ struct Pull {
         return summary
     }
 
+    private mutating func take(
+        _ entries: Entries, _ ahead: Set<Position>, _ choice: RebaseChoice, relayTime: Int64?, _ summary: inout Summary
+    ) throws {
+        let notes = choice.rows.isEmpty ? nil : LifeNotes()
+        let outbox = try undo(choice)
+        notes?.knownWork = KnownWork(outbox)
+        let schema = try SpaceSchema.version(db)
+        let known = try applyEntries(entries, ahead, notes, &summary)
+        guard try session.checks.dangling().isEmpty else { throw try danglingError() }
+        session.checks.reset()
+        if choice.leavesSome, try isCutShort || SpaceSchema.version(db) != schema { throw PullError.staysNoMore }
+        guard let notes else { return }
+        summary.rebased = choice.rows.count
+        summary.conflicts = try layOn(choice, outbox, known: known, notes, relayTime: max(entries.lastReceipt, relayTime ?? 0))
+    }
+
     /// Lays transactions that left children without parents on what was before them, so that they do what keys declare.
     func settleReferences() throws -> Summary {
         var summary = Summary()
@@ -83,10 +96,10 @@ struct Pull {
         var pull = self
         pull.policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         try SchemaOffers.moveFirst(db)
-        let rows = try Outbox.rows(db, from: first)
-        let transactions = try pull.undo(rows)
-        summary.conflicts = try pull.layOn(rows, transactions, known: [], LifeNotes(), relayTime: now.milliseconds)
-        summary.rebased = rows.count
+        let choice = try RebaseChoice.all(db, from: first)
+        let transactions = try pull.undo(choice)
+        summary.conflicts = try pull.layOn(choice, transactions, known: [], LifeNotes(), relayTime: now.milliseconds)
+        summary.rebased = choice.rows.count
         try HighestKeys.save(db, session.highestKeys)
         return summary
     }
@@ -98,16 +111,30 @@ struct Pull {
 
     // MARK: Which outbox transactions meet what was pulled
 
-    private func outboxToRebase(_ entries: Entries, _ ahead: Set<Position>) throws -> [Outbox.Row] {
+    private mutating func outboxToRebase(_ entries: Entries, _ ahead: Set<Position>) throws -> RebaseChoice {
         let outbox = try Outbox.footprints(db)
-        guard !outbox.isEmpty else { return [] }
+        guard !outbox.isEmpty else { return .none }
         var index = CertificationIndex(maximumHashes: .max / 4, floor: state.position)
         for entry in entries.list where !ahead.contains(entry.position) {
             index.record(entry.footprint, replica: entry.replica, position: entry.position)
         }
-        let met = outbox.first { index.conflict(of: $0.footprint, base: state.position, replica: state.replica) != nil }?.sequence
-        guard let first = try [met, UnsettledReferences.first(db)].compactMap({ $0 }).min() else { return [] }
-        return try Outbox.rows(db, from: first)
+        func isMet(_ footprint: Footprint) -> Bool { index.conflict(of: footprint, base: state.position, replica: state.replica) != nil }
+        let (met, unsettled) = (outbox.first { isMet($0.footprint) }?.sequence, try UnsettledReferences.first(db))
+        guard let first = [met, unsettled].compactMap({ $0 }).min() else { return .none }
+        policies = try MergePolicies(policiesInForce(after: entries), over: policies)
+        guard try unsettled == nil && mayLeaveSome(entries) else { return try .all(db, from: first) }
+        return try .needed(db, from: first, isMet: isMet)
+    }
+
+    /// Whether footprints say all there is to say of what meets: not where whole rows are settled, where the schema or this replica's
+    /// identity is in question, or where entries were voided.
+    private func mayLeaveSome(_ entries: Entries) throws -> Bool {
+        guard !laysAllAnew, session.kept == nil, try SpaceSchema.version(db) <= 1, try Meta(db).integer(.isCopy) == nil else {
+            return false
+        }
+        guard !entries.list.contains(where: { $0.footprint.everything }) else { return false }
+        let isVoided = entries.sources.contains { if case .voided = $0 { true } else { false } }
+        return !isVoided && session.registry.entries.allSatisfy { policies[$0.definition.name].row == nil }
     }
 
     /// The policies as they are when the page is in: what is settled while it is taken in is settled by them.
@@ -137,10 +164,10 @@ struct Pull {
     // MARK: Undo
 
     /// Gives the transactions that were undone, with whole rows where a policy wants them.
-    func undo(_ rows: [Outbox.Row]) throws -> [OutboxTransaction] {
+    func undo(_ choice: RebaseChoice) throws -> [OutboxTransaction] {
         let mark = session.historyMark()
         var transactions: [OutboxTransaction] = []
-        for row in rows.reversed() {
+        for row in choice.rows.reversed() {
             let content = try Outbox.content(db, of: row, layouts: layouts.all)
             var transaction = try OutboxTransaction(row, content, session)
             for change in transaction.changes {
@@ -153,6 +180,8 @@ struct Pull {
             transaction.wholeRows = try whole.byChange(of: transaction, session)
             transactions.append(transaction)
         }
+        // A row that one of them took away held on to something that one which stays took away after it.
+        if choice.leavesSome, try !session.checks.dangling().isEmpty { throw PullError.staysNoMore }
         session.checks.reset()
         try recordRebase(since: mark)
         return transactions.reversed()
@@ -312,7 +341,7 @@ struct Pull {
 
     /// - Parameter known: transactions that the space holds already; they are dropped.
     func layOn(
-        _ rows: [Outbox.Row], _ transactions: [OutboxTransaction], known: Set<TransactionID>, _ notes: LifeNotes, relayTime: Int64
+        _ choice: RebaseChoice, _ transactions: [OutboxTransaction], known: Set<TransactionID>, _ notes: LifeNotes, relayTime: Int64
     ) throws -> Int {
         let mark = session.historyMark()
         var highest = try HighestKeys.load(db).merging(session.highestKeys, uniquingKeysWith: max)
@@ -322,7 +351,7 @@ struct Pull {
         var own = try SchemaOffers.own(db)
         var conflicts = 0
         var renamed: [RenumberedRows.Renaming] = []
-        for (row, transaction) in zip(rows, transactions) {
+        for (row, transaction) in zip(choice.rows, transactions) {
             guard !known.contains(row.id) else {
                 notes.knownWork.call(row.id, in: &layOn.lives)
                 try Outbox.delete(db, sequence: row.sequence)
@@ -342,6 +371,10 @@ struct Pull {
             let parts = try Outbox.PartWriter(db, inPlaceOf: row, limits: limits)
             let rewritten = try BodyBuilder.rewritten(
                 transaction, laid, order: session.tableOrder, key: cipher?.footprintKey ?? .none, parts: parts)
+            if choice.leavesSome {
+                let staysWithin = rewritten?.footprint.isWithin(row.footprint) ?? true
+                guard try staysWithin && transaction.takesAway(allOf: laid, session) else { throw PullError.staysNoMore }
+            }
             if let rewritten {
                 try Outbox.rewrite(db, sequence: row.sequence, rewritten)
             } else {
@@ -371,6 +404,8 @@ struct Pull {
 enum PullError: Error {
     case outOfOrder(Position)
     case pushUnderWay
+    /// What a rebase left in the rows may not stay there: see `RebaseChoice`.
+    case staysNoMore
     /// A policy names a closure that the program did not register.
     case missingResolver(String, table: String)
 }

@@ -231,7 +231,14 @@ extension Store {
     ) throws -> TakenPage {
         var exchange = exchange
         var pull = try pull(exchange.db, step, exchange.state, policies, isWriting: !page.frames.isEmpty)
-        let summary = try pull.apply(page)
+        let summary: Pull.Summary
+        do {
+            summary = try pull.apply(page)
+        } catch PullError.staysNoMore {
+            pull = try Self.pull(exchange.db, step, exchange.state, policies)
+            pull.laysAllAnew = true
+            summary = try pull.apply(page)
+        }
         try StoreClock.save(pull.clock, exchange.db)
         exchange.state = pull.state
         var status = try exchange.status()

@@ -132,6 +132,8 @@ enum StoreError {
                 hint: "Register it when the store is opened, or set another policy; nothing was changed")
         case .pushUnderWay:
             return AnnalsError(.busy, operation: operation, "a push has no answer yet", isRetryable: true)
+        case .staysNoMore:
+            return AnnalsError(.defect, operation: operation, "a rebase of the whole outbox left some of it")
         }
     }
 
