@@ -95,7 +95,9 @@ struct AnnalsBench: AsyncParsableCommand {
             for work in MergeBenchmarks.Work.allCases { results.append(try await MergeBenchmarks.apply(work, scale)) }
             return results
         case .rebase:
-            return [try await MergeBenchmarks.rebase(scale), try await MergeBenchmarks.disjointPull(scale)]
+            var results: [Benchmark] = []
+            for meeting in MergeBenchmarks.Meeting.allCases { results.append(try await MergeBenchmarks.rebase(meeting, scale)) }
+            return results + [try await MergeBenchmarks.disjointPull(scale)]
         case .encode:
             return try EncodeBenchmarks.run(scale)
         case .history:

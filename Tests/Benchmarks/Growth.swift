@@ -128,7 +128,7 @@ final class Growth: Encodable {
         }
         try await write("author", Array(0..<count), 1)
         try await fleet.sync("author", .pushOnly)
-        try await write("laggard", [0] + Array(count + 1..<2 * count), 2)
+        try await write("laggard", MergeBenchmarks.Meeting.each.indices(count), 2)
         let pages = try await fleet.pages(after: "laggard")
         let store = try Store(path: fleet.folder.file("laggard.db"))
         defer { try? store.close() }

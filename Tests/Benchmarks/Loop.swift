@@ -102,7 +102,7 @@ enum Loop: String, CaseIterable {
         }
         try await write("author", Array(0..<half), 1)
         try await fleet.sync("author", .pushOnly)
-        try await write("laggard", [0] + Array(half..<Self.rows), 2)
+        try await write("laggard", MergeBenchmarks.Meeting.each.indices(half), 2)
         let pages = try await fleet.pages(after: "laggard")
         let store = try Store(path: fleet.folder.file("laggard.db"))
         try await Self.counted { for page in pages { _ = try await store.apply(page) } }

@@ -235,6 +235,9 @@ extension Store {
         do {
             summary = try pull.apply(page)
         } catch PullError.staysNoMore {
+            // What the attempt did to the schema was undone with it.
+            exchange.db.clearSchemaCache()
+            step.forgetStanding()
             pull = try Self.pull(exchange.db, step, exchange.state, policies)
             pull.laysAllAnew = true
             summary = try pull.apply(page)
