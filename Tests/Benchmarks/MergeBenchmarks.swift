@@ -31,7 +31,7 @@ enum MergeBenchmarks {
             let store = try Store(path: try fleet.folder.copy("reader.db", to: "round.db"))
             let plain = try BareConnection(try fleet.folder.copy("plain.db", to: "plain-round.db"))
             // As much as a merge has, or the comparison would be with a lack of memory.
-            try plain.execute("PRAGMA cache_size = -16384")
+            try plain.execute("PRAGMA cache_size = -4096")
             var turns = Turns()
             try await turns.take(
                 subject: { for page in pages { _ = try await store.apply(page) } },

@@ -3,8 +3,8 @@ enum ApplyLimits {
     /// Prepared UPDATE statements kept per table, one per set of columns.
     static let updateStatementsPerTable = 32
     /// SQLite's cache while entries are applied: a rebase touches its rows three times, and a cache that is too small writes them out
-    /// between.
-    static let cacheKibibytes = 16 << 10
+    /// between. All of it counts as memory that a large transaction takes.
+    static let cacheKibibytes = 4 << 10
     /// Parent keys remembered for the check before COMMIT; beyond this the whole child table is checked.
     static let pendingReferences = 10_000
     /// Rounds in which one outbox transaction may be laid on top; each adds a decision, so more is a defect.
