@@ -91,7 +91,7 @@ struct MergeConnectionTests {
 
     @Test(
         "The cache is large inside, and a program's own larger one is kept",
-        arguments: [(-2_000, -16_384), (-65_536, -65_536), (50_000, 50_000)])
+        arguments: [(-2_000, -4_096), (-65_536, -65_536), (50_000, 50_000)])
     func cache(found: Int, inside: Int) throws {
         let store = try store()
         try store.queue.writeWithoutTransaction { db in
