@@ -289,8 +289,8 @@ package struct Joining: Sendable {
 
     /// Makes a new store at `path` from the space: the newest snapshot's rows by bulk, and the log after it.
     ///
-    /// Untracked tables come empty. The file is in WAL mode, as every one that a store makes, and appears when it is whole. A transfer that the relay or a crash cut off is kept beside
-    /// it for a day, for the next try to go on from; whoever is cancelled leaves nothing behind.
+    /// Untracked tables come empty. The file is in WAL mode, as every one that a store makes, and appears when it is whole. A transfer that
+    /// the relay or a crash cut off is kept beside it for a day, for the next try to go on from; whoever is cancelled leaves nothing behind.
     ///
     /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists.
     package func clone(to path: String) async throws -> Clone {

@@ -29,11 +29,19 @@ extension Footprint {
     package func meets(_ other: Footprint) -> Bool {
         Self.meets(self, other)
     }
+
+    /// Whether this one touches nothing that `other` does not: what it writes the other writes, and what it reads the other reads or writes.
+    package func isWithin(_ other: Footprint) -> Bool {
+        if other.everything { return true }
+        guard !everything, rules == other.rules, keyID == other.keyID else { return false }
+        let known = Dictionary(other.normalized().groups.map { ($0.table, $0) }, uniquingKeysWith: { first, _ in first })
+        return normalized().groups.allSatisfy { group in group.isWithin(known[group.table] ?? Group(table: group.table)) }
+    }
 }
 
 extension Footprint.Group {
-    package var hasWrites: Bool { writesWhole || !writes.isEmpty }
-    package var hasReads: Bool { readsWhole || !reads.isEmpty }
+    var hasWrites: Bool { writesWhole || !writes.isEmpty }
+    var hasReads: Bool { readsWhole || !reads.isEmpty }
 
     static func meets(_ left: Self, _ right: Self) -> Bool {
         left.writesMeet(right) || right.writesMeet(left)
@@ -44,6 +52,14 @@ extension Footprint.Group {
         if writesWhole { return other.hasWrites || other.hasReads }
         if other.writesWhole || other.readsWhole { return true }
         return Self.share(writes, other.writes) || Self.share(writes, other.reads)
+    }
+
+    fileprivate func isWithin(_ other: Self) -> Bool {
+        if other.writesWhole { return true }
+        guard !writesWhole, !readsWhole || other.readsWhole else { return false }
+        let written = Set(other.writes)
+        guard writes.allSatisfy(written.contains) else { return false }
+        return other.readsWhole || Set(reads).subtracting(written).isSubset(of: other.reads)
     }
 
     private static func share(_ left: [UInt64], _ right: [UInt64]) -> Bool {

@@ -49,6 +49,27 @@ import Testing
         #expect(!write.meets(elsewhere))
     }
 
+    @Test func `what is within another touches nothing more`() {
+        func footprint(writes: [UInt64] = [], reads: [UInt64] = [], wholly: Bool = false, table: UInt64 = 1) -> Footprint {
+            Footprint(groups: [.init(table: table, writesWhole: wholly, writes: writes, reads: reads)])
+        }
+        let known = footprint(writes: [1, 2], reads: [3])
+        for within in [Footprint(), known, footprint(writes: [2]), footprint(reads: [1, 3]), footprint(writes: [1], reads: [2, 3])] {
+            #expect(within.isWithin(known), "\(within)")
+            #expect(within.isWithin(.everything))
+        }
+        let more = [
+            footprint(writes: [1, 4]), footprint(reads: [4]), footprint(writes: [3]), footprint(writes: [1], table: 2),
+            footprint(reads: [3], table: 2), footprint(wholly: true), .everything, Footprint(rules: 2, groups: known.groups),
+            Footprint(keyID: 7, groups: known.groups),
+        ]
+        for footprint in more { #expect(!footprint.isWithin(known), "\(footprint)") }
+        #expect(known.isWithin(footprint(wholly: true)))
+        let readWhole = Footprint(groups: [.init(table: 1, readsWhole: true)])
+        #expect(!readWhole.isWithin(known) && readWhole.isWithin(footprint(wholly: true)))
+        #expect(footprint(reads: [9]).isWithin(readWhole) && !footprint(writes: [9]).isWithin(readWhole))
+    }
+
     @Test func `a whole table meets every hash of its group`() {
         let whole = Footprint(groups: [.init(table: 1, writesWhole: true)])
         let wholeRead = Footprint(groups: [.init(table: 1, readsWhole: true)])

@@ -5,11 +5,10 @@ import GRDB
 
 /// Takes in one page of the log, in one SQLite transaction: observers see only the end.
 ///
-/// 1. The outbox is certified against the page as the relay would. Transactions before the first that meets
-///    something stay as they are; if none does, the page is applied and that is all.
-/// 2. Otherwise the rest of the outbox is undone, newest first, by its old values.
+/// 1. The outbox is certified against the page as the relay would. If nothing meets, the page is applied and that is all.
+/// 2. Otherwise what meets something is undone, newest first, by its old values, with what builds on it (`RebaseChoice`).
 /// 3. The entries are applied verbatim, noting who wrote what.
-/// 4. The outbox is laid on top, oldest first; what remains of each transaction replaces it.
+/// 4. What was undone is laid on top, oldest first; what remains of each transaction replaces it.
 ///
 /// A transaction in parts is applied with the page that brings its last part; parts are kept until then.
 struct Pull {
@@ -73,6 +72,7 @@ struct Pull {
         return summary
     }
 
+    /// Undoes, applies and lays on.
     private mutating func take(
         _ entries: Entries, _ ahead: Set<Position>, _ choice: RebaseChoice, relayTime: Int64?, _ summary: inout Summary
     ) throws {
@@ -111,6 +111,7 @@ struct Pull {
 
     // MARK: Which outbox transactions meet what was pulled
 
+    /// Where there is something to rebase, the policies are those in force after the page from here on.
     private mutating func outboxToRebase(_ entries: Entries, _ ahead: Set<Position>) throws -> RebaseChoice {
         let outbox = try Outbox.footprints(db)
         guard !outbox.isEmpty else { return .none }

@@ -43,21 +43,6 @@ struct RebaseChoice {
     }
 }
 
-extension Footprint {
-    /// Whether everything here is in another's, reads also among its writes.
-    func isWithin(_ other: Footprint) -> Bool {
-        guard rules == other.rules, keyID == other.keyID, !everything || other.everything else { return false }
-        let groups = Dictionary(other.groups.map { ($0.table, $0) }, uniquingKeysWith: { first, _ in first })
-        return self.groups.allSatisfy { group in
-            guard let known = groups[group.table] else { return !group.hasWrites && !group.hasReads }
-            guard !group.writesWhole || known.writesWhole, !group.readsWhole || known.readsWhole || known.writesWhole else { return false }
-            let (writes, reads) = (Set(known.writes), Set(known.reads))
-            return (known.writesWhole || group.writes.allSatisfy(writes.contains))
-                && (known.writesWhole || known.readsWhole || group.reads.allSatisfy { reads.contains($0) || writes.contains($0) })
-        }
-    }
-}
-
 extension OutboxTransaction {
     /// Whether what was laid takes no row from its key but those that the transaction itself does.
     func takesAway(allOf laid: LayOn.Laid, _ session: MergeSession) throws -> Bool {

@@ -10,7 +10,7 @@ import GRDB
 /// Two things work together. `PRAGMA data_version` on a connection of its own says for certain whether another
 /// connection has committed, and costs two microseconds. When to ask is told by the system, which reports that the
 /// file, its -wal or its -journal was written. That report comes before the commit is visible, so the question is
-/// repeated with growing pauses. A slow poll finds what no report told of; where the system reports nothing, a quicker
+/// repeated, often at first and then ever more rarely. A slow poll finds what no report told of; where the system reports nothing, a quicker
 /// poll is all there is.
 ///
 /// Commits that come close together are told of once. It has one listener at a time.

@@ -110,7 +110,8 @@ enum SnapshotFile {
     /// Holds a file that came from elsewhere against SQLite's own rules, before any of it is believed: its digest says that it is what
     /// somebody brought, and not that it is whole.
     ///
-    /// Call it outside of a transaction, on a file that nobody else has: it is read through a map of it, page by page otherwise.
+    /// Call it outside of a transaction, where SQLite reads through a map of the file instead of page by page, and on a file that nobody
+    /// else can cut short meanwhile.
     ///
     /// - Throws: `AnnalsError` of code corruptBatch.
     static func check(_ db: Database) throws {
