@@ -8,6 +8,10 @@ enum Limits {
     /// transaction: folding them costs about as much as having written them.
     static let changesFoldedAtCommit = 64
 
+    /// The length beyond which history does not keep a value again that an update left as it was: characters of a text, bytes of a
+    /// blob. Most values are shorter and cost less to write than to look for later.
+    static let largeValue = 1_000
+
     /// Bytes of a file that are read through a map of it where that is done. SQLite maps less where it is built so.
     static let mappedBytes: Int64 = 2 << 30
 

@@ -90,12 +90,14 @@ import Testing
             #expect(relay.pushes == 1)
             try await world.sync(1)
         }
-        // The column's new value is not in history once more.
+        // Neither of its values is in history once more.
         for index in 0...1 {
             let tables = try await world.rows(index, "SELECT id FROM annals_tables WHERE name = 'doc'")
             let table = try #require(Int64.fromDatabaseValue(tables[0][0]))
             let kept = try await world.rows(index, "SELECT count(*) FROM annals_changes_\(table) WHERE length(n2) > 10000")
             #expect(kept == [[1.databaseValue]])
+            #expect(
+                try await world.rows(index, "SELECT count(*) FROM annals_changes_\(table) WHERE length(o2) > 10000") == [[0.databaseValue]])
         }
         try await expectEqual(world)
     }

@@ -16,19 +16,23 @@ package struct FootprintBuilder {
         mutating func write(_ hash: UInt64) {
             guard !writesWhole else { return }
             writes.insert(hash)
-            if writes.count > Footprint.hashesPerTable {
-                writesWhole = true
-                writes = []
-            }
+            if writes.count > Footprint.hashesPerTable { writeAll() }
+        }
+
+        mutating func writeAll() {
+            writesWhole = true
+            writes = []
         }
 
         mutating func read(_ hash: UInt64) {
             guard !readsWhole else { return }
             reads.insert(hash)
-            if reads.count > Footprint.hashesPerTable {
-                readsWhole = true
-                reads = []
-            }
+            if reads.count > Footprint.hashesPerTable { readAll() }
+        }
+
+        mutating func readAll() {
+            readsWhole = true
+            reads = []
         }
     }
 
@@ -45,12 +49,21 @@ package struct FootprintBuilder {
     }
 
     /// Adds one row's change. `old` and `new` are all stored columns; nil where there was or is no row.
-    package mutating func add(_ rules: FootprintRules, old: [Value]?, new: [Value]?) {
+    ///
+    /// - Parameter leftOut: places of values that the change left as they were and that neither row holds. A tuple of which only the rest
+    ///   changed cannot be told then, and the whole table stands for it.
+    package mutating func add(_ rules: FootprintRules, old: [Value]?, new: [Value]?, leftOut: [Int] = []) {
         let hasher = hasher(of: rules)
+        func isUntold(_ index: TableHasher.Index) -> Bool {
+            guard !leftOut.isEmpty, !index.isCoarse, let old, let new, index.places.contains(where: leftOut.contains) else { return false }
+            return index.places.contains { old[$0] != new[$0] }
+        }
+        if hasher.indexes.contains(where: isUntold) { tables[hasher.table, default: Hashes()].writeAll() }
         if tables[hasher.table]?.writesWhole != true { addWrites(hasher, old, new) }
         guard let new else { return }
         for reference in hasher.references {
             if let old, reference.places.allSatisfy({ old[$0] == new[$0] }) { continue }
+            if isUntold(reference) { tables[reference.table, default: Hashes()].readAll() }
             guard let hash = reference.hash(new) else { continue }
             tables[reference.table, default: Hashes()].read(hash)
         }

@@ -14,14 +14,18 @@ final class HistoryWriter {
     private let maskCount: Int
     /// Places of the key's columns, which an update always writes.
     private let key: [Int]
+    /// Places of columns whose large values an update leaves out where it does not change them, and the length from which they are large.
+    private let mayBeLarge: [Int]
+    private let largeValue: Int
     private let insertStatement: PreparedStatement
     private let updateStatement: PreparedStatement
     private let deleteStatement: PreparedStatement
     /// The time of writing as a Julian day, for readers that look at raw changes; the transaction's own time counts.
     private let now: Double
 
-    init(_ db: Database, layoutID: Int64, columnCount: Int, key: [Int]) throws {
+    init(_ db: Database, _ definition: TableDefinition, layoutID: Int64) throws {
         let table = StoreSchema.changesTable(layoutID)
+        let columnCount = definition.columns.count
         let old = (0..<columnCount).map { "o\($0)" }
         let new = (0..<columnCount).map { "n\($0)" }
         func statement(_ operation: StoreSchema.Operation, _ columns: [String]) throws -> PreparedStatement {
@@ -34,7 +38,9 @@ final class HistoryWriter {
                 """)
         }
         self.columnCount = columnCount
-        self.key = key
+        key = definition.primaryKey
+        mayBeLarge = definition.placesThatMayBeLarge
+        largeValue = try StoreSchema.largeValue(db)
         maskCount = StoreSchema.maskCount(columnCount)
         let masks = (0..<maskCount).map { "m\($0)" }
         lastID = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM main.\(table)")) ?? 0
@@ -79,14 +85,27 @@ final class HistoryWriter {
 
     private func write(_ old: [Value], to new: [Value]) throws {
         let changed = old.indices.filter { old[$0] != new[$0] }
+        let leftOut =
+            mayLeaveOut(changed, key.map { old[$0].isNull }) ? mayBeLarge.filter { old[$0].isLarge(largeValue) && old[$0] == new[$0] } : []
         try run(updateStatement) { statement in
             for (place, value) in old.enumerated() {
                 statement.bind(place + 3, value)
                 statement.bind(columnCount + place + 3, .null)
             }
             for place in key + changed { statement.bind(columnCount + place + 3, new[place]) }
+            for place in leftOut { bindLeftOut(place, statement) }
             bindMasks(changed, statement)
         }
+    }
+
+    /// Values are left out of updates only where the key tells the row before and after.
+    private func mayLeaveOut(_ changed: [Int], _ keyIsNull: [Bool]) -> Bool {
+        !mayBeLarge.isEmpty && !keyIsNull.contains(true) && !key.contains(where: changed.contains)
+    }
+
+    private func bindLeftOut(_ place: Int, _ statement: PreparedStatement) {
+        statement.bind(place + 3, .null)
+        statement.bind(columnCount + place + 3, 1)
     }
 
     private func bindMasks(_ changed: [Int], _ statement: PreparedStatement) {
@@ -121,9 +140,14 @@ final class HistoryWriter {
     /// The row on which `found` stands gets new values at some places.
     func update(_ found: PreparedStatement, places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
         var size = new.reduce(0) { $0 + $1.byteCount }
+        let leavesOut = mayLeaveOut(places, key.map(found.isNull))
         for place in 0..<columnCount {
-            size += updateStatement.bind(place + 3, columnOf: found, place)
-            updateStatement.bind(columnCount + place + 3, .null)
+            if leavesOut, mayBeLarge.contains(place), !places.contains(place), found.isLarge(place, largeValue) {
+                bindLeftOut(place, updateStatement)
+            } else {
+                size += updateStatement.bind(place + 3, columnOf: found, place)
+                updateStatement.bind(columnCount + place + 3, .null)
+            }
         }
         guard size <= largestUpdate else {
             let old = found.values(0..<columnCount)
@@ -144,6 +168,15 @@ final class HistoryWriter {
         bind(statement)
         try statement.run()
         lastID += 1
+    }
+}
+
+extension Value {
+    fileprivate func isLarge(_ length: Int) -> Bool {
+        switch self {
+        case .text, .blob: byteCount > length
+        case .null, .integer, .real: false
+        }
     }
 }
 

@@ -60,7 +60,7 @@ final class RowTable {
         self.first = entry.first
         self.rules = entry.rules
         self.references = definition.references
-        self.history = try HistoryWriter(db, layoutID: entry.id, columnCount: definition.columns.count, key: definition.primaryKey)
+        self.history = try HistoryWriter(db, definition, layoutID: entry.id)
         self.quotedName = SQL.quote(definition.name)
         let quoted = definition.columns.map { SQL.quote($0.name) }
         self.columns = quoted

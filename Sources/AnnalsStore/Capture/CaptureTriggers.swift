@@ -13,6 +13,30 @@ struct CaptureTriggers {
     let table: TableDefinition
     /// The id in annals_tables.
     let id: Int64
+    /// The length beyond which an update leaves out a value that it does not change.
+    private let largeValue: Int
+    /// Whether it leaves any out.
+    ///
+    /// Where a program's own triggers write the table, a row can change while it is being changed, and SQLite then writes a value back that
+    /// it had read before. So "not changed" does not say there what the value is, and updates hold all old values.
+    private let leavesOut: Bool
+
+    init(_ db: Database, table: TableDefinition, id: Int64) throws {
+        self.table = table
+        self.id = id
+        largeValue = try StoreSchema.largeValue(db, format: StoreSchema.format)
+        leavesOut = try !Self.isNamedInTriggers(db, table.name)
+    }
+
+    /// Whether a trigger of a program's own says the table's name in its body.
+    private static func isNamedInTriggers(_ db: Database, _ name: String) throws -> Bool {
+        let triggers = try String.fetchAll(
+            db, sql: "SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND name NOT GLOB 'annals_*'")
+        return triggers.contains { sql in
+            let body = SQLToken.all(in: Array(sql.utf8)).drop { !$0.isWord("BEGIN") }
+            return body.contains { $0.isName && $0.text.isSameIdentifier(as: name) }
+        }
+    }
 
     struct Trigger: Hashable {
         var name: String
@@ -27,7 +51,9 @@ struct CaptureTriggers {
     }
 
     /// Those that write changes down.
-    var afterChange: [Trigger] { [insert, update, delete] }
+    var afterChange: [Trigger] { afterChange(leavesOut: leavesOut) }
+
+    private func afterChange(leavesOut: Bool) -> [Trigger] { [insert, update(leavesOut: leavesOut), delete] }
 
     /// Those that note rows in the way.
     var beforeChange: [Trigger] { [meetInsert, meetUpdate] }
@@ -48,11 +74,22 @@ struct CaptureTriggers {
     /// Creates all triggers, replacing what is there of them.
     func install(_ db: Database) throws {
         try Self.remove(db, id: id)
+        try StoreSchema.set(.format, to: StoreSchema.format, db)
         for trigger in beforeChange + afterChange { try db.execute(sql: trigger.createSQL) }
     }
 
+    /// Whether all changes were written down: by triggers as they should be now, or by such as were right before a program made a
+    /// trigger of its own, or in a store of format 1.
+    func arePresent(in installed: InstalledTriggers) -> Bool {
+        installed.hold(afterChange(leavesOut: true)) || installed.hold(afterChange(leavesOut: false))
+    }
+
+    /// Whether updates hold all old values, because a row can change while it is being changed.
+    var holdAllValues: Bool { !leavesOut }
+
     /// Creates those that write changes down anew, which makes them the first to run.
     func reinstallAfterChange(_ db: Database) throws {
+        try StoreSchema.set(.format, to: StoreSchema.format, db)
         for trigger in afterChange { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(trigger.name); \(trigger.createSQL)") }
     }
 
@@ -72,7 +109,7 @@ struct CaptureTriggers {
         return trigger("delete", "AFTER DELETE ON \(tableName)", [write(.delete, values)])
     }
 
-    private var update: Trigger {
+    private func update(leavesOut: Bool) -> Trigger {
         let differences = table.columns.map(difference)
         var values: [(String, String)] = []
         for mask in 0..<StoreSchema.maskCount(differences.count) {
@@ -81,10 +118,20 @@ struct CaptureTriggers {
             values.append(("m\(mask)", SQL.balanced(bits.map { "(\($0))" }, operator: "|")))
         }
         values += rowid("o", "OLD") + rowid("n", "NEW")
-        values += table.columns.enumerated().map { ("o\($0)", "OLD.\(SQL.quote($1.name))") }
+        let large = leavesOut ? table.placesThatMayBeLarge : []
+        let isTold = isToldByKey(differences)
+        /// True for a large value that may be left out if it stays.
+        func isLarge(_ place: Int) -> String { "length(OLD.\(SQL.quote(table.columns[place].name))) > \(largeValue) AND \(isTold)" }
+        values += table.columns.enumerated().map { place, column in
+            let old = "OLD.\(SQL.quote(column.name))"
+            guard large.contains(place) else { return ("o\(place)", old) }
+            return ("o\(place)", "CASE WHEN \(isLarge(place)) AND NOT (\(differences[place])) THEN NULL ELSE \(old) END")
+        }
         values += table.columns.enumerated().map { place, column in
             let new = "NEW.\(SQL.quote(column.name))"
-            return ("n\(place)", table.primaryKey.contains(place) ? new : "CASE WHEN \(differences[place]) THEN \(new) END")
+            if table.primaryKey.contains(place) { return ("n\(place)", new) }
+            let leftOut = large.contains(place) ? " WHEN \(isLarge(place)) THEN 1" : ""
+            return ("n\(place)", "CASE WHEN \(differences[place]) THEN \(new)\(leftOut) END")
         }
         let differs = SQL.balanced(differences.map { "(\($0))" } + rowidDifference, operator: "OR")
         return trigger("update", "AFTER UPDATE ON \(tableName)\nWHEN \(differs)", [write(.update, values)])
@@ -116,6 +163,15 @@ struct CaptureTriggers {
         case .real, .text:
             return differs
         }
+    }
+
+    /// True when the key tells which row it is, before and after. Where the table refers to itself, an action of that key may have changed
+    /// the row before it arrived under its own; then the rest of the row tells.
+    private func isToldByKey(_ differences: [String]) -> String {
+        let own = table.foreignKeys.filter { $0.parentTable.isSameIdentifier(as: table.name) }.flatMap { $0.places.compactMap { $0 } }
+        var terms = Set(table.primaryKey + own).sorted().map { "NOT (\(differences[$0]))" }
+        if table.keyMayBeNull { terms += table.primaryKey.map { "OLD.\(SQL.quote(table.columns[$0].name)) IS NOT NULL" } }
+        return SQL.balanced(terms, operator: "AND")
     }
 
     /// The rowid is a row's identity only while its key holds NULL.

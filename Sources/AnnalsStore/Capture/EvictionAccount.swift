@@ -9,6 +9,47 @@ extension Evictions {
         var noted: Note?
         /// How it is now.
         var present: RowState?
+        /// What some of the changes leave out, taken from all of these.
+        private(set) var withheld: WithheldColumns?
+
+        init(slot: RowSlot, noted: Note?, present: RowState?) {
+            (self.slot, self.noted, self.present) = (slot, noted, present)
+            guard slot.leavesOut else { return }
+            let withheld = WithheldColumns(slot, noted: noted?.row, present: present?.row)
+            for place in withheld.places {
+                self.slot.clear(place)
+                self.noted?.row[place] = .null
+                self.present?.row[place] = .null
+            }
+            self.withheld = withheld
+        }
+    }
+
+    /// Values of a key's rows that some changes leave out.
+    struct WithheldColumns {
+        let places: [Int]
+        private let edges: [Int64: RowEdge]
+        private let noted: [Value]?
+        private let present: [Value]?
+
+        init(_ slot: RowSlot, noted: [Value]?, present: [Value]?) {
+            places = Set(slot.edges.flatMap(\.leftOut)).sorted()
+            edges = Dictionary(slot.edges.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+            (self.noted, self.present) = (noted, present)
+        }
+
+        /// The state after the last of some changes, with what they brought or left as it was.
+        func whole(_ state: RowState, after changes: ArraySlice<RowEdge>, before rest: ArraySlice<RowEdge>) -> RowState {
+            var state = state
+            for place in places {
+                func tells(_ edge: RowEdge) -> Bool { !edge.leftOut.contains(place) }
+                let last = changes.last(where: tells).flatMap { edges[$0.id]?.to }
+                let next = rest.first(where: tells).flatMap { edges[$0.id] }
+                guard let row = last?.row ?? noted ?? next?.from?.row ?? present else { continue }
+                state.row[place] = row[place]
+            }
+            return state
+        }
     }
 
     /// A row removed unseen.
@@ -26,8 +67,10 @@ extension Evictions.Account {
         let departures = slot.edges.count { $0.to == nil }
         let count = arrivals - departures + (began(order) ? 1 : 0) - (present == nil ? 0 : 1)
         guard count > 0 else { return [] }
-        let told = order == .asHappened ? inOrder(count, slot.edges) ?? inOrder(count, slot.actionsAfterArrivals) : nil
-        return told ?? byBalance(count)
+        guard order == .asHappened else { return byBalance(count) }
+        let (edges, moved) = (slot.edges, slot.actionsAfterArrivals)
+        return inOrder(count, edges) ?? inOrder(count, moved) ?? inOrder(count, edges, allowsStale: true)
+            ?? inOrder(count, moved, allowsStale: true) ?? byBalance(count)
     }
 
     /// The row as it was noted, if that was before anything else happened to it.
@@ -50,23 +93,28 @@ extension Evictions.Account {
 
     /// Where a row arrives while another is still there, that one was removed. nil when the changes do not follow one
     /// another: a foreign key's action on the very row being changed, for one, is written down before that change.
-    private func inOrder(_ count: Int, _ edges: [RowEdge]) -> [Evictions.Eviction]? {
+    private func inOrder(_ count: Int, _ edges: [RowEdge], allowsStale: Bool = false) -> [Evictions.Eviction]? {
         var evictions: [Evictions.Eviction] = []
         var here = notedStart ?? edges.first?.from
         var left: Set<RowState> = []
-        for edge in edges {
+        for (index, edge) in edges.enumerated() {
             if edge.from == nil, let state = here, evictions.count < count {
-                evictions.append(Evictions.Eviction(state: state, precedes: edge.id))
+                evictions.append(Evictions.Eviction(state: whole(state, after: index, of: edges), precedes: edge.id))
             } else if edge.from != here {
-                guard let from = edge.from, here != nil, left.contains(from) else { return nil }
+                guard allowsStale, let from = edge.from, here != nil, left.contains(from) else { return nil }
             }
             if let from = edge.from { left.insert(from) }
             here = edge.to
         }
         if let state = here, present == nil, evictions.count < count {
-            evictions.append(Evictions.Eviction(state: state, precedes: nil))
+            evictions.append(Evictions.Eviction(state: whole(state, after: edges.count, of: edges), precedes: nil))
         }
         return evictions
+    }
+
+    /// A state with what some changes leave out, as it was after so many of them.
+    private func whole(_ state: RowState, after count: Int, of edges: [RowEdge]) -> RowState {
+        withheld?.whole(state, after: edges[..<count], before: edges[count...]) ?? state
     }
 
     /// States entered more often than left, the present one left aside.
@@ -74,14 +122,17 @@ extension Evictions.Account {
         var balance = slot.balance()
         if let present { balance[present, default: 0] -= 1 }
         if let notedStart { balance[notedStart, default: 0] += 1 }
-        var candidates = slot.edges.reversed().compactMap { edge in edge.to.map { (state: $0, after: edge.id) } }
-        if let notedStart { candidates.append((notedStart, 0)) }
+        var candidates = slot.edges.enumerated().reversed().compactMap { place, edge in
+            edge.to.map { (state: $0, after: edge.id, count: place + 1) }
+        }
+        if let notedStart { candidates.append((notedStart, 0, 0)) }
         var evictions: [Evictions.Eviction] = []
         for candidate in candidates where evictions.count < count {
             guard let surplus = balance[candidate.state], surplus > 0 else { continue }
             balance[candidate.state] = surplus - 1
             let next = slot.edges.first { $0.from == nil && $0.id > candidate.after }
-            evictions.append(Evictions.Eviction(state: candidate.state, precedes: next?.id))
+            let state = whole(candidate.state, after: candidate.count, of: slot.edges)
+            evictions.append(Evictions.Eviction(state: state, precedes: next?.id))
         }
         return evictions
     }

@@ -87,7 +87,7 @@ struct Evictions {
             let old = change.old.map { RowState($0, of: from) }
             let new = change.new.map { RowState($0, of: to) }
             if let from, from == to {
-                append(RowEdge(id: change.id, from: old, to: new), at: from)
+                append(RowEdge(id: change.id, from: old, to: new, leftOut: change.leftOut), at: from)
                 continue
             }
             if let from, let row = change.old, shared.identity(of: row, rowid: change.oldRowid) == kin {

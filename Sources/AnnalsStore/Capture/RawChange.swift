@@ -11,6 +11,8 @@ package struct RawChange: Hashable, Sendable {
     package var old: [Value]?
     /// All stored columns after; nil for a delete.
     package var new: [Value]?
+    /// Places of large values that an update left as they were and does not hold; both rows have NULL there. The key is never among them.
+    package var leftOut: [Int] = []
     /// The rowid before, where the table's key may hold NULL.
     package var oldRowid: Int64?
     /// The rowid after, where the table's key may hold NULL.
@@ -20,11 +22,12 @@ package struct RawChange: Hashable, Sendable {
     package var precedes: Int64?
 
     package init(
-        id: Int64, old: [Value]?, new: [Value]?, oldRowid: Int64? = nil, newRowid: Int64? = nil, precedes: Int64? = nil
+        id: Int64, old: [Value]?, new: [Value]?, leftOut: [Int] = [], oldRowid: Int64? = nil, newRowid: Int64? = nil, precedes: Int64? = nil
     ) {
         self.id = id
         self.old = old
         self.new = new
+        self.leftOut = leftOut
         self.oldRowid = oldRowid
         self.newRowid = newRowid
         self.precedes = precedes

@@ -10,6 +10,7 @@ package struct RawChangeReader {
     private let columnCount: Int
     private let maskCount: Int
     private let isByRowid: Bool
+    private let key: [Int]
 
     package init(_ db: Database, _ table: TrackedTable) throws {
         try self.init(db, table, prepare: db.makeStatement(sql:))
@@ -24,6 +25,7 @@ package struct RawChangeReader {
         columnCount = table.columns.count
         maskCount = StoreSchema.maskCount(columnCount)
         isByRowid = table.key.isByRowid
+        key = table.key.places
         let columns = StoreSchema.changesColumns(columnCount, byRowid: isByRowid).filter { $0 != "at" }.joined(separator: ", ")
         statement = try prepare(
             "SELECT \(columns) FROM main.\(StoreSchema.changesTable(table.id)) WHERE id BETWEEN ? AND ? ORDER BY id")
@@ -49,11 +51,20 @@ package struct RawChangeReader {
         let first = rowids + (isByRowid ? 2 : 0)
         let old = operation == .insert ? nil : statement.values(at: first..<(first + columnCount))
         let new = operation == .delete ? nil : newRow(from: first + columnCount, old: old)
+        let leftOut = operation == .update ? leftOut(from: first + columnCount) : []
         return RawChange(
-            id: statement.integer(at: 0), old: old, new: new,
+            id: statement.integer(at: 0), old: old, new: new, leftOut: leftOut,
             oldRowid: isByRowid && old != nil ? statement.integer(at: rowids) : nil,
             newRowid: isByRowid && new != nil ? statement.integer(at: rowids + 1) : nil,
             precedes: operation == .delete ? statement.value(at: 2).integer : nil)
+    }
+
+    /// What an update did not change is NULL in its new row, unless it says there that it left something out.
+    private func leftOut(from first: Int) -> [Int] {
+        (0..<columnCount).filter { place in
+            guard !statement.isNull(at: first + place), !key.contains(place) else { return false }
+            return !StoreSchema.isMarked(place) { statement.integer(at: 2 + $0) }
+        }
     }
 
     /// An update holds only what changed of the new row, and the key.

@@ -39,7 +39,7 @@ package struct RawChangeWriter {
         for place in 0..<count { try bind(change.old?[place] ?? .null) }
         for place in 0..<count {
             let isKept = change.old?[place] != change.new?[place] || table.key.places.contains(place)
-            try bind(isKept ? change.new?[place] ?? .null : .null)
+            try bind(change.leftOut.contains(place) ? .integer(1) : isKept ? change.new?[place] ?? .null : .null)
         }
         _ = try statement.step()
     }

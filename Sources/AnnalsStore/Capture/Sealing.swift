@@ -134,7 +134,10 @@ package enum Sealing {
         for change in folder.finish() {
             last += 1
             try writer.write(
-                RawChange(id: last, old: change.old, new: change.new, oldRowid: change.oldRowid, newRowid: change.newRowid), at: day)
+                RawChange(
+                    id: last, old: change.old, new: change.new, leftOut: change.leftOut, oldRowid: change.oldRowid,
+                    newRowid: change.newRowid),
+                at: day)
         }
         return last
     }

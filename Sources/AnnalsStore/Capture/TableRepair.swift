@@ -43,19 +43,22 @@ struct TableRepair {
 
     /// The same columns: only the triggers can be wrong.
     private func mend(_ definition: TableDefinition, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
-        let triggers = CaptureTriggers(table: definition, id: table.id)
-        let isWhole = installed.hold(triggers.afterChange)
+        let triggers = try CaptureTriggers(db, table: definition, id: table.id)
+        let isWhole = triggers.arePresent(in: installed)
         let knowsIndexes = installed.hold(triggers.beforeChange)
         if !isWhole {
             report.gaps.append(table.id)
         } else if !knowsIndexes, try hasOpenChanges() {
             // Rows can have been evicted by an index that the triggers did not know.
             report.gaps.append(table.id)
+        } else if triggers.holdAllValues, try hasOpenChanges(where: { !$0.leftOut.isEmpty }) {
+            // A program made a trigger and wrote before the triggers knew of it.
+            report.gaps.append(table.id)
         }
         if !isWhole || !knowsIndexes {
             try triggers.install(db)
             report.findings.append(.triggersRestored(table: definition.name))
-        } else if installed.runAfterOthers {
+        } else if installed.runAfterOthers || !installed.hold(triggers.afterChange) {
             // The newest trigger runs first, and first is where a change is best written down.
             try triggers.reinstallAfterChange(db)
         }
@@ -66,7 +69,7 @@ struct TableRepair {
         let old = oldDefinition(definition)
         let added = definition.columns.dropFirst(table.columns.count)
         let isContinued =
-            old.map { installed.hold(CaptureTriggers(table: $0, id: table.id).afterChange) } ?? false
+            try old.map { try CaptureTriggers(db, table: $0, id: table.id).arePresent(in: installed) } ?? false
         if let old, isContinued, let open = try OpenTable.fetchAll(db).first(where: { $0.id == table.id }), open.hasNotes {
             let names = Evictions.TableName(name: old.name, columns: old.columns.map(\.name))
             _ = try Evictions(db, table: table, open: open, named: names)
@@ -75,7 +78,7 @@ struct TableRepair {
         try end(as: .retired)
         let new = try TrackedTable.create(db, for: definition, gap: nil)
         try NamesOfRepairedTable(db, table, isContinued: isContinued)?.give(to: new)
-        try CaptureTriggers(table: definition, id: new.id).install(db)
+        try CaptureTriggers(db, table: definition, id: new.id).install(db)
         report.findings.append(.columnsChanged(table: definition.name, oldID: table.id, newID: new.id))
         let filled = try added.filter { try !holdsDefault($0, in: definition) }
         if !isContinued {
@@ -97,7 +100,7 @@ struct TableRepair {
             if try Bool.fetchOne(db, sql: rows) ?? false { return false }
         }
         let reader = try RowReader(db, definition)
-        let writer = try HistoryWriter(db, layoutID: id, columnCount: definition.columns.count, key: definition.primaryKey)
+        let writer = try HistoryWriter(db, definition, layoutID: id)
         while let row = try reader.next() {
             var old = row
             for (place, value) in defaults { old[place] = value }
@@ -126,6 +129,13 @@ struct TableRepair {
 
     private func hasOpenChanges() throws -> Bool {
         try OpenTable.fetchAll(db).contains { $0.id == table.id && $0.newest > $0.sealed }
+    }
+
+    private func hasOpenChanges(where isMeant: (RawChange) -> Bool) throws -> Bool {
+        guard let open = try OpenTable.fetchAll(db).first(where: { $0.id == table.id }), open.newest > open.sealed else { return false }
+        var found = false
+        try RawChangeReader(db, table).read((open.sealed + 1)...open.newest) { if isMeant($0) { found = true } }
+        return found
     }
 
     private mutating func note(_ definition: TableDefinition) throws {

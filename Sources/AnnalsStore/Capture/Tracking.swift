@@ -38,6 +38,7 @@ public enum Tracking {
             try StoreSchema.createCommonTables(db)
             if isNew {
                 try StoreSchema.set(.format, to: StoreSchema.format, db)
+                if let length = environment.largeValue { try StoreSchema.set(.largeValue, to: length, db) }
                 try StoreSchema.set(.storeID, to: environment.makeStoreID().description, db)
                 try Drift.noteSchemaVersion(db)
             }
@@ -104,13 +105,13 @@ public enum Tracking {
             let columns = try names.columns(table.columns, of: first, known: table.columns.map { _ in nil })
             try FirstNames.set(FirstNames.Names(table: first, columns: columns), of: table, db)
         }
-        try CaptureTriggers(table: definition, id: table.id).install(db)
+        try CaptureTriggers(db, table: definition, id: table.id).install(db)
         return table
     }
 
     private static func recordRows(_ definition: TableDefinition, _ id: Int64, _ db: Database) throws {
         let rows = try RowReader(db, definition)
-        let writer = try HistoryWriter(db, layoutID: id, columnCount: definition.columns.count, key: definition.primaryKey)
+        let writer = try HistoryWriter(db, definition, layoutID: id)
         while let row = try rows.next() { try writer.insert(row) }
     }
 

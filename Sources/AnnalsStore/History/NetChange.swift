@@ -6,14 +6,23 @@ package struct NetChange: Hashable, Sendable {
     package var old: [Value]?
     /// All stored columns after; nil when it deleted the row.
     package var new: [Value]?
+    /// Places of large values that an update left as they were and that its history does not hold; both rows have NULL there.
+    package var leftOut: [Int] = []
     package var oldRowid: Int64?
     package var newRowid: Int64?
 
-    package init(old: [Value]?, new: [Value]?, oldRowid: Int64? = nil, newRowid: Int64? = nil) {
+    package init(old: [Value]?, new: [Value]?, leftOut: [Int] = [], oldRowid: Int64? = nil, newRowid: Int64? = nil) {
         self.old = old
         self.new = new
+        self.leftOut = leftOut
         self.oldRowid = oldRowid
         self.newRowid = newRowid
+    }
+
+    /// Gives both rows a value that stayed.
+    mutating func fill(_ place: Int, _ value: Value) {
+        old?[place] = value
+        new?[place] = value
     }
 
     /// The change as history and the wire tell it; nil when before and after are the same.
@@ -69,7 +78,7 @@ package struct NetChangeFolder: Sendable {
         let old = change.old.map { RowState($0, of: from) }
         let new = change.new.map { RowState($0, of: to) }
         if let from, from == to {
-            append(RowEdge(id: change.id, from: old, to: new), at: from)
+            append(RowEdge(id: change.id, from: old, to: new, leftOut: change.leftOut), at: from)
             return
         }
         if let from { append(RowEdge(id: change.id, from: old, to: nil, next: to, precedes: change.precedes), at: from) }
@@ -86,7 +95,9 @@ package struct NetChangeFolder: Sendable {
 
     /// The rows that differ, in the order in which they were first changed. Leaves the folder empty.
     package mutating func finish() -> [NetChange] {
-        let lives = slots.map { RowLives($0, rawOrder) }
+        // What some changes leave out is told apart from the rest of the row.
+        let columns = slots.indices.map { slots[$0].leavesOut ? slots[$0].takeColumns() : [] }
+        let lives = slots.indices.map { RowLives(slots[$0], rawOrder, columns: columns[$0]) }
         let ends = lives.indices.map { lives[$0].start == nil ? nil : end(ofLifeAt: $0, lives) }
         var isContinued = [Bool](repeating: false, count: lives.count)
         for case let end? in ends { isContinued[end] = true }
@@ -97,7 +108,7 @@ package struct NetChangeFolder: Sendable {
             if let start = here.start {
                 // A row that ended while another began under its key is one update.
                 let end = ends[place].map { lives[$0].end } ?? born
-                append(start, end, to: &changes)
+                append(start, end, leftOut: end == nil ? [] : columns[place].filter { !$0.isTold }.map(\.place), to: &changes)
                 if ends[place] != nil { append(nil, born, to: &changes) }
             } else {
                 append(nil, born, to: &changes)
@@ -106,9 +117,9 @@ package struct NetChangeFolder: Sendable {
         return changes
     }
 
-    private func append(_ old: RowState?, _ new: RowState?, to changes: inout [NetChange]) {
+    private func append(_ old: RowState?, _ new: RowState?, leftOut: [Int] = [], to changes: inout [NetChange]) {
         guard old != new else { return }
-        changes.append(NetChange(old: old?.row, new: new?.row, oldRowid: old?.rowid, newRowid: new?.rowid))
+        changes.append(NetChange(old: old?.row, new: new?.row, leftOut: leftOut, oldRowid: old?.rowid, newRowid: new?.rowid))
     }
 
     /// Where the row that was here before is after; nil when it is gone.

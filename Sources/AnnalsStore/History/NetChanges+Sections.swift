@@ -46,7 +46,8 @@ extension NetChanges {
 extension NetChange {
     func translated(by translation: LayoutTranslation) -> NetChange {
         NetChange(
-            old: old.map(translation.translate), new: new.map(translation.translate), oldRowid: oldRowid, newRowid: newRowid)
+            old: old.map(translation.translate), new: new.map(translation.translate), leftOut: leftOut.compactMap(translation.place),
+            oldRowid: oldRowid, newRowid: newRowid)
     }
 }
 
@@ -54,7 +55,8 @@ extension RawChange {
     /// - Parameter distance: what ids are moved by, since each column list counts its own.
     func translated(by translation: LayoutTranslation, movedBy distance: Int64) -> RawChange {
         RawChange(
-            id: id + distance, old: old.map(translation.translate), new: new.map(translation.translate), oldRowid: oldRowid,
-            newRowid: newRowid, precedes: precedes.map { $0 + distance })
+            id: id + distance, old: old.map(translation.translate), new: new.map(translation.translate),
+            leftOut: leftOut.compactMap(translation.place), oldRowid: oldRowid, newRowid: newRowid, precedes: precedes.map { $0 + distance }
+        )
     }
 }

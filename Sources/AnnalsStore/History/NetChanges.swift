@@ -53,20 +53,20 @@ final class NetChanges {
 
     // MARK: As the tables are declared now
 
-    /// Visits the net changes of a transaction with full old and new rows in the columns that the tables have now, parents'
+    /// Visits the net changes of a transaction with old and new rows in the columns that the tables have now, parents'
     /// tables before their children's.
     ///
     /// Left out are tables that are not tracked any more, and rows whose key holds NULL, which stay local: such a row that
     /// gets a key counts as new, and one that loses it as gone.
-    func forEach(in transaction: Int64, _ visit: (TrackedTables.Entry, _ old: [Value]?, _ new: [Value]?) throws -> Void) throws {
+    func forEach(in transaction: Int64, _ visit: (TrackedTables.Entry, NetChange) throws -> Void) throws {
         for part in try parts(of: transaction) {
             let key = part.entry.definition.primaryKey
             try forEachRow(in: part) { row in
-                var (old, new) = (row.old, row.new)
-                if let values = old, key.contains(where: { values[$0].isNull }) { old = nil }
-                if let values = new, key.contains(where: { values[$0].isNull }) { new = nil }
-                guard old != nil || new != nil else { return }
-                try visit(part.entry, old, new)
+                var row = row
+                if let values = row.old, key.contains(where: { values[$0].isNull }) { row.old = nil }
+                if let values = row.new, key.contains(where: { values[$0].isNull }) { row.new = nil }
+                guard row.old != nil || row.new != nil else { return }
+                try visit(part.entry, row)
             }
         }
     }
@@ -177,7 +177,8 @@ final class NetChanges {
         guard change.old != change.new else { return }
         try visit(
             NetChange(
-                old: change.old, new: change.new, oldRowid: change.old.flatMap { rule.isKeyless($0) ? change.oldRowid : nil },
+                old: change.old, new: change.new, leftOut: change.leftOut,
+                oldRowid: change.old.flatMap { rule.isKeyless($0) ? change.oldRowid : nil },
                 newRowid: change.new.flatMap { rule.isKeyless($0) ? change.newRowid : nil }))
     }
 

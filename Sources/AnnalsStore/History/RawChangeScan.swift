@@ -126,6 +126,7 @@ final class RawChangeScan {
         }
         if operation != .delete {
             change.new = change.old.map { updated($0, rows) } ?? rows.values(firstNew..<firstNew + count)
+            if operation == .update { change.leftOut = leftOut(rows) }
             if isByRowid { change.newRowid = rows.integer(Head.newRowid) }
         } else if !rows.isNull(firstMask) {
             // A delete has no use for its mask, and says there what it precedes.
@@ -146,6 +147,15 @@ final class RawChangeScan {
             }
         }
         return row
+    }
+
+    /// What an update did not change is NULL in its new row, unless it says there that it left something out.
+    private func leftOut(_ rows: PreparedStatement) -> [Int] {
+        var places: [Int] = []
+        for place in layout.columns.indices where !rows.isNull(firstNew + place) && !layout.key.contains(place) {
+            if !StoreSchema.isMarked(place, mask: { rows.integer(firstMask + $0) }) { places.append(place) }
+        }
+        return places
     }
 
     private func hashes(_ operation: StoreSchema.Operation, _ rows: PreparedStatement) -> RowHashes {

@@ -26,6 +26,8 @@ struct RowEdge: Sendable {
     var next: RowIdentity?
     /// It happened just before the change with this id, though it was written down later.
     var precedes: Int64?
+    /// Places of values that it left as they were and does not hold.
+    var leftOut: [Int] = []
 
     /// Earlier things first; what precedes a change before the change itself.
     static func happensBefore(_ left: RowEdge, _ right: RowEdge) -> Bool {
@@ -42,6 +44,14 @@ struct RowSlot: Sendable {
         edges.append(edge)
         guard edge.precedes != nil else { return }
         edges.sort(by: RowEdge.happensBefore)
+    }
+
+    /// Forgets the values at a place.
+    mutating func clear(_ place: Int) {
+        for index in edges.indices {
+            edges[index].from?.row[place] = .null
+            edges[index].to?.row[place] = .null
+        }
     }
 
     /// The same with what a foreign key's action did to a row behind the change that brought the row here: where a row refers
@@ -86,7 +96,8 @@ struct RowLives: Sendable {
     private(set) var arrivals: [Int64] = []
     private(set) var departures: [(id: Int64, next: RowIdentity?)] = []
 
-    init(_ slot: RowSlot, _ order: RawChangeOrder) {
+    /// - Parameter columns: what was taken out of the slot and is told apart.
+    init(_ slot: RowSlot, _ order: RawChangeOrder, columns: [ColumnLife] = []) {
         for edge in slot.edges {
             if edge.from == nil { arrivals.append(edge.id) }
             if edge.to == nil { departures.append((edge.id, edge.next)) }
@@ -100,6 +111,10 @@ struct RowLives: Sendable {
             }
         start = states.map(\.start) ?? slot.edges.first?.from
         end = states.map(\.end) ?? slot.edges.last?.to
+        for column in columns {
+            start?.row[column.place] = column.start
+            end?.row[column.place] = column.end
+        }
     }
 
     private typealias Ends = (start: RowState?, end: RowState?)

@@ -38,11 +38,14 @@ struct BodyBuilder {
         table = Int(layout)
     }
 
-    mutating func add(_ change: RowChange, mark: RowMark?, old: [Value]?, new: [Value]?, rules: FootprintRules) throws {
+    /// - Parameter leftOut: places of values that neither row holds, and that the change left as they were.
+    mutating func add(
+        _ change: RowChange, mark: RowMark?, old: [Value]?, new: [Value]?, leftOut: [Int] = [], rules: FootprintRules
+    ) throws {
         try endFullPart()
         encoder.beginTable(table)
         encoder.change(MarkedChange(change, mark: mark))
-        footprint.add(rules, old: old, new: new)
+        footprint.add(rules, old: old, new: new, leftOut: leftOut)
     }
 
     mutating func journal(_ entries: [JournalEntry]) throws {

@@ -95,9 +95,9 @@ struct OutboxFiller {
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
         var highest: [String: Int64] = [:]
-        try changes.forEach(in: row["number"]) { table, old, new in
+        try changes.forEach(in: row["number"]) { table, row in
             var change: RowChange?
-            switch (old, new) {
+            switch (row.old, row.new) {
             case (nil, let new?):
                 change = .insert(new)
                 if let place = table.definition.rowidAlias, let key = new[place].integer {
@@ -113,7 +113,7 @@ struct OutboxFiller {
             }
             guard let change else { return }
             builder.beginTable(table.id)
-            try builder.add(change, mark: nil, old: old, new: new, rules: table.rules)
+            try builder.add(change, mark: nil, old: row.old, new: row.new, leftOut: row.leftOut, rules: table.rules)
         }
         try HighestKeys.save(db, highest)
         try builder.journal(journal)

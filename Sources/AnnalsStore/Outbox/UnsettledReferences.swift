@@ -20,9 +20,14 @@ enum UnsettledReferences {
         if isChecked, !tables.hasUncheckedCircles { return }
         guard tables.entries.contains(where: { !$0.definition.references.isEmpty }) else { return }
         let session = MergeSession(db, registry: tables)
-        try NetChanges(db, tables: tables).forEach(in: number) { entry, old, new in
+        try NetChanges(db, tables: tables).forEach(in: number) { entry, change in
             let table = try session.table(named: entry.definition.name)
-            switch (old, new) {
+            var change = change
+            if !change.leftOut.isEmpty, let new = change.new, let row = try table.row(table.key(of: new)) {
+                // What history leaves out is still there.
+                for place in change.leftOut { change.fill(place, row[place]) }
+            }
+            switch (change.old, change.new) {
             case (nil, let new?): try session.checks.noteNew(table, new)
             case (let old?, nil): session.checks.noteGone(table, old)
             case (let old?, let new?): try session.checks.noteChanged(table, old: old, new: new)

@@ -33,6 +33,10 @@ final class CopiedTable {
     /// Columns whose change can meet a constraint of the table itself. Other unique indexes are made later.
     private let uniquePlaces: [Int]
     private let otherPlaces: [Int]
+    /// Values of rows that were taken out and come back, which history leaves out; by the key with which they come back.
+    private var withheld: [[Value]: [(place: Int, value: Value)]] = [:]
+    /// Statements that write only some columns, by their places.
+    private var partialUpdates: [[Int]: PreparedStatement] = [:]
 
     init(_ db: Database, schema: String, definition: TableDefinition) {
         self.db = db
@@ -48,16 +52,25 @@ final class CopiedTable {
     // MARK: Two passes
 
     /// The first pass: takes out a row that goes or that changes what must be unique.
-    func takeOut(_ from: [Value]?, _ to: [Value]?, _ mismatch: (CopyMismatch) throws -> Void) throws {
-        guard let from, to.map({ isMoved(from, $0) }) ?? true else { return }
-        try remove(from, mismatch)
+    func takeOut(_ step: HistoryCopy.Step, _ mismatch: (CopyMismatch) throws -> Void) throws {
+        guard let from = step.from, step.to.map({ isMoved(from, $0) }) ?? true else { return }
+        if let to = step.to, !step.leftOut.isEmpty, let row = try row(key(of: from)) {
+            withheld[key(of: to)] = step.leftOut.map { ($0, row[$0]) }
+        }
+        try remove(from, leftOut: step.leftOut, mismatch)
     }
 
     /// The second pass: writes what there is now.
-    func put(_ from: [Value]?, _ to: [Value]?, _ mismatch: (CopyMismatch) throws -> Void) throws {
-        guard let to else { return }
-        if let from, !isMoved(from, to) { try update(from, to, mismatch) } else { try insert(to, mismatch) }
+    func put(_ step: HistoryCopy.Step, _ mismatch: (CopyMismatch) throws -> Void) throws {
+        guard var to = step.to else { return }
+        if let from = step.from, !isMoved(from, to) { return try update(from, to, leftOut: step.leftOut, mismatch) }
+        if !step.leftOut.isEmpty {
+            for (place, value) in withheld.removeValue(forKey: key(of: to)) ?? [] { to[place] = value }
+        }
+        try insert(to, mismatch)
     }
+
+    private func key(of row: [Value]) -> [Value] { definition.primaryKey.map { row[$0] } }
 
     private func isMoved(_ from: [Value], _ to: [Value]) -> Bool {
         hasNullKey(from) || hasNullKey(to) || uniquePlaces.contains { from[$0] != to[$0] }
@@ -76,14 +89,14 @@ final class CopiedTable {
         return try statement.step() ? statement.values(columns.indices) : nil
     }
 
-    private func remove(_ row: [Value], _ mismatch: (CopyMismatch) throws -> Void) throws {
+    private func remove(_ row: [Value], leftOut: [Int], _ mismatch: (CopyMismatch) throws -> Void) throws {
         if hasNullKey(row) {
             guard let rowid = try rowidOfKeyless(row) else { return try mismatch(CopyMismatch(table: definition.name, kind: .missing)) }
             let statement = try deleteKeylessStatement.get()
             statement.bind(1, rowid)
             return try statement.run()
         }
-        guard try compare(row, mismatch) else { return }
+        guard try compare(row, leftOut: leftOut, mismatch) else { return }
         let statement = try deleteStatement.get()
         bindKey(statement, row)
         try statement.run()
@@ -99,16 +112,24 @@ final class CopiedTable {
         }
     }
 
-    private func update(_ from: [Value], _ to: [Value], _ mismatch: (CopyMismatch) throws -> Void) throws {
-        guard try compare(from, mismatch), !otherPlaces.isEmpty else { return }
-        let statement = try updateStatement.get()
+    private func update(_ from: [Value], _ to: [Value], leftOut: [Int], _ mismatch: (CopyMismatch) throws -> Void) throws {
+        let places = leftOut.isEmpty ? otherPlaces : otherPlaces.filter { !leftOut.contains($0) }
+        guard try compare(from, leftOut: leftOut, mismatch), !places.isEmpty else { return }
+        let statement = try leftOut.isEmpty ? updateStatement.get() : partialUpdate(of: places)
         bindKey(statement, from)
-        for (index, place) in otherPlaces.enumerated() { statement.bind(definition.primaryKey.count + index + 1, to[place]) }
+        for (index, place) in places.enumerated() { statement.bind(definition.primaryKey.count + index + 1, to[place]) }
         try statement.run()
     }
 
+    private func partialUpdate(of places: [Int]) throws -> PreparedStatement {
+        if let known = partialUpdates[places] { return known }
+        let statement = try PreparedStatement(db, updateSQL(places))
+        partialUpdates[places] = statement
+        return statement
+    }
+
     /// Whether there is a row with this key; one with other values is told and counts as found.
-    private func compare(_ row: [Value], _ mismatch: (CopyMismatch) throws -> Void) throws -> Bool {
+    private func compare(_ row: [Value], leftOut: [Int], _ mismatch: (CopyMismatch) throws -> Void) throws -> Bool {
         let statement = try selectStatement.get()
         bindKey(statement, row)
         defer { statement.reset() }
@@ -116,7 +137,7 @@ final class CopiedTable {
             try mismatch(CopyMismatch(table: definition.name, kind: .missing))
             return false
         }
-        if let place = row.indices.first(where: { !statement.column($0, equals: row[$0]) }) {
+        if let place = row.indices.first(where: { !statement.column($0, equals: row[$0]) && !leftOut.contains($0) }) {
             try mismatch(CopyMismatch(table: definition.name, kind: .otherValue(column: definition.columns[place].name)))
         }
         return true
@@ -151,9 +172,11 @@ final class CopiedTable {
         let places = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
         return try PreparedStatement(db, "INSERT OR ABORT INTO \(name) (\(columns.joined(separator: ", "))) VALUES (\(places))")
     }
-    private lazy var updateStatement = Result {
-        let sets = otherPlaces.enumerated().map { "\(columns[$1]) = ?\(definition.primaryKey.count + $0 + 1)" }
-        return try PreparedStatement(db, "UPDATE OR ABORT \(name) SET \(sets.joined(separator: ", ")) WHERE \(keyCondition("="))")
+    private lazy var updateStatement = Result { try PreparedStatement(db, updateSQL(otherPlaces)) }
+
+    private func updateSQL(_ places: [Int]) -> String {
+        let sets = places.enumerated().map { "\(columns[$1]) = ?\(definition.primaryKey.count + $0 + 1)" }
+        return "UPDATE OR ABORT \(name) SET \(sets.joined(separator: ", ")) WHERE \(keyCondition("="))"
     }
     private lazy var selectKeylessStatement = Result {
         try PreparedStatement(db, "SELECT \(rowid.get()), \(columns.joined(separator: ", ")) FROM \(name) WHERE \(keyCondition("IS"))")

@@ -46,10 +46,10 @@ final class HistoryCopy {
             try forEachStep(direction, parts) { steps.append($0) }
             return try take(steps)
         }
-        try forEachStep(direction, parts) { try $0.table.takeOut($0.from, $0.to, mismatch) }
+        try forEachStep(direction, parts) { try $0.table.takeOut($0, mismatch) }
         var rows = 0
         try forEachStep(direction, parts) {
-            try $0.table.put($0.from, $0.to, mismatch)
+            try $0.table.put($0, mismatch)
             rows += 1
         }
         return rows
@@ -60,12 +60,14 @@ final class HistoryCopy {
         var table: CopiedTable
         var from: [Value]?
         var to: [Value]?
+        /// Places of values that neither of them holds, and that stay as they are.
+        var leftOut: [Int] = []
     }
 
     @discardableResult
     func take(_ steps: [Step]) throws -> Int {
-        for step in steps { try step.table.takeOut(step.from, step.to, mismatch) }
-        for step in steps { try step.table.put(step.from, step.to, mismatch) }
+        for step in steps { try step.table.takeOut(step, mismatch) }
+        for step in steps { try step.table.put(step, mismatch) }
         return steps.count
     }
 
@@ -73,8 +75,8 @@ final class HistoryCopy {
         for part in parts {
             let table = table(part.entry.definition)
             try changes.forEachRow(in: part) { row in
-                try visit(
-                    direction == .back ? Step(table: table, from: row.new, to: row.old) : Step(table: table, from: row.old, to: row.new))
+                let (from, to) = direction == .back ? (row.new, row.old) : (row.old, row.new)
+                try visit(Step(table: table, from: from, to: to, leftOut: row.leftOut))
             }
         }
     }

@@ -115,7 +115,7 @@ private struct Reconciling {
         let theirTables = try TrackedTables.load(other)
         for table in tables.entries {
             let definition = table.definition
-            let writer = try HistoryWriter(db, layoutID: table.id, columnCount: definition.columns.count, key: definition.primaryKey)
+            let writer = try HistoryWriter(db, definition, layoutID: table.id)
             let before = writer.lastID
             func key(_ row: [Value]) -> [Value] { definition.primaryKey.map { row[$0] } }
             let (ours, theirs) = (try RowReader(db, definition), try RowReader(other, theirTables, first: table.first))

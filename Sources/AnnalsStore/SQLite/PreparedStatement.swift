@@ -188,6 +188,11 @@ final class PreparedStatement {
     func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
     func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL }
 
+    /// Whether the column is a text or a blob of more bytes.
+    func isLarge(_ column: Int, _ bytes: Int) -> Bool {
+        isTextOrBlob(column) && Int(sqlite3_column_bytes(statement, Int32(column))) > bytes
+    }
+
     func isTextOrBlob(_ column: Int) -> Bool {
         let type = sqlite3_column_type(statement, Int32(column))
         return type == SQLITE_TEXT || type == SQLITE_BLOB

@@ -28,6 +28,10 @@ extension Statement {
         sqlite3_column_int64(sqliteStatement, CInt(column))
     }
 
+    package func isNull(at column: Int) -> Bool {
+        sqlite3_column_type(sqliteStatement, CInt(column)) == SQLITE_NULL
+    }
+
     /// Values of consecutive result columns.
     package func values(at columns: Range<Int>) -> [Value] {
         columns.map(value(at:))

@@ -19,7 +19,9 @@ package import GRDB
 /// `Purge`.
 package enum StoreSchema {
     /// The format of these tables. A store with a higher one was made by a newer Annals.
-    package static let format = 1
+    ///
+    /// 2: an update may leave large values out that it did not change.
+    package static let format = 2
 
     static let prefix = "annals_"
 
@@ -45,6 +47,16 @@ package enum StoreSchema {
         case retention
         /// When that was last applied, in milliseconds since 1970.
         case retentionApplied = "retention_applied"
+        /// Another length than `Limits.largeValue`, from which updates leave out what they did not change.
+        case largeValue = "large_value"
+    }
+
+    /// The length beyond which updates leave out a value that they do not change; see `Limits.largeValue`.
+    ///
+    /// - Parameter format: of the store's history, where that is about to change. In one of format 1 nothing is left out.
+    static func largeValue(_ db: Database, format: Int? = nil) throws -> Int {
+        guard try format ?? integer(.format, db).map(Int.init) ?? 1 > 1 else { return .max }
+        return try integer(.largeValue, db).map(Int.init) ?? Limits.largeValue
     }
 
     /// What `op` of a raw change means.
@@ -110,6 +122,11 @@ package enum StoreSchema {
     /// How many columns one mask of a raw change covers.
     static let columnsPerMask = 62
 
+    /// Whether an update's masks say that the column at a place changed.
+    static func isMarked(_ place: Int, mask: (Int) -> Int64) -> Bool {
+        mask(place / columnsPerMask) >> Int64(place % columnsPerMask) & 1 == 1
+    }
+
     static func maskCount(_ columns: Int) -> Int {
         (columns + columnsPerMask - 1) / columnsPerMask
     }
@@ -118,7 +135,8 @@ package enum StoreSchema {
     ///
     /// An insert has all n…, a delete all o…. An update has all o…, and of the n… those that changed, which are the bits
     /// set in m…, and those of the key: measured against the whole new row it takes a quarter less room and less time, and
-    /// the whole row can still be told. A delete that was concluded later has in m0 the change it precedes.
+    /// the whole row can still be told. A large value that it did not change is in neither: o… is NULL and n… is 1, which for a
+    /// column without its bit means nothing else. A delete that was concluded later has in m0 the change it precedes.
     static func changesColumns(_ count: Int, byRowid: Bool) -> [String] {
         ["id", "at", "op"] + (0..<maskCount(count)).map { "m\($0)" } + (byRowid ? ["ro", "rn"] : [])
             + (0..<count).map { "o\($0)" } + (0..<count).map { "n\($0)" }

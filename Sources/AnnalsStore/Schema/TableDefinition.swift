@@ -110,6 +110,14 @@ package struct TableDefinition: Hashable, Codable, Sendable {
         !isWithoutRowid && rowidAlias == nil && primaryKey.contains { !columns[$0].isNotNull }
     }
 
+    /// Columns that can hold long values, by their affinity, and that nothing names rows by.
+    ///
+    /// A foreign key's action can change a row while it is being changed; so its columns are not among them.
+    var placesThatMayBeLarge: [Int] {
+        let naming = Set(primaryKey + foreignKeys.flatMap { $0.places.compactMap { $0 } })
+        return columns.indices.filter { [.text, .blob, .any].contains(columns[$0].affinity) && !naming.contains($0) }
+    }
+
     package var layout: TableLayout {
         TableLayout(name: name, columns: columns.map(\.name), key: primaryKey)
     }

@@ -21,6 +21,7 @@ struct ManagedStep {
         var environment = CaptureEnvironment(
             now: configuration.now, makeTransactionID: { identities.next() }, makeStoreID: { identities.next() },
             processName: configuration.process)
+        environment.largeValue = configuration.largeValue
         environment.didRecord = { db, info, number in
             try UnsettledReferences.note(db, info, number) { try schema.tables(db) }
         }

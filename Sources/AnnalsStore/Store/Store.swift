@@ -49,6 +49,8 @@ public final class Store: Sendable {
         package var mergePolicies = MergePolicies()
         /// The keys of the space that the store belongs to; without them they are read from the file that was named at join.
         public var spaceKeys: SpaceKeyRing?
+        /// See `CaptureEnvironment.largeValue`.
+        package var largeValue: Int?
         /// How much is encoded and sent at a time.
         package var outboxLimits = OutboxLimits()
 

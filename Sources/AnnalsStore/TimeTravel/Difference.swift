@@ -32,7 +32,7 @@ struct Difference {
 
         func forEachRow(of table: TrackedTables.Entry, _ visit: (NetChange) throws -> Void) throws {
             try rows.forEachRow(of: table) { row in
-                try visit(isBackward ? NetChange(old: row.new, new: row.old) : row)
+                try visit(isBackward ? NetChange(old: row.new, new: row.old, leftOut: row.leftOut) : row)
             }
         }
     }

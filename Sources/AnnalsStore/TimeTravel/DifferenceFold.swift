@@ -53,6 +53,18 @@ final class DifferenceFold {
     }
 }
 
+extension NetChange {
+    /// Gives each of two changes of a row what it leaves out and the other holds: a value that is left out stays as it was.
+    fileprivate mutating func fill(from next: inout NetChange) {
+        guard let before = next.old else { return }
+        for place in leftOut where !next.leftOut.contains(place) { old?[place] = before[place] }
+        leftOut.removeAll { !next.leftOut.contains($0) }
+        for place in next.leftOut where !leftOut.contains(place) {
+            if let value = new?[place] { next.fill(place, value) }
+        }
+    }
+}
+
 /// The changes of one table, as they lie in the temporary database.
 private final class GatheredTable {
     let entry: TrackedTables.Entry
@@ -69,7 +81,9 @@ private final class GatheredTable {
         static let number = 0
         static let hasOld = 1
         static let hasNew = 2
-        static let count = 3
+        /// Places of values that history leaves out, with spaces between.
+        static let leftOut = 3
+        static let count = 4
     }
 
     init(_ db: Database, schema: String, _ entry: TrackedTables.Entry) throws {
@@ -81,7 +95,7 @@ private final class GatheredTable {
         looseName = "\(schema).loose_\(entry.id)"
         let olds = (0..<count).map { "o\($0)" }
         let news = (0..<count).map { "n\($0)" }
-        let columns = ["number", "has_old", "has_new"] + olds + news
+        let columns = ["number", "has_old", "has_new", "left_out"] + olds + news
         // Without declared types a value stays exactly as it was.
         try db.execute(
             sql:
@@ -101,7 +115,7 @@ private final class GatheredTable {
             try put(number, old, nil)
             try put(number, nil, new)
         } else if old != nil || new != nil {
-            try put(number, old, new)
+            try put(number, old, new, leftOut: change.leftOut)
         }
     }
 
@@ -114,10 +128,11 @@ private final class GatheredTable {
         return nil
     }
 
-    private func put(_ number: Int64, _ old: [Value]?, _ new: [Value]?) throws {
+    private func put(_ number: Int64, _ old: [Value]?, _ new: [Value]?, leftOut: [Int] = []) throws {
         insert.bind(Head.number + 1, number)
         insert.bind(Head.hasOld + 1, old == nil ? 0 : 1)
         insert.bind(Head.hasNew + 1, new == nil ? 0 : 1)
+        insert.bind(Head.leftOut + 1, leftOut.isEmpty ? .null : .text(leftOut.map(String.init).joined(separator: " ")))
         for place in 0..<count {
             insert.bind(Head.count + place + 1, old?[place] ?? .null)
             insert.bind(Head.count + count + place + 1, new?[place] ?? .null)
@@ -144,23 +159,35 @@ private final class GatheredTable {
         var current: RowIdentity?
         var span: (first: Int64, last: Int64) = (0, 0)
         var change = NetChange(old: nil, new: nil)
+        func pass() throws {
+            if change.old != change.new { try visit(change) }
+        }
         while try rows.step() {
             let number = rows.integer(Head.number)
             let old = rows.integer(Head.hasOld) == 1 ? rows.values(Head.count..<Head.count + count) : nil
             let new = rows.integer(Head.hasNew) == 1 ? rows.values(Head.count + count..<Head.count + 2 * count) : nil
             let identity = (old ?? new).map { rule.identity(of: $0) }
             if identity != current {
-                if change.old != change.new { try visit(change) }
+                try pass()
                 current = identity
                 change = NetChange(old: nil, new: nil)
                 span = (number, number)
             }
-            if number == span.first, let old { change.old = old }
+            var next = NetChange(old: old, new: new, leftOut: Self.places(rows.value(Head.leftOut)))
+            change.fill(from: &next)
+            if number == span.first, let old = next.old {
+                (change.old, change.leftOut) = (old, next.leftOut)
+            }
             if number != span.last { change.new = nil }
             span.last = number
-            if let new { change.new = new }
+            if let new = next.new { change.new = new }
         }
-        if change.old != change.new { try visit(change) }
+        try pass()
+    }
+
+    private static func places(_ value: Value) -> [Int] {
+        guard case .text(let text) = value else { return [] }
+        return (text.string ?? "").split(separator: " ").compactMap { Int($0) }
     }
 
     /// Rows of equal values come one after another, whatever became of each.

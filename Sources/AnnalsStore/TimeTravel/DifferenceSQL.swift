@@ -91,7 +91,15 @@ struct DifferenceSQL {
         /// For the first pass; nil where nothing is to be done.
         func takingOut(_ change: NetChange) -> String? {
             guard let old = change.old, isMoved(change) else { return nil }
-            return "DELETE FROM \(name) WHERE \(condition(old));\n"
+            let delete = "DELETE FROM \(name) WHERE \(condition(old));\n"
+            guard change.new != nil, !change.leftOut.isEmpty else { return delete }
+            // Values that history leaves out stay in the file, and wait beside the table.
+            let list = columns.joined(separator: ", ")
+            return """
+                CREATE TEMP TABLE IF NOT EXISTS \(withheld) AS SELECT \(list) FROM \(name) WHERE 0;
+                INSERT INTO \(withheld) SELECT \(list) FROM \(name) WHERE \(condition(old));
+                \(delete)
+                """
         }
 
         /// For the second pass.
@@ -101,9 +109,20 @@ struct DifferenceSQL {
                 let sets = columns.indices.filter { old[$0] != new[$0] }.map { "\(columns[$0]) = \(literals.text(new[$0]))" }
                 return "UPDATE \(abort)\(name) SET \(sets.joined(separator: ", ")) WHERE \(condition(old));\n"
             }
-            let values = new.map(literals.text).joined(separator: ", ")
-            return "INSERT \(abort)INTO \(name) (\(columns.joined(separator: ", "))) VALUES (\(values));\n"
+            let into = "INSERT \(abort)INTO \(name) (\(columns.joined(separator: ", ")))"
+            guard let old = change.old, !change.leftOut.isEmpty else {
+                return "\(into) VALUES (\(new.map(literals.text).joined(separator: ", ")));\n"
+            }
+            let values = new.enumerated().map { change.leftOut.contains($0) ? columns[$0] : literals.text($1) }
+            return """
+                \(into) SELECT \(values.joined(separator: ", ")) FROM \(withheld) WHERE \(condition(old));
+                DELETE FROM \(withheld) WHERE \(condition(old));
+
+                """
         }
+
+        /// Where rows are that were taken out and come back with values that the script does not hold.
+        private var withheld: String { "temp.\(SQL.quote("annals_withheld_\(definition.name)"))" }
 
         private func isMoved(_ change: NetChange) -> Bool {
             guard let old = change.old, let new = change.new else { return true }

@@ -9,9 +9,9 @@ struct TriggerChecks {
             guard let definition = try SchemaReader(db).table(table.name), definition.kind == .table else {
                 return Finding(.trigger, "the table \(table.name) is tracked, but is not there", table: table.name)
             }
-            let triggers = CaptureTriggers(table: definition, id: table.id)
+            let triggers = try CaptureTriggers(db, table: definition, id: table.id)
             let installed = try InstalledTriggers(db, id: table.id)
-            if installed.hold(triggers.afterChange + triggers.beforeChange) { return nil }
+            if installed.hold(triggers.beforeChange), triggers.arePresent(in: installed) { return nil }
             return Finding(
                 .trigger, "a trigger that captures changes of \(table.name) is missing or altered: changes may have been missed",
                 table: table.name)

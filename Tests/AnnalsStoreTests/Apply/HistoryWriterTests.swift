@@ -19,7 +19,7 @@ struct HistoryWriterTests {
         try store.queue.write { db in
             let tables = try TrackedTables.load(db)
             let table = try #require(tables.table(named: "doc"))
-            let writer = try HistoryWriter(db, layoutID: table.id, columnCount: 3, key: [0])
+            let writer = try HistoryWriter(db, table.definition, layoutID: table.id)
             writer.largestUpdate = 1_000
             try writer.insert(rows[0])
             for (old, new) in zip(rows, rows.dropFirst()) { try writer.update(old, to: new) }

@@ -80,6 +80,15 @@ final class BareConnection {
 /// Rows of one table with how often each occurs.
 typealias Rows = [[Value]: Int]
 
+extension CaptureEnvironment {
+    /// Updates hold nothing of texts and blobs that they did not change, however short.
+    static let leavingOutAll: CaptureEnvironment = {
+        var environment = CaptureEnvironment.system
+        environment.largeValue = 0
+        return environment
+    }()
+}
+
 /// A store whose tables other programs write.
 final class Fixture {
     let file: TemporaryFile
@@ -192,12 +201,32 @@ extension [String: Rows] {
         var result = self
         for (table, changes) in changes {
             for change in changes {
+                let change = change.filled(from: result[table] ?? [:], self[table] ?? [:])
                 if let old = change.old { result[table, default: [:]][old, default: 0] -= 1 }
                 if let new = change.new { result[table, default: [:]][new, default: 0] += 1 }
             }
             result[table] = result[table]?.filter { $0.value != 0 }
         }
         return result
+    }
+}
+
+extension NetChange {
+    /// The row of these that was there before, whatever the change leaves out of it.
+    fileprivate func row(of rows: Rows) -> [Value]? {
+        for (row, count) in rows where count > 0 {
+            if row.indices.allSatisfy({ leftOut.contains($0) || row[$0] == old?[$0] }) { return row }
+        }
+        return nil
+    }
+
+    /// Whole, if it leaves something out of a row of these.
+    func filled(from rows: Rows...) -> NetChange {
+        guard !leftOut.isEmpty, let row = rows.lazy.compactMap({ row(of: $0) }).first else { return self }
+        var change = self
+        for place in leftOut { change.fill(place, row[place]) }
+        change.leftOut = []
+        return change
     }
 }
 

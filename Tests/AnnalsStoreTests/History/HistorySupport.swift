@@ -10,8 +10,12 @@ final class HistoryFile {
     let file: TemporaryFile
     let queue: DatabaseQueue
     let clock = TestClock()
+    /// For `CaptureEnvironment`.
+    private let largeValue: Int?
 
-    init(_ schema: String = "") throws {
+    /// - Parameter leavesOutAll: updates hold nothing of texts and blobs that they did not change, however short.
+    init(_ schema: String = "", leavesOutAll: Bool = false) throws {
+        largeValue = leavesOutAll ? 0 : nil
         file = try TemporaryFile()
         queue = try Self.open(file.path)
         try outside(schema)
@@ -19,6 +23,7 @@ final class HistoryFile {
 
     /// Begins with a copy of another file.
     init(copyOf path: String) throws {
+        largeValue = nil
         file = try TemporaryFile()
         try FileManager.default.copyItem(atPath: path, toPath: file.path)
         queue = try Self.open(file.path)
@@ -32,8 +37,10 @@ final class HistoryFile {
 
     var environment: CaptureEnvironment {
         let clock = clock
-        return CaptureEnvironment(
+        var environment = CaptureEnvironment(
             now: { clock.milliseconds }, makeTransactionID: { .random() }, makeStoreID: { .random() }, processName: "tests")
+        environment.largeValue = largeValue
+        return environment
     }
 
     @discardableResult

@@ -1,0 +1,259 @@
+import AnnalsCore
+import AnnalsMerge
+import GRDB
+import SeededRandom
+import Testing
+
+@testable import AnnalsStore
+
+/// Large values that an update does not change stay out of its history (FEATURES F10), and nothing is lost by it.
+@Suite struct LeftOutTests {
+    private static let schema = """
+        CREATE TABLE doc(id INTEGER PRIMARY KEY, name TEXT UNIQUE, body, note TEXT, n INTEGER);
+        INSERT INTO doc VALUES(1, 'one', zeroblob(100000), 'a', 0), (2, 'two', hex(zeroblob(50000)), 'b', 0), (3, 'three', 'short', 'c', 0);
+        """
+
+    private func file(_ schema: String = Self.schema, _ tables: String...) throws -> HistoryFile {
+        let file = try HistoryFile(schema)
+        try file.track()
+        return file
+    }
+
+    /// Bytes of old and new values in the raw changes after one.
+    private func bytes(_ file: HistoryFile, after id: Int = 0) throws -> Int {
+        try file.queue.read { db in
+            let columns = (0..<5).flatMap { ["o\($0)", "n\($0)"] }.map { "coalesce(length(\($0)), 0)" }.joined(separator: " + ")
+            return try Int.fetchOne(db, sql: "SELECT coalesce(sum(\(columns)), 0) FROM annals_changes_1 WHERE id > ?", arguments: [id]) ?? 0
+        }
+    }
+
+    @Test func `F10: a large value that an update leaves as it was is not stored again`() throws {
+        let file = try file()
+        for number in 1...20 { try file.managed("UPDATE doc SET n = \(number), note = 'note \(number)'") }
+        #expect(try bytes(file) < 20 * 3 * 60)
+        // What changes is stored, before and after; what is short always.
+        try file.managed("UPDATE doc SET body = zeroblob(90000) WHERE id = 1")
+        #expect(try 190_000..<190_100 ~= bytes(file, after: 60))
+        let changes = try file.changes(20)
+        #expect(changes.count == 3 && changes.allSatisfy { $0.columns.map(\.name) == ["note", "n"] })
+        #expect(try file.findings() == [])
+    }
+
+    @Test func `law 8: every token is reached, by whatever became of the value later`() throws {
+        let file = try file()
+        var rows: [Int64: RowDump] = [0: try file.rows()]
+        for sql in [
+            "UPDATE doc SET n = 1", "UPDATE doc SET body = 'new' WHERE id = 1", "UPDATE doc SET n = 2", "DELETE FROM doc WHERE id = 2",
+            "UPDATE doc SET name = 'first', n = 3 WHERE id = 1", "INSERT INTO doc VALUES(2, 'two', zeroblob(5000), 'x', 0)",
+            "UPDATE doc SET id = id + 10, note = 'moved'",
+            "UPDATE doc SET n = 4; UPDATE doc SET body = zeroblob(7000); UPDATE doc SET n = 5",
+            "UPDATE doc SET n = 6; DELETE FROM doc WHERE id = 12",
+            "UPDATE doc SET n = 7; REPLACE INTO doc VALUES(30, 'first', 'taken', '', 0)",
+        ] {
+            let number = try #require(try file.external(sql))
+            rows[number] = try file.rows()
+        }
+        for (number, expected) in rows {
+            try file.replay(to: file.token(number))
+            #expect(try RowDump(path: file.path("replayed.db")) == expected, "token \(number)")
+            for (other, there) in rows {
+                let sql = try file.differenceSQL(number, other)
+                try file.replay(to: file.token(number))
+                try SQLiteShell.run(file.path("replayed.db"), sql)
+                #expect(try RowDump(path: file.path("replayed.db")) == there, "from \(number) to \(other)")
+            }
+        }
+        #expect(try file.findings() == [])
+    }
+
+    @Test func `rows that exchange a unique value, and keep a large one, do so in the difference's script`() throws {
+        let file = try file()
+        let number = try #require(
+            try file.external(
+                "UPDATE doc SET name = 'x', n = 1 WHERE id = 1; UPDATE doc SET name = 'one', n = 1 WHERE id = 2; UPDATE doc SET name = 'two' WHERE id = 1"
+            ))
+        let after = try file.rows()
+        let sql = try file.differenceSQL(0, number)
+        #expect(sql.utf8.count < 3_000)
+        try file.replay(to: file.token(0))
+        try SQLiteShell.run(file.path("replayed.db"), sql)
+        #expect(try RowDump(path: file.path("replayed.db")) == after)
+    }
+
+    @Test func `a table that got a unique constraint later is replayed to before it`() throws {
+        let file = try file(
+            "CREATE TABLE doc(id INTEGER PRIMARY KEY, name TEXT, body); INSERT INTO doc VALUES(1, 'a', zeroblob(5000)), (2, 'b', zeroblob(6000))"
+        )
+        let before = try file.rows()
+        try file.external(
+            "UPDATE doc SET name = 'c' WHERE id = 1; UPDATE doc SET name = 'a' WHERE id = 2; UPDATE doc SET name = 'b' WHERE id = 1")
+        try file.outside("CREATE UNIQUE INDEX doc_name ON doc(name)")
+        try file.managed("UPDATE doc SET name = 'd' WHERE id = 1")
+        try file.replay(to: file.token(0))
+        #expect(try RowDump(path: file.path("replayed.db")) == before)
+        #expect(try file.findings() == [])
+    }
+
+    @Test func `where a program's own triggers write the table, updates hold all values`() throws {
+        let file = try file()
+        try file.managed("UPDATE doc SET n = 1")
+        // A trigger that only keeps another table changes nothing.
+        try file.outside("CREATE TABLE log(t); CREATE TRIGGER logs AFTER UPDATE ON doc BEGIN INSERT INTO log VALUES(NEW.note); END")
+        try file.managed("UPDATE doc SET n = 2")
+        #expect(try bytes(file) < 1_000)
+        try file.outside("DROP TRIGGER logs; DROP TABLE log")
+        try file.outside("CREATE TRIGGER stamps AFTER UPDATE OF note ON doc BEGIN UPDATE \"DOC\" SET n = n + 1 WHERE id = NEW.id; END")
+        let token = try file.bounds().latest
+        try file.managed("UPDATE doc SET note = 'noted'")
+        #expect(try bytes(file, after: 6) > 200_000)
+        // Nobody wrote between the trigger's making and the next look, so older tokens are good.
+        let rows = try file.rows()
+        try file.replay(to: token)
+        try file.replay(to: file.bounds().latest)
+        #expect(try RowDump(path: file.path("replayed.db")) == rows)
+        try file.outside("DROP TRIGGER stamps")
+        try file.managed("UPDATE doc SET n = 9")
+        #expect(try bytes(file, after: 12) < 1_000)
+        #expect(try file.findings() == [])
+    }
+
+    @Test func `what was left out before a program's trigger was known makes history begin anew`() throws {
+        let file = try file()
+        let token = try file.token(try #require(try file.managed("UPDATE doc SET n = 1")))
+        try file.outside(
+            """
+            CREATE TRIGGER stamps BEFORE UPDATE OF note ON doc BEGIN UPDATE doc SET n = n + 1 WHERE id = NEW.id; END;
+            UPDATE doc SET note = 'noted'
+            """)
+        try file.seal()
+        #expect { try file.replay(to: token) } throws: { ($0 as? AnnalsError)?.code == .tokenExpired }
+        try file.replay(to: file.bounds().latest)
+        #expect(try RowDump(path: file.path("replayed.db")) == file.rows())
+    }
+
+    @Test func `a store of format 1 goes on with its triggers, and gets the others with the next change of its schema`() throws {
+        let file = try file()
+        try file.queue.write { db in
+            let table = try #require(try SchemaReader(db).table("doc"))
+            // What a trigger says that leaves nothing out is what one says where a program's own trigger writes the table.
+            try db.execute(sql: "CREATE TRIGGER stamps AFTER DELETE ON doc BEGIN UPDATE doc SET n = 0 WHERE 0; END")
+            try CaptureTriggers(db, table: table, id: 1).install(db)
+            try db.execute(sql: "DROP TRIGGER stamps")
+            try StoreSchema.set(.format, to: 1, db)
+            try Drift.noteSchemaVersion(db)
+        }
+        let token = try file.token(try #require(try file.managed("UPDATE doc SET n = 1")))
+        #expect(try bytes(file) > 200_000)
+        #expect(try file.findings() == [])
+        try file.outside("CREATE TABLE other(a INTEGER PRIMARY KEY)")
+        try file.managed("UPDATE doc SET n = 2")
+        try file.managed("UPDATE doc SET n = 3")
+        #expect(try bytes(file, after: 6) < 1_000)
+        #expect(try file.queue.read { try StoreSchema.integer(.format, $0) } == Int64(StoreSchema.format))
+        try file.replay(to: token)
+        #expect(try file.findings() == [])
+    }
+
+    @Test func `rows without a key, and rows that get another key, are held whole`() throws {
+        let file = try file(
+            "CREATE TABLE doc(id TEXT PRIMARY KEY, body, n, a, b); INSERT INTO doc VALUES(NULL, zeroblob(5000), 1, '', ''), ('k', zeroblob(5000), 1, '', '')"
+        )
+        let before = try file.rows()
+        try file.external("UPDATE doc SET n = 2 WHERE id IS NULL")
+        #expect(try bytes(file) > 5_000)
+        try file.external("UPDATE doc SET n = 3 WHERE id = 'k'")
+        #expect(try bytes(file, after: 1) < 100)
+        try file.external("UPDATE doc SET id = 'l' WHERE id = 'k'")
+        #expect(try bytes(file, after: 2) > 5_000)
+        try file.replay(to: file.token(0))
+        #expect(try RowDump(path: file.path("replayed.db")) == before)
+    }
+
+    @Test func `a tuple of which the large half stayed stands for the whole table`() throws {
+        let rules = FootprintRules(
+            table: "t", key: .init(places: [0], columns: [.init(name: "id", affinity: .integer)]),
+            uniques: [.init(places: [1, 2], columns: [.init(name: "a", affinity: .text), .init(name: "b", affinity: .text)])],
+            references: [
+                .init(
+                    places: [2, 3], parentTable: "p", parentColumns: [.init(name: "x", affinity: .text), .init(name: "y", affinity: .text)])
+            ])
+        func footprint(_ old: [Value], _ new: [Value], leftOut: [Int]) -> Footprint {
+            var builder = FootprintBuilder(transaction: .random())
+            builder.add(rules, old: old, new: new, leftOut: leftOut)
+            return builder.finish()
+        }
+        let old: [Value] = [.integer(1), .text("a"), .null, .text("c")]
+        let other: [Value] = [.integer(1), .text("a"), .null, .text("d")]
+        let unique: [Value] = [.integer(1), .text("z"), .null, .text("c")]
+        #expect(footprint(old, other, leftOut: []).groups.allSatisfy { !$0.writesWhole && !$0.readsWhole })
+        #expect(footprint(old, other, leftOut: [2]).groups.filter(\.readsWhole).count == 1)
+        #expect(footprint(old, other, leftOut: [2]).groups.allSatisfy { !$0.writesWhole })
+        #expect(footprint(old, unique, leftOut: [2]).groups.filter(\.writesWhole).count == 1)
+        #expect(footprint(old, unique, leftOut: [3]).groups.allSatisfy { !$0.writesWhole && !$0.readsWhole })
+    }
+
+    // MARK: One column's life
+
+    private func fold(_ steps: [(old: [Value]?, new: [Value]?, leftOut: [Int])]) -> [NetChange] {
+        var folder = NetChangeFolder(IdentityRule(key: [0], collations: ["BINARY"]))
+        for (index, step) in steps.enumerated() {
+            folder.add(RawChange(id: Int64(index + 1), old: step.old, new: step.new, leftOut: step.leftOut))
+        }
+        return folder.finish()
+    }
+
+    private func row(_ n: Int64, _ body: String?) -> [Value] { [.integer(1), .integer(n), body.map { .text($0) } ?? .null] }
+
+    @Test func `what one change leaves out, another of the transaction tells`() {
+        #expect(fold([(row(1, nil), row(2, nil), [2])]) == [NetChange(old: row(1, nil), new: row(2, nil), leftOut: [2])])
+        #expect(fold([(row(1, nil), row(2, nil), [2]), (row(2, "a"), row(2, "b"), [])]) == [NetChange(old: row(1, "a"), new: row(2, "b"))])
+        #expect(fold([(row(1, "a"), row(1, "b"), []), (row(1, nil), row(2, nil), [2])]) == [NetChange(old: row(1, "a"), new: row(2, "b"))])
+        #expect(fold([(row(1, nil), row(2, nil), [2]), (row(2, "a"), nil, [])]) == [NetChange(old: row(1, "a"), new: nil)])
+        #expect(fold([(nil, row(1, "a"), []), (row(1, nil), row(2, nil), [2])]) == [NetChange(old: nil, new: row(2, "a"))])
+        // A program's trigger had its update written down before the insert.
+        #expect(fold([(row(1, nil), row(2, nil), [2]), (nil, row(1, "a"), [])]) == [NetChange(old: nil, new: row(2, "a"))])
+        #expect(fold([(row(1, nil), row(2, nil), [2]), (row(2, nil), row(1, nil), [2])]) == [])
+        let moved: [Value] = [.integer(7), .integer(2), .text("a")]
+        #expect(fold([(row(1, nil), row(2, nil), [2]), (row(2, "a"), moved, [])]) == [NetChange(old: row(1, "a"), new: moved)])
+    }
+
+    /// Against rows kept by hand, with every unchanged value left out.
+    @Test(arguments: 0..<200 as Range<UInt64>)
+    func `random writes of a transaction come to the difference`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        func value() -> String { ["a", "b", "c"].randomElement(using: &generator) ?? "" }
+        let before: [Value]? = Bool.random(using: &generator) ? row(0, value()) : nil
+        var now = before
+        var steps: [(old: [Value]?, new: [Value]?, leftOut: [Int])] = []
+        for step in 1...Int.random(in: 1...8, using: &generator) {
+            guard var old = now else {
+                now = row(Int64(step), value())
+                steps.append((nil, now, []))
+                continue
+            }
+            if Int.random(in: 0..<5, using: &generator) == 0 {
+                steps.append((old, nil, []))
+                now = nil
+                continue
+            }
+            var new = old
+            new[1] = .integer(Int64(step))
+            if Int.random(in: 0..<3, using: &generator) == 0 { new[2] = .text(value()) }
+            now = new
+            let isLeftOut = old[2] == new[2]
+            if isLeftOut { (old[2], new[2]) = (.null, .null) }
+            steps.append((old, new, isLeftOut ? [2] : []))
+        }
+        let folded = fold(steps)
+        if before == now {
+            #expect(folded.isEmpty, "seed \(seed)")
+        } else {
+            var expected = NetChange(old: before, new: now)
+            if steps.allSatisfy({ $0.leftOut == [2] }) {
+                expected.fill(2, .null)
+                expected.leftOut = [2]
+            }
+            #expect(folded == [expected], "seed \(seed)")
+        }
+    }
+}
