@@ -44,7 +44,7 @@ struct AnnalsBench: AsyncParsableCommand {
     var loop: String?
 
     enum Group: String, CaseIterable {
-        case capture, commits, apply, rebase, encode, history, clone, relay, live, peers
+        case capture, commits, apply, rebase, encode, history, clone, relay, live, library, peers
     }
 
     func validate() throws {
@@ -108,6 +108,8 @@ struct AnnalsBench: AsyncParsableCommand {
             return try await RelayBenchmarks.run(scale)
         case .live:
             return try await LiveBenchmarks.run(scale)
+        case .library:
+            return try await LibraryBenchmarks.run(scale)
         case .peers:
             let peers = [crSQLite.map(PeerBenchmarks.Extension.crSQLite), sqliteSync.map(PeerBenchmarks.Extension.sqliteSync)]
             return try await PeerBenchmarks.run(scale, extensions: peers.compactMap(\.self))
