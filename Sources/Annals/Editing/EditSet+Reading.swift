@@ -89,7 +89,12 @@ extension EditSet {
     mutating func follow(_ renumbered: [RenumberedRow], upTo newest: Int64) {
         self.newest = max(self.newest, newest)
         guard !renumbered.isEmpty else {
-            for (identifier, row) in rows where row.asOf < newest { rows[identifier]?.asOf = newest }
+            // In place, by index: a context may know very many rows.
+            var place = rows.values.startIndex
+            while place != rows.values.endIndex {
+                if rows.values[place].asOf < newest { rows.values[place].asOf = newest }
+                rows.values.formIndex(after: &place)
+            }
             return
         }
         var followed: [PersistentIdentifier: EditedRow] = [:]
@@ -152,10 +157,14 @@ extension EditSet {
             }
             row.base = stored
             row.generated = outcome.generated
-            rows[outcome.identifier] = row
+            let current = row.key ?? outcome.identifier
+            if current != outcome.identifier { renamed[outcome.identifier] = current }
+            rows[current] = row
         }
         // What was edited since may refer to new rows by the keys that they had. Nothing stored does.
+        newest = max(newest, saved.newest)
         let names = saved.names
+        guard !names.isEmpty else { return }
         var followed: [PersistentIdentifier: EditedRow] = [:]
         for (identifier, row) in rows {
             var row = row
@@ -165,7 +174,6 @@ extension EditSet {
             followed[current] = row
         }
         rows = followed
-        newest = max(newest, saved.newest)
     }
 }
 

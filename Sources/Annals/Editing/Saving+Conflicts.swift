@@ -16,7 +16,7 @@ extension Saving {
     /// Plans every row that is to be written, conflicts settled.
     mutating func plan() throws {
         var found: [Found] = []
-        for (identifier, row) in edits.rows.filter({ $0.value.hasEdits }).sorted(by: { $0.value.order < $1.value.order }) {
+        for (identifier, row) in edits.rows.lazy.filter({ $0.value.hasEdits }).sorted(by: { $0.value.order < $1.value.order }) {
             guard let table = session.catalog[identifier.table], table.columns.map(\.name) == row.table.columns.map(\.name) else {
                 throw AnnalsError.editing(
                     "the table \(identifier.table) was changed since its rows were read", hint: "Discard the edits and make them anew")

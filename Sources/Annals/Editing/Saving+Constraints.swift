@@ -50,7 +50,7 @@ extension Saving {
     /// Which rows of the save leave a reference without its parent.
     func brokenForeignKeys() throws -> [ConstraintConflict] {
         var broken: [ConstraintConflict] = []
-        for (identifier, row) in edits.rows.sorted(by: { $0.value.order < $1.value.order }) where row.hasEdits {
+        for (identifier, row) in edits.rows.lazy.filter({ $0.value.hasEdits }).sorted(by: { $0.value.order < $1.value.order }) {
             let present = names[identifier] ?? identifier
             let stored = try session.row(present.key, of: row.table)
             let planned = PlannedRow(
