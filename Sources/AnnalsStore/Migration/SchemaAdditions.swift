@@ -68,17 +68,25 @@ struct SchemaAdditions: Hashable, Sendable {
             change.columns.removeAll { column in named.contains { $0.isSameIdentifier(as: column.name) } }
             if !change.columns.isEmpty { missing.columns.append(change) }
         }
+        // A table that got more columns since somebody was told of it.
+        for table in tables where !layouts(table.name).isEmpty {
+            let named = layouts(table.name).flatMap(\.columns)
+            let columns = table.columns.filter { column in !named.contains { $0.isSameIdentifier(as: column.name) } }.filter(
+                Self.isOptional)
+            let keys = table.foreignKeys.filter { key in columns.contains { key.columns == [$0.name] } }
+            if !columns.isEmpty { missing.columns.append(Columns(table: table.name, columns: columns, foreignKeys: keys)) }
+        }
         // The last word counts.
         let told = entries.flatMap(\.renames)
         missing.renames = renames.filter { rename in told.last(where: rename.isAbout)?.name != rename.name }
         return missing
     }
 
-    /// Those that an entry names.
+    /// Those that an entry names. A table is brought, as it is by now, by the entry that makes it; others name it for its columns only.
     func named(in entry: SchemaEntry) -> SchemaAdditions {
         let others = missing(in: [entry])
         var named = SchemaAdditions()
-        named.tables = tables.filter { !others.tables.contains($0) }
+        named.tables = tables.filter { entry.makes($0.name) }
         for var change in columns {
             let rest = others.columns.first { $0.table == change.table }?.columns ?? []
             change.columns.removeAll { rest.contains($0) }
@@ -86,6 +94,16 @@ struct SchemaAdditions: Hashable, Sendable {
         }
         named.renames = entry.renames.filter(renames.contains)
         return named
+    }
+}
+
+extension SchemaEntry {
+    /// Whether one of its statements makes the table.
+    fileprivate func makes(_ table: String) -> Bool {
+        statements.contains { sql in
+            let tokens = SQLToken.all(in: Array(sql.utf8))
+            return tokens.count > 2 && tokens[0].isWord("CREATE") && tokens[1].isWord("TABLE") && tokens[2].text.isSameIdentifier(as: table)
+        }
     }
 }
 

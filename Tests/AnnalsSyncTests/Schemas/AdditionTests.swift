@@ -110,6 +110,47 @@ struct AdditionTests {
         #expect(try await world.rows(0, "SELECT name FROM team WHERE id = 't9'") == [["new".databaseValue]])
     }
 
+    @Test("a column of a table that nobody was told of yet is told of too, whoever comes first with the table")
+    func columnOfNewTable() async throws {
+        let world = try await World(replicas: 3, schema: Self.schema)
+        let table = "CREATE TABLE badge(id TEXT PRIMARY KEY NOT NULL, person TEXT REFERENCES person(id))"
+        let note = "ALTER TABLE badge ADD COLUMN note TEXT DEFAULT 'none'"
+        for index in [0, 1] {
+            try world.outside(index, table)
+            try await world.stores[index].track(.all)
+            _ = try await world.stores[index].prepareOutbox()
+        }
+        // Its table waits to be told of when it gets another column.
+        try world.outside(1, "\(note); INSERT INTO badge VALUES('b1', 'p1', 'mine')")
+        _ = try await world.stores[1].prepareOutbox()
+        try world.outside(1, "UPDATE badge SET note = 'still mine'")
+        try await world.settle()
+        try world.outside(0, note)
+        try world.outside(2, "\(table); \(note)")
+        try await world.stores[2].track(.all)
+        try await world.expectAlike()
+        #expect(try await world.rows(2, "SELECT id, note FROM badge") == [["b1".databaseValue, "still mine".databaseValue]])
+    }
+
+    @Test("a table that got another column before anybody was told of it comes with it")
+    func columnOfWaitingTable() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        let table = "CREATE TABLE badge(id TEXT PRIMARY KEY NOT NULL, person TEXT REFERENCES person(id))"
+        let note = "ALTER TABLE badge ADD COLUMN note TEXT DEFAULT 'none'"
+        try world.outside(0, table)
+        try await world.stores[0].track(.all)
+        _ = try await world.stores[0].prepareOutbox()
+        try world.outside(0, "\(note); INSERT INTO badge VALUES('b1', 'p1', 'mine')")
+        // Others' work keeps nothing of it from going out.
+        try world.outside(1, "UPDATE person SET name = 'Al' WHERE id = 'p1'; ALTER TABLE team ADD COLUMN color TEXT")
+        try await world.settle()
+        try world.outside(0, "ALTER TABLE team ADD COLUMN color TEXT")
+        try world.outside(1, "\(table); \(note)")
+        try await world.stores[1].track(.all)
+        try await world.expectAlike()
+        #expect(try await world.rows(1, "SELECT id, note FROM badge") == [["b1".databaseValue, "mine".databaseValue]])
+    }
+
     @Test("two replicas that add the same tell of it once, and each what the other lacks")
     func twice() async throws {
         let world = try await World(replicas: 3, schema: Self.schema)
