@@ -51,7 +51,7 @@ package struct RawChangeReader {
         let first = rowids + (isByRowid ? 2 : 0)
         let old = operation == .insert ? nil : statement.values(at: first..<(first + columnCount))
         let new = operation == .delete ? nil : newRow(from: first + columnCount, old: old)
-        let leftOut = operation == .update ? leftOut(from: first + columnCount) : []
+        let leftOut = operation == .update ? leftOut(old ?? [], from: first + columnCount) : []
         return RawChange(
             id: statement.integer(at: 0), old: old, new: new, leftOut: leftOut,
             oldRowid: isByRowid && old != nil ? statement.integer(at: rowids) : nil,
@@ -59,10 +59,10 @@ package struct RawChangeReader {
             precedes: operation == .delete ? statement.value(at: 2).integer : nil)
     }
 
-    /// What an update did not change is NULL in its new row, unless it says there that it left something out.
-    private func leftOut(from first: Int) -> [Int] {
-        (0..<columnCount).filter { place in
-            guard !statement.isNull(at: first + place), !key.contains(place) else { return false }
+    /// What an update did not change is NULL in its new row, unless it says there that it left something out of the old one.
+    private func leftOut(_ old: [Value], from first: Int) -> [Int] {
+        old.indices.filter { place in
+            guard old[place].isNull, !statement.isNull(at: first + place), !key.contains(place) else { return false }
             return !StoreSchema.isMarked(place) { statement.integer(at: 2 + $0) }
         }
     }

@@ -17,6 +17,8 @@ final class RawChangeScan {
     let rule: IdentityRule
     private let isByRowid: Bool
     private let maskCount: Int
+    /// Places of the columns that are not the key's.
+    private let beside: [Int]
     private let firstMask: Int
     private let firstOld: Int
     private let firstNew: Int
@@ -42,6 +44,7 @@ final class RawChangeScan {
         rule = table.identityRule
         isByRowid = table.key.isByRowid
         maskCount = StoreSchema.maskCount(table.columns.count)
+        beside = table.columns.indices.filter { !table.key.places.contains($0) }
         let identity = ["id", "op"] + (isByRowid ? ["ro", "rn"] : [])
         firstMask = identity.count
         head = identity + (0..<maskCount).map { "m\($0)" }
@@ -126,7 +129,7 @@ final class RawChangeScan {
         }
         if operation != .delete {
             change.new = change.old.map { updated($0, rows) } ?? rows.values(firstNew..<firstNew + count)
-            if operation == .update { change.leftOut = leftOut(rows) }
+            if let old = change.old { change.leftOut = leftOut(old, rows) }
             if isByRowid { change.newRowid = rows.integer(Head.newRowid) }
         } else if !rows.isNull(firstMask) {
             // A delete has no use for its mask, and says there what it precedes.
@@ -149,10 +152,10 @@ final class RawChangeScan {
         return row
     }
 
-    /// What an update did not change is NULL in its new row, unless it says there that it left something out.
-    private func leftOut(_ rows: PreparedStatement) -> [Int] {
+    /// What an update did not change is NULL in its new row, unless it says there that it left something out of the old one.
+    private func leftOut(_ old: [Value], _ rows: PreparedStatement) -> [Int] {
         var places: [Int] = []
-        for place in layout.columns.indices where !rows.isNull(firstNew + place) && !layout.key.contains(place) {
+        for place in beside where old[place].isNull && !rows.isNull(firstNew + place) {
             if !StoreSchema.isMarked(place, mask: { rows.integer(firstMask + $0) }) { places.append(place) }
         }
         return places
