@@ -67,11 +67,8 @@ extension Evictions.Account {
         let departures = slot.edges.count { $0.to == nil }
         let count = arrivals - departures + (began(order) ? 1 : 0) - (present == nil ? 0 : 1)
         guard count > 0 else { return [] }
-        guard order == .asHappened else { return byBalance(count) }
-        // In another order only where it takes one: to find that costs much for a key with very many changes.
-        return inOrder(count, slot.edges) ?? inOrder(count, slot.actionsAfterArrivals)
-            ?? inOrder(count, slot.edges, allowsStale: true) ?? inOrder(count, slot.actionsAfterArrivals, allowsStale: true)
-            ?? byBalance(count)
+        let told = order == .asHappened ? inOrder(count, slot.edges) ?? inOrder(count, slot.actionsAfterArrivals) : nil
+        return told ?? byBalance(count)
     }
 
     /// The row as it was noted, if that was before anything else happened to it.
@@ -94,7 +91,7 @@ extension Evictions.Account {
 
     /// Where a row arrives while another is still there, that one was removed. nil when the changes do not follow one
     /// another: a foreign key's action on the very row being changed, for one, is written down before that change.
-    private func inOrder(_ count: Int, _ edges: [RowEdge], allowsStale: Bool = false) -> [Evictions.Eviction]? {
+    private func inOrder(_ count: Int, _ edges: [RowEdge]) -> [Evictions.Eviction]? {
         var evictions: [Evictions.Eviction] = []
         var here = notedStart ?? edges.first?.from
         var left: Set<RowState> = []
@@ -102,7 +99,7 @@ extension Evictions.Account {
             if edge.from == nil, let state = here, evictions.count < count {
                 evictions.append(Evictions.Eviction(state: whole(state, after: index, of: edges), precedes: edge.id))
             } else if edge.from != here {
-                guard allowsStale, let from = edge.from, here != nil, left.contains(from) else { return nil }
+                guard let from = edge.from, here != nil, left.contains(from) else { return nil }
             }
             if let from = edge.from { left.insert(from) }
             here = edge.to
