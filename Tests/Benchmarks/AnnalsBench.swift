@@ -44,7 +44,7 @@ struct AnnalsBench: AsyncParsableCommand {
     var loop: String?
 
     enum Group: String, CaseIterable {
-        case capture, commits, apply, rebase, encode, history, clone, relay, live, library, peers
+        case capture, commits, apply, rebase, encode, history, clone, relay, live, library, memory, peers
     }
 
     func validate() throws {
@@ -110,6 +110,8 @@ struct AnnalsBench: AsyncParsableCommand {
             return try await LiveBenchmarks.run(scale)
         case .library:
             return try await LibraryBenchmarks.run(scale)
+        case .memory:
+            return try MemoryBenchmarks.run(scale)
         case .peers:
             let peers = [crSQLite.map(PeerBenchmarks.Extension.crSQLite), sqliteSync.map(PeerBenchmarks.Extension.sqliteSync)]
             return try await PeerBenchmarks.run(scale, extensions: peers.compactMap(\.self))
