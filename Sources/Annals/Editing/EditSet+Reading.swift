@@ -161,8 +161,8 @@ extension EditSet {
             if current != outcome.identifier { renamed[outcome.identifier] = current }
             rows[current] = row
         }
-        // What was edited since may refer to new rows by the keys that they had. Nothing stored does.
         newest = max(newest, saved.newest)
+        // What was edited since may refer to new rows by the keys that they had. Nothing stored does.
         let names = saved.names
         guard !names.isEmpty else { return }
         var followed: [PersistentIdentifier: EditedRow] = [:]

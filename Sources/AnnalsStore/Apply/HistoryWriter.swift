@@ -86,7 +86,7 @@ final class HistoryWriter {
     private func write(_ old: [Value], to new: [Value]) throws {
         let changed = old.indices.filter { old[$0] != new[$0] }
         let leftOut =
-            mayLeaveOut(changed, key.map { old[$0].isNull }) ? mayBeLarge.filter { old[$0].isLarge(largeValue) && old[$0] == new[$0] } : []
+            mayLeaveOut(changed, isNull: { old[$0].isNull }) ? mayBeLarge.filter { old[$0].isLarge(largeValue) && old[$0] == new[$0] } : []
         try run(updateStatement) { statement in
             for (place, value) in old.enumerated() {
                 statement.bind(place + 3, value)
@@ -99,8 +99,8 @@ final class HistoryWriter {
     }
 
     /// Values are left out of updates only where the key tells the row before and after.
-    private func mayLeaveOut(_ changed: [Int], _ keyIsNull: [Bool]) -> Bool {
-        !mayBeLarge.isEmpty && !keyIsNull.contains(true) && !key.contains(where: changed.contains)
+    private func mayLeaveOut(_ changed: [Int], isNull: (Int) -> Bool) -> Bool {
+        !mayBeLarge.isEmpty && !key.contains { isNull($0) || changed.contains($0) }
     }
 
     private func bindLeftOut(_ place: Int, _ statement: PreparedStatement) {
@@ -140,7 +140,7 @@ final class HistoryWriter {
     /// The row on which `found` stands gets new values at some places.
     func update(_ found: PreparedStatement, places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
         var size = new.reduce(0) { $0 + $1.byteCount }
-        let leavesOut = mayLeaveOut(places, key.map(found.isNull))
+        let leavesOut = mayLeaveOut(places, isNull: found.isNull)
         for place in 0..<columnCount {
             if leavesOut, mayBeLarge.contains(place), !places.contains(place), found.isLarge(place, largeValue) {
                 bindLeftOut(place, updateStatement)

@@ -30,8 +30,12 @@ struct CaptureTriggers {
 
     /// Whether a trigger of a program's own says the table's name in its body.
     private static func isNamedInTriggers(_ db: Database, _ name: String) throws -> Bool {
+        // A name that has quotes in it is spelled otherwise in SQL. Most triggers are of other tables, and are not taken apart for this one.
+        let spelled = name.contains { "\"'`]".contains($0) } ? "" : name.foldedIdentifier
         let triggers = try String.fetchAll(
-            db, sql: "SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND name NOT GLOB 'annals_*'")
+            db,
+            sql: "SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND name NOT GLOB 'annals_*' AND instr(lower(sql), ?) > 0",
+            arguments: [spelled])
         return triggers.contains { sql in
             let body = SQLToken.all(in: Array(sql.utf8)).drop { !$0.isWord("BEGIN") }
             return body.contains { $0.isName && $0.text.isSameIdentifier(as: name) }

@@ -48,10 +48,10 @@ struct TableRepair {
         let knowsIndexes = installed.hold(triggers.beforeChange)
         if !isWhole {
             report.gaps.append(table.id)
-        } else if !knowsIndexes, try hasOpenChanges() {
+        } else if !knowsIndexes, try openChanges() != nil {
             // Rows can have been evicted by an index that the triggers did not know.
             report.gaps.append(table.id)
-        } else if triggers.holdAllValues, try hasOpenChanges(where: { !$0.leftOut.isEmpty }) {
+        } else if triggers.holdAllValues, let open = try openChanges(), try leavesOut(open) {
             // A program made a trigger and wrote before the triggers knew of it.
             report.gaps.append(table.id)
         }
@@ -127,14 +127,13 @@ struct TableRepair {
         return try Bool.fetchOne(db, sql: "SELECT NOT EXISTS(SELECT 1 FROM main.\(SQL.quote(definition.name)) WHERE \(differs))") ?? false
     }
 
-    private func hasOpenChanges() throws -> Bool {
-        try OpenTable.fetchAll(db).contains { $0.id == table.id && $0.newest > $0.sealed }
+    private func openChanges() throws -> ClosedRange<Int64>? {
+        try OpenTable.fetchAll(db).first { $0.id == table.id && $0.newest > $0.sealed }.map { ($0.sealed + 1)...$0.newest }
     }
 
-    private func hasOpenChanges(where isMeant: (RawChange) -> Bool) throws -> Bool {
-        guard let open = try OpenTable.fetchAll(db).first(where: { $0.id == table.id }), open.newest > open.sealed else { return false }
+    private func leavesOut(_ changes: ClosedRange<Int64>) throws -> Bool {
         var found = false
-        try RawChangeReader(db, table).read((open.sealed + 1)...open.newest) { if isMeant($0) { found = true } }
+        try RawChangeReader(db, table).read(changes) { if !$0.leftOut.isEmpty { found = true } }
         return found
     }
 

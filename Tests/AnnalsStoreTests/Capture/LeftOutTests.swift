@@ -13,7 +13,7 @@ import Testing
         INSERT INTO doc VALUES(1, 'one', zeroblob(100000), 'a', 0), (2, 'two', hex(zeroblob(50000)), 'b', 0), (3, 'three', 'short', 'c', 0);
         """
 
-    private func file(_ schema: String = Self.schema, _ tables: String...) throws -> HistoryFile {
+    private func file(_ schema: String = Self.schema) throws -> HistoryFile {
         let file = try HistoryFile(schema)
         try file.track()
         return file
@@ -115,6 +115,19 @@ import Testing
         try file.managed("UPDATE doc SET n = 9")
         #expect(try bytes(file, after: 12) < 1_000)
         #expect(try file.findings() == [])
+    }
+
+    @Test(arguments: ["do\"c", "Straße", "it's", "a]b"])
+    func `a trigger that writes a table is found however the name is spelled`(name: String) throws {
+        let table = SQL.quote(name)
+        let file = try file(
+            "CREATE TABLE \(table)(id INTEGER PRIMARY KEY, a, b, body, n); INSERT INTO \(table) VALUES(1, '', '', zeroblob(5000), 1)")
+        try file.managed("UPDATE \(table) SET n = 2")
+        #expect(try bytes(file) < 100)
+        try file.outside("CREATE TRIGGER stamps AFTER UPDATE OF a ON \(table) BEGIN UPDATE \(table) SET n = 3; END")
+        try file.seal()
+        try file.managed("UPDATE \(table) SET n = 4")
+        #expect(try bytes(file, after: 1) > 5_000)
     }
 
     @Test func `what was left out before a program's trigger was known makes history begin anew`() throws {
