@@ -22,12 +22,31 @@ struct LogThrough: ForwardingTransport {
             throw .problem(Problem(.snapshotSuperseded, detail: "the log was purged meanwhile", hint: "Run sync again"), retryAfter: nil)
         }
         guard let last, page.head > last else { return page }
-        page.head = last
-        page.frames = page.frames.filter { $0.firstPosition <= last }
-        if let frame = page.frames.last, frame.lastPosition > last {
-            page.frames[page.frames.count - 1].acceptedCount -= Int(frame.lastPosition.rawValue - last.rawValue)
+        do {
+            try page.end(at: last)
+        } catch {
+            throw .badAnswer(error)
         }
-        page.isLast = page.lastPosition == last
         return page
+    }
+}
+
+extension Page {
+    /// Cuts off what comes after a position, and before it a transaction in parts whose last part does: then the log ends
+    /// where that one begins.
+    fileprivate mutating func end(at last: Position) throws(WireError) {
+        head = last
+        frames.removeAll { $0.firstPosition > last }
+        if let frame = frames.last, frame.lastPosition > last {
+            frames[frames.count - 1].acceptedCount -= Int(frame.lastPosition.rawValue - last.rawValue)
+        }
+        if lastPosition == last, let frame = frames.last {
+            let header = try BatchHeader.parse(frame.batch)
+            if !header.isVoided, header.part.number < header.part.count - 1 {
+                head = frame.firstPosition.advanced(by: -header.part.number - 1)
+                frames.removeAll { $0.firstPosition > head }
+            }
+        }
+        isLast = lastPosition >= head
     }
 }

@@ -198,6 +198,21 @@ import Testing
         #expect(tables.isEmpty)
     }
 
+    @Test(arguments: [1, 1 << 20])
+    func `the space at a position within a transaction in parts is as it was before that`(pageBytes: Int) async throws {
+        let world = try await world()
+        let head = try await world.sync(0).position
+        #expect(head > Position(5))
+        for (position, rows) in [(Position(2), 1), (Position(4), 1), (Position(head.rawValue - 1), 1), (head, Self.rows)] {
+            let path = world.folder.file("at-\(position).db")
+            let relay = FaultyRelay(world.relay, pageBytes: pageBytes)
+            let replay = try await world.joining("r", over: relay).replay(to: position, output: path)
+            #expect(replay.position == (rows == 1 ? Position(1) : head), "position \(position)")
+            let count = try await Store(path: path).read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM item") }
+            #expect(count == rows, "position \(position)")
+        }
+    }
+
     @Test func `a copy of a file whose push in parts is under way`() async throws {
         let world = try await world()
         _ = try await world.stores[0].prepareOutbox()

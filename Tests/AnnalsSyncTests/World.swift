@@ -116,9 +116,9 @@ final class World: Sendable {
         return identities
     }
 
-    func joining(_ name: String) -> Joining {
+    func joining(_ name: String, over transport: (any RelayTransport)? = nil) -> Joining {
         Joining(
-            transport: relay, address: "http://127.0.0.1:1", space: space, name: name, spaceKeys: keys(of: name),
+            transport: transport ?? relay, address: "http://127.0.0.1:1", space: space, name: name, spaceKeys: keys(of: name),
             configuration: configuration(name), environment: environment)
     }
 
