@@ -86,6 +86,7 @@ let package = Package(
         .systemLibrary(
             name: "CPostgres", path: "Sources/CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
         .target(name: "CAnnalsSQLite", dependencies: [sqlite], path: "Sources/CAnnalsSQLite"),
+        .target(name: "CAnnalsMemory", path: "Sources/CAnnalsMemory"),
 
         // Values, bytes and rules: no input or output, no clock, no randomness.
         .target(name: "AnnalsCore", dependencies: [crypto], swiftSettings: settings),
@@ -128,8 +129,8 @@ let package = Package(
         .executableTarget(
             name: "AnnalsCLI",
             dependencies: [
-                "Annals", "AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", "Relay", "RelayLog", argumentParser, grdb,
-                lifecycle, logging, yams,
+                "Annals", "AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", "CAnnalsMemory", "Relay", "RelayLog",
+                argumentParser, grdb, lifecycle, logging, yams,
             ],
             swiftSettings: settings),
         .target(

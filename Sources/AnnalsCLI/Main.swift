@@ -1,5 +1,6 @@
 import AnnalsStore
 import ArgumentParser
+import CAnnalsMemory
 import Foundation
 
 /// Runs one command: parses, runs it as a task that signals cancel, prints why it failed and ends with its status.
@@ -9,6 +10,8 @@ enum Main {
         // A reader that goes away is noticed where it is written to.
         signal(SIGPIPE, SIG_IGN)
         SQLiteProcess.countNoMemory()
+        // What large bodies took is not kept for the next: a million changes let a relay grow by half as much.
+        annals_give_back_blocks(512 << 10)
         let status = await run(Array(CommandLine.arguments.dropFirst()))
         let streams = StandardStreams.shared
         streams.flush()

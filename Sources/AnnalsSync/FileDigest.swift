@@ -3,15 +3,19 @@ import Foundation
 
 /// Digests of files, read piece by piece.
 enum FileDigest {
-    private static let pieceBytes = 1 << 20
+    private static let pieceBytes = 256 << 10
 
+    /// - Parameter range: of the file's bytes; all of them where none is given.
     /// - Throws: when the file cannot be read.
-    static func sha256(_ path: String) throws -> Digest {
+    static func sha256(_ path: String, _ range: Range<Int64>? = nil) throws -> Digest {
         let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
         defer { try? file.close() }
+        if let range { try file.seek(toOffset: UInt64(range.lowerBound)) }
+        var left = range.map { Int($0.count) } ?? .max
         var hasher = Digest.Hasher()
-        while let piece = try file.read(upToCount: pieceBytes), !piece.isEmpty {
+        while left > 0, let piece = try file.read(upToCount: min(pieceBytes, left)), !piece.isEmpty {
             piece.withUnsafeBytes { hasher.update($0) }
+            left -= piece.count
         }
         return hasher.finish()
     }

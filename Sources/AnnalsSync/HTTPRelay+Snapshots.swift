@@ -77,11 +77,8 @@ extension HTTPRelay {
     public func uploadSnapshot(
         at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
-        guard let file = FileHandle(forReadingAtPath: path), let size = (try? file.seekToEnd()).map({ Int64($0) }) else {
-            throw .localFile("the snapshot cannot be read", isDiskFull: false)
-        }
-        defer { try? file.close() }
-        let upload = "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(seen.position)"
+        let size = try Self.size(of: path)
+        let upload = Upload(path: path, size: size, seen: seen, digest: digest)
         // An earlier process may have sent some of it.
         var offset: Int64? = size > WireLimits.snapshotPartBytes ? nil : 0
         var patience = Patience()
@@ -89,13 +86,12 @@ extension HTTPRelay {
             do {
                 guard let start = offset else {
                     // What became of the last part, or of an earlier try, is not known.
-                    offset = try await send(upload, seen, digest, "bytes */\(size)", [])
+                    offset = try await send(nil, of: upload)
                     continue
                 }
-                let part = try Self.read(file, at: start, min(WireLimits.snapshotPartBytes, Int(size - start)))
                 progress(start)
-                let range = "bytes \(start)-\(start + Int64(part.count) - 1)/\(size)"
-                guard let next = try await send(upload, seen, digest, range, part) else { return progress(size) }
+                let part = start..<min(start + Int64(WireLimits.snapshotPartBytes), size)
+                guard let next = try await send(part, of: upload) else { return progress(size) }
                 if next > start { patience = Patience() }
                 offset = next
             } catch {
@@ -106,19 +102,30 @@ extension HTTPRelay {
         }
     }
 
+    /// A snapshot's file on its way up.
+    private struct Upload {
+        var path: String
+        var size: Int64
+        var seen: LogMark
+        var digest: Digest
+    }
+
     /// Sends a part, or asks with none. Returns how many bytes the relay has; nil when it has all of them.
-    private func send(
-        _ path: String, _ seen: LogMark, _ digest: Digest, _ range: String, _ part: [UInt8]
-    ) async throws(TransportError) -> Int64? {
+    private func send(_ part: Range<Int64>?, of upload: Upload) async throws(TransportError) -> Int64? {
+        let path = "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(upload.seen.position)"
+        let part = part.flatMap { $0.isEmpty ? nil : $0 }
+        let range = part.map { "\($0.lowerBound)-\($0.upperBound - 1)" } ?? "*"
         let headers =
-            Self.headers(seen) + [
-                (Endpoints.Header.digest, digest.description), ("Content-Type", Endpoints.MediaType.snapshot), ("Content-Range", range),
-                (Endpoints.Header.partDigest, Digest.sha256(part[...]).description),
+            Self.headers(upload.seen) + [
+                (Endpoints.Header.digest, upload.digest.description), ("Content-Type", Endpoints.MediaType.snapshot),
+                ("Content-Range", "bytes \(range)/\(upload.size)"),
+                (Endpoints.Header.partDigest, try Self.digest(of: upload.path, part ?? 0..<0).description),
             ]
+        let body = part.map { HTTPRequest.Body.file(path: upload.path, range: $0) } ?? .bytes([])
         let response = try accepted(
             await answer { () async throws(HTTPError) in
                 try await client.send(
-                    request("PUT", path, headers: headers, body: .bytes(part), timeout: nil), maximumBody: SyncLimits.answerBytes)
+                    request("PUT", path, headers: headers, body: body, timeout: nil), maximumBody: SyncLimits.answerBytes)
             })
         guard response.status == 202 else { return nil }
         guard let offset = response.headers[Endpoints.Header.offset].flatMap({ Int64($0) }), offset >= 0 else {
@@ -127,14 +134,20 @@ extension HTTPRelay {
         return offset
     }
 
-    private static func read(_ file: FileHandle, at offset: Int64, _ count: Int) throws(TransportError) -> [UInt8] {
+    private static func size(of path: String) throws(TransportError) -> Int64 {
+        guard let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64 else { throw unreadable }
+        return size
+    }
+
+    private static func digest(of path: String, _ range: Range<Int64>) throws(TransportError) -> Digest {
         do {
-            try file.seek(toOffset: UInt64(offset))
-            return [UInt8](try file.read(upToCount: count) ?? Data())
+            return try FileDigest.sha256(path, range)
         } catch {
-            throw .localFile("the snapshot cannot be read", isDiskFull: false)
+            throw unreadable
         }
     }
+
+    private static var unreadable: TransportError { .localFile("the snapshot cannot be read", isDiskFull: false) }
 }
 
 extension TransportError {
