@@ -1,6 +1,7 @@
 import AnnalsCore
 import AnnalsStore
 import AnnalsSync
+import AnnalsTesting
 import GRDB
 import Testing
 
@@ -42,6 +43,53 @@ struct SchemaDriftTests {
         try await world.settle()
         #expect(try await world.stores[0].digest() == world.stores[1].digest())
         #expect(try await world.rows(1, "SELECT count(*) FROM team") == [[3.databaseValue]])
+    }
+
+    /// As Documentation/schemas.md says it: other keys, constraints and types, and columns that go, need another space.
+    @Test("a change that is no addition takes everybody to another space, with the work of those who come late")
+    func anotherSpace() async throws {
+        let world = try await World(
+            replicas: 3,
+            schema: "CREATE TABLE guest(id INTEGER PRIMARY KEY, mail TEXT, fax TEXT); INSERT INTO guest VALUES(1, 'a', '7'), (2, 'a', '8')")
+        try world.outside(1, "INSERT INTO guest VALUES(3, 'c', '9')")
+        try await world.settle()
+        let space = try #require(SpaceName("shop-2"))
+        let relay = try LocalRelay(folder: world.folder.file("relay-2"), space: space)
+        func move(_ index: Int) async throws -> Joining.Outcome {
+            let store = world.stores[index]
+            try await store.leave()
+            try await store.migrate(label: "v2", tracking: .named(["guest"])) { db in
+                try db.execute(
+                    sql: """
+                        DELETE FROM guest WHERE id NOT IN (SELECT min(id) FROM guest GROUP BY mail);
+                        CREATE TABLE new(id INTEGER PRIMARY KEY, mail TEXT NOT NULL UNIQUE);
+                        INSERT INTO new SELECT id, mail FROM guest;
+                        DROP TABLE guest;
+                        ALTER TABLE new RENAME TO guest;
+                        """)
+            }
+            let joining = Joining(
+                transport: relay, address: "http://127.0.0.1:1", space: space, name: "r\(index)",
+                configuration: world.configuration("r\(index)"), environment: world.environment)
+            return try await joining.join(store, existing: index == 2 ? .sameKey : nil)
+        }
+        // What the last one writes meanwhile is work under the declarations of before.
+        try world.outside(2, "INSERT INTO guest VALUES(4, 'd', NULL), (5, 'c', NULL)")
+        guard case .created = try await move(0), case .recognised = try await move(1) else {
+            Issue.record("the first makes the space, and the second has the same rows")
+            return
+        }
+        guard case .merged = try await move(2) else {
+            Issue.record("the third has rows of its own")
+            return
+        }
+        for index in [2, 0, 1] { try await world.sync(index, over: relay) }
+        for index in 0..<3 {
+            let guests: [[DatabaseValue]] = [(1, "a"), (3, "c"), (4, "d")].map { [$0.databaseValue, $1.databaseValue] }
+            #expect(try await world.rows(index, "SELECT id, mail FROM guest ORDER BY id") == guests, "replica \(index)")
+            #expect(try await world.stores[index].verify().isEmpty)
+        }
+        #expect(Set(try await world.stores.asyncMap { try await $0.digest() }).count == 1)
     }
 
     @Test("indexes, views and triggers that keep no row out are a replica's own")
