@@ -237,8 +237,10 @@ struct SchemaMaker {
         let names = table.key.map { table.columns[$0].name }
         let list = names.joined(separator: ", ")
         func values(_ row: String) -> String { names.map { "\(row).\($0)" }.joined(separator: ", ") }
-        let isOld = names.map { "\($0) IS OLD.\($0)" }.joined(separator: " AND ")
-        let write = "INSERT OR REPLACE INTO kept (\(list), value) VALUES (\(values("NEW")), NEW.\(column));"
+        func match(_ row: String) -> String { names.map { "\($0) IS \(row).\($0)" }.joined(separator: " AND ") }
+        let isOld = match("OLD")
+        // What the outer statement says of conflicts counts in here too: after OR IGNORE a copy of a row that a REPLACE took would stay.
+        let write = "DELETE FROM kept WHERE \(match("NEW")); INSERT INTO kept (\(list), value) VALUES (\(values("NEW")), NEW.\(column));"
         let declared = table.key.map { "\(table.columns[$0].name) COLLATE \(table.columns[$0].collation.rawValue)" }.joined(separator: ", ")
         schema.extras += [
             "CREATE TABLE kept (\(declared), value, PRIMARY KEY (\(list)))",

@@ -8,7 +8,9 @@ struct MigrateCommand: AsyncParsableCommand {
         commandName: "migrate",
         abstract: "Change the schema, recorded as one transaction.",
         discussion: """
-            Runs the SQL file as one transaction of origin migration, all or nothing; history goes on through it. Foreign keys are \
+            Runs the SQL file as one transaction of origin migration, all or nothing. History goes on through it, also where it takes \
+            columns from a table or makes one anew (create, copy, drop, rename), as long as the table still takes what it took: where it \
+            gets another key, another type or a stricter constraint, its history begins anew, and older tokens expire. Foreign keys are \
             checked at its end. On a joined store new tables, and new columns that may be NULL or have a constant default, reach \
             the space with the next sync, with the rows that the file changes, unless the space has them already: then the rows are \
             the space's. Another change of a tracked table is refused (65), apart from other names: those of tracked tables and columns are \

@@ -83,7 +83,7 @@ package enum Drift {
         try StoreSchema.set(.schemaVersion, to: schemaVersion(db), db)
     }
 
-    private static func schemaVersion(_ db: Database) throws -> Int64? {
+    static func schemaVersion(_ db: Database) throws -> Int64? {
         try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
     }
 }

@@ -49,7 +49,7 @@ package enum Sealing {
     /// Runs a write of this process's own and records it as one transaction, together with its rows.
     ///
     /// Call it inside a write transaction, and roll that back when this throws. The number is nil when the write changed
-    /// nothing. In a store without history it only runs the closure.
+    /// nothing: no row, and in a migration nothing of the schema. In a store without history it only runs the closure.
     package static func managedWrite<T>(
         _ db: Database, author: String? = nil, contextName: String? = nil, origin: TransactionInfo.Origin = .local,
         _ environment: CaptureEnvironment = .system, _ updates: (Database) throws -> T
@@ -57,8 +57,10 @@ package enum Sealing {
         precondition(db.isInsideTransaction, "a managed write belongs inside a write transaction")
         guard try StoreSchema.exists(db) else { return (try updates(db), nil) }
         try seal(db, environment)
+        let version = try Drift.schemaVersion(db)
         let value = try updates(db)
-        let (number, _) = try close(db, environment) { _ in
+        let isRecorded = try origin == .migration && Drift.schemaVersion(db) != version
+        let (number, _) = try close(db, environment, always: isRecorded) { _ in
             var clock = try StoreClock.load(db)
             return TransactionInfo(
                 id: environment.makeTransactionID(), time: clock.tick(now: environment.now()), author: author,
@@ -143,8 +145,10 @@ package enum Sealing {
     }
 
     /// Brings the triggers in order where the schema changed, and records what is open; nil when that is nothing.
+    ///
+    /// - Parameter always: records it also where nothing is.
     private static func close(
-        _ db: Database, _ environment: CaptureEnvironment, _ makeInfo: ([Span]) throws -> TransactionInfo
+        _ db: Database, _ environment: CaptureEnvironment, always: Bool = false, _ makeInfo: ([Span]) throws -> TransactionInfo
     ) throws -> (number: Int64?, drift: Drift.Report) {
         let drift = try Drift.repairIfNeeded(db)
         var spans = try openSpans(db, disordered: drift.disordered)
@@ -152,7 +156,7 @@ package enum Sealing {
             try discard(spans, db)
             spans = []
         }
-        guard !spans.isEmpty || !drift.gaps.isEmpty else { return (nil, drift) }
+        guard !spans.isEmpty || !drift.gaps.isEmpty || always else { return (nil, drift) }
         let info = try makeInfo(spans)
         let number = try record(db, spans: spans, info: info, process: environment.processName)
         // A gap needs a transaction of its own, or there would be no token after it.

@@ -78,6 +78,7 @@ struct TableRepair {
         try end(as: .retired)
         let new = try TrackedTable.create(db, for: definition, gap: nil)
         try NamesOfRepairedTable(db, table, isContinued: isContinued)?.give(to: new)
+        if isContinued { try ListContinuation(list: new.id, places: Array(table.columns.indices)).save(of: table.id, db) }
         try CaptureTriggers(db, table: definition, id: new.id).install(db)
         report.findings.append(.columnsChanged(table: definition.name, oldID: table.id, newID: new.id))
         let filled = try added.filter { try !holdsDefault($0, in: definition) }
@@ -94,11 +95,7 @@ struct TableRepair {
         let defaults = try added.compactMap { column in
             try definition.place(of: column.name).map { ($0, try LayoutTranslation.defaultValue(db, column)) }
         }
-        if definition.keyMayBeNull {
-            let isKeyless = SQL.balanced(definition.primaryKey.map { "\(SQL.quote(definition.columns[$0].name)) IS NULL" }, operator: "OR")
-            let rows = "SELECT EXISTS(SELECT 1 FROM main.\(SQL.quote(definition.name)) WHERE \(isKeyless))"
-            if try Bool.fetchOne(db, sql: rows) ?? false { return false }
-        }
+        if try hasKeylessRows(definition) { return false }
         let reader = try RowReader(db, definition)
         let writer = try HistoryWriter(db, definition, layoutID: id)
         while let row = try reader.next() {
@@ -107,6 +104,35 @@ struct TableRepair {
             if old != row { try writer.update(old, to: row) }
         }
         return true
+    }
+
+    /// Goes on after a migration that rebuilt the table, or took columns from it, and wrote down what that did to rows: nothing was missed.
+    ///
+    /// - Parameters:
+    ///   - definition: the table as it is now.
+    ///   - old: as the list has it.
+    /// - Returns: the list in which history goes on; nil where rows cannot be told by the key that they had, or the table does not take
+    ///   all that it took, and nothing was done.
+    mutating func goOn(as definition: TableDefinition, from old: TableDefinition) throws -> TrackedTable? {
+        guard definition.kind == .table, Refusal.ofTable(definition) == nil, definition.takesRows(of: old), try !hasKeylessRows(definition)
+        else { return nil }
+        try note(definition)
+        var list = table
+        if !isSameList(definition) {
+            try end(as: .retired)
+            list = try TrackedTable.create(db, for: definition, gap: nil)
+            try ListContinuation(list: list.id, places: table.columns.map(definition.place)).save(of: table.id, db)
+            try NamesOfRepairedTable(db, table, isContinued: false)?.give(to: list)
+        }
+        try CaptureTriggers(db, table: definition, id: list.id).install(db)
+        return try TrackedTable.fetchAll(db).first { $0.id == list.id }
+    }
+
+    private func hasKeylessRows(_ definition: TableDefinition) throws -> Bool {
+        guard definition.keyMayBeNull else { return false }
+        let isKeyless = SQL.balanced(definition.primaryKey.map { "\(SQL.quote(definition.columns[$0].name)) IS NULL" }, operator: "OR")
+        let rows = "SELECT EXISTS(SELECT 1 FROM main.\(SQL.quote(definition.name)) WHERE \(isKeyless))"
+        return try Bool.fetchOne(db, sql: rows) ?? false
     }
 
     /// The table as the old triggers see it: the columns they know, under their present names. nil when that is not what
@@ -185,5 +211,27 @@ struct InstalledTriggers {
 
     private static func words(_ sql: String) -> [String] {
         SQLText(sql).tokens.map { $0.identifier?.foldedIdentifier ?? $0.text }
+    }
+}
+
+extension TableDefinition {
+    /// Whether rows that another declaration allowed fit this one, by the same key: a replay puts them there. CHECK constraints and foreign
+    /// keys are off then, and unique indexes are left out where they do not fit.
+    fileprivate func takesRows(of old: TableDefinition) -> Bool {
+        func key(_ table: TableDefinition) -> [String] {
+            zip(table.primaryKey, table.primaryKeyCollations).map { "\(table.columns[$0].name.foldedIdentifier) \($1.foldedIdentifier)" }
+        }
+        guard key(self) == key(old), (rowidAlias == nil) == (old.rowidAlias == nil), !isStrict || old.isStrict else { return false }
+        let isTaken = columns.allSatisfy { column in
+            guard let place = old.place(of: column.name) else { return SchemaAdditions.isOptional(column) }
+            let was = old.columns[place]
+            let isSameType = column.affinity == was.affinity && (!isStrict || column.declaredType.isSameIdentifier(as: was.declaredType))
+            return isSameType && (!column.isNotNull || was.isNotNull)
+        }
+        func words(_ index: UniqueIndex) -> [String] {
+            index.columns.map { "\($0.name?.foldedIdentifier ?? "") \($0.collation.foldedIdentifier)" }
+        }
+        let known = old.uniqueIndexes.filter(\.isConstraint).map(words)
+        return isTaken && uniqueIndexes.allSatisfy { !$0.isConstraint || known.contains(words($0)) }
     }
 }

@@ -216,6 +216,7 @@ public enum Tracking {
             try db.execute(sql: "DELETE FROM main.annals_spans WHERE table_id = ?", arguments: [list.id])
             try db.execute(sql: "DELETE FROM main.annals_tables WHERE id = ?", arguments: [list.id])
             try FirstNames.forget(list.id, db)
+            try ListContinuation.forget(list.id, db)
         }
     }
 

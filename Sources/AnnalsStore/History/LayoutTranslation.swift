@@ -4,22 +4,22 @@ import GRDB
 /// Turns rows in the columns that a table once had into rows in those it has now, by the columns' names; in a joined store, by their
 /// first names.
 ///
-/// A column whose name is gone was renamed, if the one that now stands in its place is new. A column added since takes its default, as
-/// `ADD COLUMN` gave it to the rows that were there; a column dropped since is left out.
+/// A column added since takes its default, as `ADD COLUMN` gave it to the rows that were there; a column dropped since is left out. What
+/// became of the others is known from list to list (`ListContinuation`). In a store of before it is told by names: a column whose name is
+/// gone was renamed, if the one that now stands in its place is new.
 struct LayoutTranslation {
     let entry: TrackedTables.Entry
     /// Per column of now its place in the old row; nil when nothing changed.
     private let places: [Int?]?
     private let defaults: [Value]
 
-    /// - Parameter layout: the old columns, by the names under which the space knows them where there is one.
-    init(_ db: Database, from layout: TableLayout, to entry: TrackedTables.Entry) throws {
+    /// - Parameters:
+    ///   - list: the old columns, by the names under which the space knows them where there is one.
+    ///   - lists: all that there were, by id.
+    init(_ db: Database, from list: TrackedTable, to entry: TrackedTables.Entry, through lists: [Int64: TrackedTable]) throws {
         self.entry = entry
-        let columns = entry.first.columns
-        var places = columns.map { column in layout.columns.firstIndex { $0.isSameIdentifier(as: column.name) } }
-        for place in places.indices where places[place] == nil && place < layout.columns.count && !places.contains(place) {
-            places[place] = place
-        }
+        let (layout, columns) = (list.firstLayout, entry.first.columns)
+        let places = Self.places(from: list, to: entry, through: lists) ?? Self.places(from: layout, to: columns)
         let isSame = layout.columns.count == columns.count && places.enumerated().allSatisfy { $0 == $1 }
         self.places = isSame ? nil : places
         var defaults: [Value] = []
@@ -29,6 +29,28 @@ struct LayoutTranslation {
             }
         }
         self.defaults = defaults
+    }
+
+    /// Per column of now its place in the old row, as each list says of the next one; nil where one does not.
+    private static func places(
+        from list: TrackedTable, to entry: TrackedTables.Entry, through lists: [Int64: TrackedTable]
+    ) -> [Int?]? {
+        var (present, last) = (list.columns.indices.map(Optional.init), list)
+        // A list is continued by a newer one.
+        while last.id != entry.id {
+            guard let next = last.continuation, next.list > last.id, let list = lists[next.list] else { return nil }
+            present = present.map { place in place.flatMap { next.places.indices.contains($0) ? next.places[$0] : nil } }
+            last = list
+        }
+        return entry.definition.columns.indices.map { present.firstIndex(of: $0) }
+    }
+
+    private static func places(from layout: TableLayout, to columns: [TableDefinition.Column]) -> [Int?] {
+        var places = columns.map { column in layout.columns.firstIndex { $0.isSameIdentifier(as: column.name) } }
+        for place in places.indices where places[place] == nil && place < layout.columns.count && !places.contains(place) {
+            places[place] = place
+        }
+        return places
     }
 
     /// The default as the column stores it, its affinity applied.

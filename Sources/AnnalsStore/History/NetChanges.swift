@@ -117,7 +117,7 @@ final class NetChanges {
         if let known = translations[layout] { return known }
         let list = try self.layout(layout)
         guard let entry = tables.table(named: list.name) else { return nil }
-        let translation = try LayoutTranslation(db, from: list.firstLayout, to: entry)
+        let translation = try LayoutTranslation(db, from: list, to: entry, through: layouts)
         translations[layout] = translation
         return translation
     }

@@ -8,7 +8,7 @@ extension Store {
     /// - Throws: `AnnalsError`; also `usage` where a statement would end the transaction. Nothing is changed then.
     @discardableResult
     package func migrate(label: String, renames: [Rename] = [], tracking: NewTables = .none, sql: String) async throws -> Int {
-        try await migrate(label: label, renames: renames, tracking: tracking) { db in try MigrationScript.run(sql, db) }
+        try await migrate(label: label, renames: renames, tracking: tracking) { db, tables in try MigrationScript.run(sql, db, tables) }
     }
 }
 
@@ -19,14 +19,16 @@ private enum MigrationScript {
         "BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "ATTACH", "DETACH", "VACUUM",
     ]
 
-    static func run(_ sql: String, _ db: Database) throws -> Int {
+    static func run(_ sql: String, _ db: Database, _ tables: RebuiltTables) throws -> Int {
         var count = 0
         do {
             let statements = try db.allStatements(sql: sql)
             while let statement = try statements.next() {
                 let word = SQLText(statement.sql).tokens.first?.text.uppercased() ?? ""
                 guard !forbidden.contains(word) else { throw misplaced(word) }
+                if let table = RebuiltTables.table(in: statement.sql) { try tables.putAside(table) }
                 try statement.execute()
+                try tables.takeUp()
                 count += 1
             }
         } catch let error as DatabaseError {

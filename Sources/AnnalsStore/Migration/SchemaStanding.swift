@@ -68,7 +68,7 @@ struct SchemaStanding: Sendable {
         func refuse(_ difference: String) -> AnnalsError {
             var hint =
                 "Declare it here as the space has it. A space takes new tables, new columns that may be NULL or have a "
-                + "constant default, and renames; another form needs a new space"
+                + "constant default, and renames; another form needs another space: leave this one, migrate, and join that"
             if more.count == 1, fewer.count == 1 {
                 let old = space.present(fewer[0].name, of: theirs.name)
                 hint = "If it was renamed: annals migrate STORE --rename \(entry.definition.name).\(old)=\(more[0].name). " + hint

@@ -34,12 +34,26 @@ extension Store {
     ///   - label: what history calls it.
     ///   - renames: tables and columns that get another name, in this order.
     ///   - tracking: which new tables are tracked.
+    ///   - rebuilding: tracked tables that `updates` drops and makes anew, or takes columns from. What they held is compared with
+    ///     what they hold in the end, so that history goes on through it; without this, SQLite refuses `DROP COLUMN`, and older
+    ///     tokens expire when a table is made anew.
     ///   - updates: the statements, on the connection that writes.
     /// - Throws: `AnnalsError`: `schemaRefused` where a joined store's tables would differ from the space's otherwise, `constraint`
     ///   where rows break a foreign key; what `updates` throws. Nothing is changed then.
     @discardableResult
     public func migrate<T: Sendable>(
-        label: String, renames: [Rename] = [], tracking: NewTables = .none, _ updates: @escaping @Sendable (Database) throws -> T
+        label: String, renames: [Rename] = [], tracking: NewTables = .none, rebuilding: [String] = [],
+        _ updates: @escaping @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await migrate(label: label, renames: renames, tracking: tracking) { db, tables in
+            for table in rebuilding { try tables.putAside(table) }
+            return try CallersError.passing { try updates(db) }
+        }
+    }
+
+    /// - Parameter updates: what throws there is passed on as it is, unless it says that it is the caller's.
+    func migrate<T: Sendable>(
+        label: String, renames: [Rename], tracking: NewTables, _ updates: @escaping @Sendable (Database, RebuiltTables) throws -> T
     ) async throws -> T {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         let (value, isCaughtUp) = try await translated("migrate") {
@@ -92,7 +106,7 @@ struct Migrating {
     }
 
     /// Returns also whether the store has by now what it lacked.
-    func run<T>(_ updates: (Database) throws -> T) throws -> (T, Bool) {
+    func run<T>(_ updates: (Database, RebuiltTables) throws -> T) throws -> (T, Bool) {
         try step.seal()
         let renames = try DeclaredRenames(db, renames)
         try renames.checkTracked()
@@ -105,7 +119,9 @@ struct Migrating {
             db, contextName: label, origin: .migration, step.environment
         ) { db in
             try renames.make()
-            let value = try CallersError.passing { try updates(db) }
+            let tables = RebuiltTables(db)
+            let value = try updates(db, tables)
+            try tables.finish()
             try track(notIn: before)
             return value
         }

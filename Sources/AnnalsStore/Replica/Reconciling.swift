@@ -95,9 +95,16 @@ private struct Reconciling {
             try other.inTransaction(.immediate) {
                 let session = MergeSession(other, registry: try TrackedTables.load(other))
                 let applier = EntryApplier(session: session, direction: .forward, position: nil)
+                let unsettled = try UnsettledReferences.first(db) ?? .max
                 do {
-                    for row in try Outbox.rows(db) { try applier.apply(Outbox.content(db, of: row, layouts: layouts)) }
-                    fits = try session.checks.dangling().isEmpty
+                    fits = try Outbox.rows(db).allSatisfy { row in
+                        try applier.apply(Outbox.content(db, of: row, layouts: layouts))
+                        // The log holds what keys declare after each of them, except where they are still to be settled.
+                        guard row.sequence < unsettled else { return true }
+                        defer { session.checks.reset() }
+                        return try session.checks.dangling().isEmpty
+                    }
+                    fits = try fits && session.checks.dangling().isEmpty
                 } catch is MergeError {
                     fits = false
                 }

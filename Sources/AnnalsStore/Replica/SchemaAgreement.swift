@@ -18,7 +18,8 @@ enum SchemaAgreement {
             if let difference = difference(entry.first, theirs.first) {
                 throw refused(
                     operation, "the table \(entry.definition.name) is declared otherwise in the space: \(difference)",
-                    "Declare it here as the space has it. A space takes new tables and columns; another form needs a new space")
+                    "Declare it here as the space has it. A space takes new tables and columns; another form needs another space: leave this one, migrate, and join that"
+                )
             }
         }
     }

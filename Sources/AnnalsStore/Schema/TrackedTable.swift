@@ -22,6 +22,8 @@ package struct TrackedTable: Hashable, Sendable {
     package var gap: Int64?
     /// What the log calls table and columns, where a joined store calls them otherwise.
     var firstNames: FirstNames.Names?
+    /// Which list follows, and what became of the columns; nil where none does, or nobody knows.
+    var continuation: ListContinuation?
 
     package enum State: String, Hashable, Sendable {
         case tracked
@@ -57,10 +59,11 @@ package struct TrackedTable: Hashable, Sendable {
     /// Every column list the store knows, by id. None when the store has no history.
     package static func fetchAll(_ db: Database) throws -> [TrackedTable] {
         guard try StoreSchema.exists(db) else { return [] }
-        let first = try FirstNames.load(db)
+        let (first, continued) = (try FirstNames.load(db), try ListContinuation.load(db))
         return try Row.fetchAll(db.cachedStatement(sql: "\(selection) ORDER BY id")).map(TrackedTable.init(row:)).map { table in
             var table = table
             table.firstNames = first[table.id]
+            table.continuation = continued[table.id]
             return table
         }
     }
@@ -70,7 +73,7 @@ package struct TrackedTable: Hashable, Sendable {
         try fetchAll(db).filter { $0.state == .tracked }
     }
 
-    /// One column list by its id; without its first names, for which `fetchAll` is there.
+    /// One column list by its id; without its first names and what follows, for which `fetchAll` is there.
     package static func fetch(_ db: Database, id: Int64) throws -> TrackedTable? {
         guard try StoreSchema.exists(db) else { return nil }
         return try Row.fetchOne(db.cachedStatement(sql: "\(selection) WHERE id = ?"), arguments: [id]).map(TrackedTable.init(row:))

@@ -77,6 +77,15 @@ struct SchemaOutline: Sendable {
         tables.first { $0.name.isSameIdentifier(as: name) }
     }
 
+    /// Tables that another version has too, and declares otherwise than by more columns.
+    func rebuilt(in next: SchemaOutline) -> [String] {
+        tables.filter { table in
+            guard let other = next.table(named: table.name) else { return false }
+            let columns = table.columns.map(\.name)
+            return columns.contains { other.place(of: $0) == nil } || SchemaAgreement.difference(table, other.arranged(columns)) != nil
+        }.map(\.name)
+    }
+
     // MARK: Beside a database
 
     /// What tables of the database are not as declared here, in a few words; nil when all are. Others do not count.

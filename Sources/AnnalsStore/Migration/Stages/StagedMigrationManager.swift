@@ -42,6 +42,8 @@ public struct StagedMigrationManager: Sendable {
         var from: SchemaVersion?
         var to: SchemaOutline
         var renames: [Rename] = []
+        /// Tables that the next version declares otherwise than by additions: code must make them anew, or take columns from them.
+        var rebuilt: [String] = []
         /// What follows upon the renames.
         var run: MigrationStage.Handler
     }
@@ -76,7 +78,7 @@ public struct StagedMigrationManager: Sendable {
             let stage = stages.first { $0.from == from.version } ?? MigrationStage(nil, from.version, to.version)
             let renamed = try from.renamed(stage.renames)
             if stage.migrate == nil { _ = try renamed.additions(of: to) }
-            return Stage(label: stage.label, from: from.version, to: to, renames: stage.renames) { db in
+            return Stage(label: stage.label, from: from.version, to: to, renames: stage.renames, rebuilt: renamed.rebuilt(in: to)) { db in
                 try stage.willMigrate?(db)
                 try (stage.migrate ?? { db in try Self.add(to, to: db, at: renamed) })(db)
                 try stage.didMigrate?(db)

@@ -74,8 +74,9 @@ extension Store {
         // Tables without history have names that are nobody else's business.
         let tracked = try StoreSchema.exists(db) ? TrackedTable.fetchTracked(db).map(\.name) : []
         let renames = Dictionary(grouping: stage.renames) { rename in tracked.contains { $0.isSameIdentifier(as: rename.table) } }
-        return try Migrating(db, step, stage.label, renames[true] ?? [], tracking, isLenient: true).run { db in
-            try manager.run(stage, db, renaming: renames[false] ?? [])
+        return try Migrating(db, step, stage.label, renames[true] ?? [], tracking, isLenient: true).run { db, tables in
+            for table in stage.rebuilt { try tables.putAside(table) }
+            try CallersError.passing { try manager.run(stage, db, renaming: renames[false] ?? []) }
         }.1
     }
 

@@ -1,0 +1,170 @@
+import AnnalsCore
+import GRDB
+
+/// Tables that a migration of this store rebuilds, or takes columns from.
+///
+/// SQLite has other ways for few changes of a table: it is made anew under another name, filled, dropped, and renamed. The capture
+/// triggers go with the old one, and they forbid `DROP COLUMN`. So before such a statement the rows are put aside and the triggers
+/// removed; when the table is back under its name both return, and what differs is written down. History goes on through it, where
+/// it begins anew after another program's rebuild, which nobody saw (`Drift`).
+final class RebuiltTables {
+    private struct Aside {
+        var list: TrackedTable
+        var definition: TableDefinition
+        var copy: String
+    }
+
+    private let db: Database
+    private var aside: [Aside] = []
+
+    init(_ db: Database) {
+        self.db = db
+    }
+
+    // MARK: Before
+
+    /// Puts the rows of a tracked table aside, and takes the triggers from it. Of a table in which rows have or had a key with NULL in it,
+    /// or which got other columns since Annals looked last, nothing is put aside: its history begins anew as after any rebuild.
+    ///
+    /// - Parameter name: what the table is called now, which a migration may have changed.
+    func putAside(_ name: String) throws {
+        guard try StoreSchema.exists(db), let list = try list(of: name), let definition = try SchemaReader(db).table(name) else { return }
+        if definition.columns.map(\.name) == list.columns, try !hasKeylessRows(definition, list) {
+            if let open = try OpenTable.fetchAll(db).first(where: { $0.id == list.id }), open.hasNotes {
+                let names = Evictions.TableName(name: name, columns: list.columns)
+                _ = try Evictions(db, table: list, open: open, named: names).conclude(.asHappened)
+            }
+            aside.append(try copy(definition, list))
+        }
+        try CaptureTriggers.remove(db, id: list.id)
+    }
+
+    private func copy(_ definition: TableDefinition, _ list: TrackedTable) throws -> Aside {
+        let name = "annals_aside_\(list.id)"
+        let key = zip(definition.primaryKey, definition.primaryKeyCollations).map { place, collation in
+            "\(SQL.quote(definition.columns[place].name)) COLLATE \(SQL.quote(collation))"
+        }
+        try db.execute(
+            sql: """
+                CREATE TEMP TABLE \(name) AS SELECT \(Self.names(definition)) FROM main.\(SQL.quote(definition.name));
+                CREATE INDEX temp.\(name)_key ON \(name)(\(key.joined(separator: ", ")))
+                """)
+        return Aside(list: list, definition: definition, copy: "temp.\(name)")
+    }
+
+    /// Whether a row has a key with NULL in it, or had one as far as history goes: it is told by its rowid, which a rebuild changes.
+    private func hasKeylessRows(_ table: TableDefinition, _ list: TrackedTable) throws -> Bool {
+        guard table.keyMayBeNull else { return false }
+        func isNull(_ names: [String]) -> String { SQL.balanced(names.map { "\($0) IS NULL" }, operator: "OR") }
+        let (old, new) = (list.key.places.map { "o\($0)" }, list.key.places.map { "n\($0)" })
+        let (insert, delete) = (StoreSchema.Operation.insert.rawValue, StoreSchema.Operation.delete.rawValue)
+        let sql = """
+            SELECT EXISTS(
+              SELECT 1 FROM main.\(SQL.quote(table.name)) WHERE \(isNull(table.primaryKey.map { SQL.quote(table.columns[$0].name) }))
+              UNION ALL
+              SELECT 1 FROM main.\(StoreSchema.changesTable(list.id))
+              WHERE (op <> \(delete) AND (\(isNull(new)))) OR (op <> \(insert) AND (\(isNull(old)))))
+            """
+        return try Bool.fetchOne(db, sql: sql) ?? false
+    }
+
+    /// The list whose triggers stand on the table: it may be called otherwise since Annals looked last.
+    private func list(of name: String) throws -> TrackedTable? {
+        func find() throws -> TrackedTable? {
+            try TrackedTable.fetchTracked(db).first { list in
+                try InstalledTriggers(db, id: list.id).table?.isSameIdentifier(as: name) ?? false
+            }
+        }
+        guard let list = try find(), !list.name.isSameIdentifier(as: name) else { return try find() }
+        // Either it has been renamed, or it was only to make place for the one that comes under its name.
+        guard try !db.tableExists(list.name) else { return list }
+        _ = try TableRenames(db).run()
+        return try find()
+    }
+
+    // MARK: After
+
+    /// Takes up the history of those that are there again.
+    func takeUp() throws {
+        for table in aside where try db.tableExists(table.list.name) { try takeUp(table) }
+    }
+
+    /// Forgets those that are not.
+    func finish() throws {
+        try takeUp()
+        for table in aside { try forget(table) }
+    }
+
+    private func takeUp(_ table: Aside) throws {
+        defer { aside.removeAll { $0.list.id == table.list.id } }
+        var repair = TableRepair(db, table.list)
+        if let definition = try SchemaReader(db).table(table.list.name), let list = try repair.goOn(as: definition, from: table.definition)
+        {
+            try compare(table, definition, list)
+        }
+        try db.execute(sql: "DROP TABLE \(table.copy)")
+    }
+
+    private func forget(_ table: Aside) throws {
+        try db.execute(sql: "DROP TABLE \(table.copy)")
+        aside.removeAll { $0.list.id == table.list.id }
+    }
+
+    /// Writes down what the rows are otherwise than they were.
+    private func compare(_ table: Aside, _ definition: TableDefinition, _ list: TrackedTable) throws {
+        let tables = try TrackedTables.load(db)
+        guard let entry = tables.table(named: definition.name), let layouts = tables.layouts, let old = layouts[table.list.id] else {
+            return
+        }
+        let translation = try LayoutTranslation(db, from: old, to: entry, through: layouts)
+        let writer = try HistoryWriter(db, definition, layoutID: list.id)
+        let rows = try RowReader(db, definition)
+        let count = table.definition.columns.count
+        let before = try PreparedStatement(db, "SELECT \(Self.names(table.definition)) FROM \(table.copy)")
+        while try before.step() {
+            let row = translation.translate(before.values(0..<count))
+            guard let now = try rows.row(definition.primaryKey.map { row[$0] }) else {
+                try writer.delete(row)
+                continue
+            }
+            if now != row { try writer.update(row, to: now) }
+        }
+        let key = zip(table.definition.primaryKey, table.definition.primaryKeyCollations).enumerated().map { number, part in
+            "\(SQL.quote(table.definition.columns[part.0].name)) = ?\(number + 1) COLLATE \(SQL.quote(part.1))"
+        }
+        let was = try PreparedStatement(db, "SELECT 1 FROM \(table.copy) WHERE \(key.joined(separator: " AND "))")
+        while let row = try rows.next() {
+            for (number, place) in definition.primaryKey.enumerated() { was.bind(number + 1, row[place]) }
+            defer { was.reset() }
+            if try !was.step() { try writer.insert(row) }
+        }
+    }
+
+    private static func names(_ table: TableDefinition) -> String {
+        table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
+    }
+}
+
+// MARK: Statements
+
+extension RebuiltTables {
+    /// The table that a statement drops or takes a column from.
+    static func table(in sql: String) -> String? {
+        var words = SQLToken.all(in: Array(sql.utf8))[...]
+        func take(_ keywords: String...) -> Bool {
+            guard words.count >= keywords.count, zip(words, keywords).allSatisfy({ $0.isWord($1) }) else { return false }
+            words = words.dropFirst(keywords.count)
+            return true
+        }
+        let isDropped = take("DROP", "TABLE")
+        guard isDropped || take("ALTER", "TABLE") else { return nil }
+        if isDropped { _ = take("IF", "EXISTS") }
+        guard var name = words.popFirst(), name.isName else { return nil }
+        if words.first?.isSymbol(".") ?? false {
+            guard name.text.isSameIdentifier(as: "main"), let second = words.dropFirst().first, second.isName else { return nil }
+            name = second
+            words = words.dropFirst(2)
+        }
+        return isDropped || words.first?.isWord("DROP") ?? false ? name.text : nil
+    }
+}

@@ -1,0 +1,36 @@
+import Foundation
+import GRDB
+
+/// Which column list follows upon one, and what became of its columns; a fact in `annals_meta`.
+///
+/// Names alone do not say it: a column can be renamed, dropped, and another have its name or its place later.
+struct ListContinuation: Hashable, Codable, Sendable {
+    /// The list that continues this one.
+    var list: Int64
+    /// Per column its place there; nil for one that was dropped.
+    var places: [Int?]
+
+    private static let prefix = "continued:"
+
+    /// By the ids of the lists that are continued. Stores that were made by an Annals of before have none.
+    static func load(_ db: Database) throws -> [Int64: ListContinuation] {
+        let sql = "SELECT name, value FROM main.annals_meta WHERE name >= 'continued:' AND name < 'continued;'"
+        var found: [Int64: ListContinuation] = [:]
+        for row in try Row.fetchAll(db.cachedStatement(sql: sql)) {
+            let (name, value): (String, String) = (row["name"], row["value"])
+            guard let id = Int64(name.dropFirst(prefix.count)) else { throw StoreDamage("annals_meta.continued") }
+            found[id] = try JSONDecoder().decode(ListContinuation.self, from: Data(value.utf8))
+        }
+        return found
+    }
+
+    func save(of id: Int64, _ db: Database) throws {
+        let value = String(decoding: try JSONEncoder().encode(self), as: UTF8.self)
+        let sql = "INSERT OR REPLACE INTO main.annals_meta(name, value) VALUES(?, ?)"
+        try db.execute(sql: sql, arguments: ["\(Self.prefix)\(id)", value])
+    }
+
+    static func forget(_ id: Int64, _ db: Database) throws {
+        try db.execute(sql: "DELETE FROM main.annals_meta WHERE name = ?", arguments: ["\(prefix)\(id)"])
+    }
+}

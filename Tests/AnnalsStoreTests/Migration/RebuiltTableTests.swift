@@ -1,0 +1,245 @@
+import AnnalsCore
+import Foundation
+import GRDB
+import Testing
+
+@testable import AnnalsStore
+
+/// History goes on through migrations that make a table anew or take columns from it.
+@Suite("Migrations that rebuild tables")
+struct RebuiltTableTests {
+    private static let schema = """
+        CREATE TABLE guest(id TEXT PRIMARY KEY, mail TEXT, fax TEXT, city TEXT DEFAULT 'Rome');
+        INSERT INTO guest VALUES('a', 'a@x', '1', 'Bonn'), ('b', 'b@x', '2', 'Oslo'), ('c', 'c@x', NULL, 'Wien');
+        """
+
+    private func store(_ file: TemporaryFile, _ schema: String = schema) async throws -> Store {
+        try outside(file, schema)
+        let store = try Store(path: file.path)
+        _ = try await store.track(.all)
+        return store
+    }
+
+    private func outside(_ file: TemporaryFile, _ sql: String) throws {
+        let queue = try DatabaseQueue(path: file.path)
+        try queue.writeWithoutTransaction { db in try db.execute(sql: sql) }
+        try queue.close()
+    }
+
+    /// The rows of guest at a point of history, or as they are, in the columns of now.
+    private func rows(_ store: Store, _ token: HistoryToken? = nil, of file: TemporaryFile) async throws -> [[String]] {
+        let path = token == nil ? file.path : file.folder.appendingPathComponent("then-\(UUID()).db").path
+        if let token { _ = try await store.replay(to: token, output: path) }
+        let queue = try DatabaseQueue(path: path)
+        defer { try? queue.close() }
+        return try await queue.read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM guest ORDER BY id").map { row in
+                row.map { "\($0.0)=\(String.fromDatabaseValue($0.1) ?? "-")" }
+            }
+        }
+    }
+
+    private func changes(_ store: Store, _ label: String) async throws -> [String] {
+        var found: [String] = []
+        for try await transaction in store.history() where transaction.contextName == label {
+            #expect(transaction.origin.name == "migration")
+            for change in try await store.changes(in: transaction) {
+                let columns = change.columns.map(\.name).joined(separator: ",")
+                found.append("\(change.kind) \(change.key.map { "\($0)" }.joined()) \(columns)")
+            }
+        }
+        return found.sorted()
+    }
+
+    @Test func `a column that goes takes no history with it`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file)
+        let first = try await store.latestToken()
+        try outside(file, "UPDATE guest SET fax = '9', city = 'Paris' WHERE id = 'a'; UPDATE guest SET fax = '8' WHERE id = 'b'")
+        let second = try await store.latestToken()
+        #expect(
+            try await store.migrate(label: "drop", sql: "ALTER TABLE guest DROP COLUMN fax; UPDATE guest SET city = 'Rom' WHERE id = 'c'")
+                == 2)
+        try outside(file, "DELETE FROM guest WHERE id = 'b'")
+        #expect(try await changes(store, "drop").count == 1)
+        #expect(try await rows(store, of: file) == [["id=a", "mail=a@x", "city=Paris"], ["id=c", "mail=c@x", "city=Rom"]])
+        let before = [["id=a", "mail=a@x", "city=Paris"], ["id=b", "mail=b@x", "city=Oslo"], ["id=c", "mail=c@x", "city=Wien"]]
+        #expect(try await rows(store, second, of: file) == before)
+        #expect(try await rows(store, first, of: file).first == ["id=a", "mail=a@x", "city=Bonn"])
+        #expect(try await store.verify().isEmpty)
+        #expect(!(try await store.status().areRowsInDoubt))
+    }
+
+    /// Four ways to make a table anew.
+    @Test(
+        arguments: [
+            """
+            CREATE TABLE new_guest(id TEXT PRIMARY KEY, city TEXT DEFAULT 'Rome', mail TEXT CHECK (mail <> ''));
+            INSERT INTO new_guest SELECT id, city, upper(mail) FROM guest WHERE id <> 'c';
+            DROP TABLE guest;
+            ALTER TABLE new_guest RENAME TO guest;
+            INSERT INTO guest VALUES('d', 'Prag', 'd@x');
+            """,
+            """
+            ALTER TABLE guest RENAME TO old_guest;
+            CREATE TABLE guest(id TEXT PRIMARY KEY, city TEXT DEFAULT 'Rome', mail TEXT);
+            INSERT INTO guest SELECT id, city, upper(mail) FROM old_guest;
+            DROP TABLE main.old_guest;
+            DELETE FROM guest WHERE id = 'c';
+            INSERT INTO guest VALUES('d', 'Prag', 'd@x');
+            """,
+            """
+            UPDATE guest SET mail = upper(mail);
+            CREATE TEMP TABLE held AS SELECT * FROM guest;
+            DROP TABLE IF EXISTS "guest";
+            CREATE TABLE guest(id TEXT PRIMARY KEY, city TEXT DEFAULT 'Rome', mail TEXT);
+            INSERT INTO guest SELECT id, city, mail FROM held WHERE id <> 'c';
+            DROP TABLE held;
+            INSERT INTO guest VALUES('d', 'Prag', 'd@x');
+            """,
+            """
+            ALTER TABLE guest DROP fax;
+            UPDATE guest SET mail = upper(mail);
+            DELETE FROM guest WHERE id = 'c';
+            INSERT INTO guest VALUES('d', 'd@x', 'Prag');
+            """,
+        ])
+    func `a table that is made anew goes on, with what the migration did to rows`(sql: String) async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file)
+        try outside(file, "UPDATE guest SET city = 'Paris', fax = 'x' WHERE id = 'a'")
+        let before = try await store.latestToken()
+        try await store.migrate(label: "v2", sql: sql)
+        let after = try await store.latestToken()
+        #expect(Set(try await changes(store, "v2").map { $0.prefix(while: { $0 != " " }) }) == ["update", "delete", "insert"])
+        #expect(try await changes(store, "v2").count == 4)
+        try outside(file, "UPDATE guest SET mail = 'later' WHERE id = 'b'; DELETE FROM guest WHERE id = 'a'")
+        func sorted(_ rows: [[String]]) -> [[String]] { rows.map { $0.sorted() } }
+        #expect(
+            sorted(try await rows(store, before, of: file)) == [
+                ["city=Paris", "id=a", "mail=a@x"], ["city=Oslo", "id=b", "mail=b@x"], ["city=Wien", "id=c", "mail=c@x"],
+            ])
+        #expect(
+            sorted(try await rows(store, after, of: file)) == [
+                ["city=Paris", "id=a", "mail=A@X"], ["city=Oslo", "id=b", "mail=B@X"], ["city=Prag", "id=d", "mail=d@x"],
+            ])
+        #expect(try await store.verify().isEmpty)
+        let temporary = try await store.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM temp.sqlite_master") }
+        #expect(temporary == 0)
+    }
+
+    @Test func `code says which tables it rebuilds`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file)
+        let first = try await store.latestToken()
+        try await store.migrate(label: "v2", rebuilding: ["GUEST", "unknown"]) { db in
+            try db.execute(sql: "ALTER TABLE guest DROP COLUMN fax; UPDATE guest SET city = 'Rom' WHERE id = 'c'")
+        }
+        #expect(try await changes(store, "v2").count == 1)
+        #expect(try await rows(store, first, of: file).map(\.last) == ["city=Bonn", "city=Oslo", "city=Wien"])
+        await #expect(throws: AnnalsError.self) {
+            try await store.migrate(label: "v3") { db in try db.execute(sql: "ALTER TABLE guest DROP COLUMN mail") }
+        }
+    }
+
+    @Test func `what comes under the name or in the place of a dropped column is another`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file)
+        let first = try await store.latestToken()
+        try await store.migrate(label: "v2", sql: "ALTER TABLE guest DROP COLUMN city; ALTER TABLE guest DROP COLUMN fax")
+        let second = try await store.latestToken()
+        #expect(second != first)
+        try outside(file, "ALTER TABLE guest ADD COLUMN phone TEXT DEFAULT 'none'; ALTER TABLE guest ADD COLUMN fax TEXT")
+        try outside(file, "UPDATE guest SET fax = 'new', phone = '7'")
+        let third = try await store.latestToken()
+        try outside(file, "ALTER TABLE guest RENAME COLUMN fax TO telefax; ALTER TABLE guest ADD COLUMN fax")
+        try outside(file, "UPDATE guest SET fax = 'newest', telefax = 'newer' WHERE id = 'a'")
+        for token in [first, second] {
+            #expect(try await rows(store, token, of: file).first == ["id=a", "mail=a@x", "phone=none", "telefax=-", "fax=-"])
+        }
+        #expect(try await rows(store, third, of: file).first == ["id=a", "mail=a@x", "phone=7", "telefax=new", "fax=-"])
+        #expect(try await store.verify().isEmpty)
+    }
+
+    /// Older rows would not fit: a table that takes less, or other keys, begins anew, and older tokens expire.
+    @Test(
+        arguments: [
+            "id TEXT PRIMARY KEY, mail TEXT NOT NULL, fax TEXT, city TEXT", "id TEXT PRIMARY KEY, mail TEXT UNIQUE, fax TEXT, city TEXT",
+            "id TEXT PRIMARY KEY, mail TEXT, fax INTEGER, city TEXT", "id TEXT, mail TEXT, fax TEXT, city TEXT, PRIMARY KEY(id, mail)",
+            "id TEXT COLLATE NOCASE PRIMARY KEY, mail TEXT, fax TEXT, city TEXT",
+        ])
+    func `a table that does not take what it took begins anew`(columns: String) async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file)
+        let first = try await store.latestToken()
+        try await store.migrate(
+            label: "v2",
+            sql: """
+                CREATE TABLE new_guest(\(columns));
+                INSERT INTO new_guest SELECT * FROM guest;
+                DROP TABLE guest;
+                ALTER TABLE new_guest RENAME TO guest;
+                """)
+        let error = await #expect(throws: AnnalsError.self) { try await rows(store, first, of: file) }
+        #expect(error?.code == .tokenExpired)
+        try outside(file, "DELETE FROM guest WHERE id = 'a'")
+        #expect(try await store.verify().isEmpty)
+        #expect(try await rows(store, of: file).count == 2)
+    }
+
+    @Test func `rows whose key holds NULL have it begin anew`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file)
+        try outside(file, "INSERT INTO guest(mail) VALUES('nobody'); DELETE FROM guest WHERE id IS NULL")
+        try outside(file, "INSERT INTO guest(mail) VALUES('nobody')")
+        _ = try await store.latestToken()
+        try outside(file, "DELETE FROM guest WHERE id IS NULL")
+        let last = try await store.latestToken()
+        try await store.migrate(label: "v2", sql: "ALTER TABLE guest DROP COLUMN fax")
+        #expect(try await rows(store, of: file).count == 3)
+        await #expect(throws: AnnalsError.self) { try await rows(store, last, of: file) }
+        #expect(try await store.verify().isEmpty)
+    }
+
+    @Test func `a migration that fails leaves capture as it was`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file)
+        let first = try await store.latestToken()
+        let error = await #expect(throws: AnnalsError.self) {
+            try await store.migrate(label: "v2", sql: "ALTER TABLE guest DROP COLUMN fax; ALTER TABLE guest DROP COLUMN id")
+        }
+        #expect(error?.code == .schemaRefused)
+        try outside(file, "UPDATE guest SET fax = 'x'")
+        #expect(try await rows(store, first, of: file).map { $0[2] } == ["fax=1", "fax=2", "fax=-"])
+        #expect(try await store.verify().isEmpty)
+    }
+
+    @Test func `a table that a migration drops for good ends`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file, Self.schema + "CREATE TABLE other(id INTEGER PRIMARY KEY, x); INSERT INTO other VALUES(1, 2)")
+        try await store.migrate(label: "v2", sql: "DROP TABLE guest; UPDATE other SET x = 3")
+        #expect(try await store.status().tracked == ["other"])
+        #expect(try await store.verify().isEmpty)
+    }
+
+    @Test func `a migration without rows is in history by its label`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file)
+        try await store.migrate(label: "an index", sql: "CREATE INDEX towns ON guest(city)")
+        try await store.migrate(label: "nothing", sql: "CREATE INDEX IF NOT EXISTS towns ON guest(city)")
+        var labels: [String?] = []
+        for try await transaction in store.history() { labels.append(transaction.contextName) }
+        #expect(labels == ["an index"])
+        #expect(try await store.verify().isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            ("DROP TABLE a", "a"), ("drop table if exists [a b]", "a b"), ("DROP TABLE main.\"a\"", "a"), ("DROP TABLE temp.a", nil),
+            ("ALTER TABLE a DROP COLUMN b", "a"), ("ALTER TABLE `a` DROP b", "a"), ("ALTER TABLE a ADD COLUMN b", nil),
+            ("ALTER TABLE a RENAME TO b", nil), ("/* x */ DROP -- y\n TABLE a", "a"), ("DROP INDEX a", nil), ("DROP TABLE", nil), ("", nil),
+        ] as [(String, String?)])
+    func `statements that take something from a table`(sql: String, table: String?) {
+        #expect(RebuiltTables.table(in: sql) == table)
+    }
+}
