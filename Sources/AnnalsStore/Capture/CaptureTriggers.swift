@@ -80,6 +80,7 @@ struct CaptureTriggers {
         try Self.remove(db, id: id)
         try StoreSchema.set(.format, to: StoreSchema.format, db)
         for trigger in beforeChange + afterChange { try db.execute(sql: trigger.createSQL) }
+        try RowsAfterTriggers.note(id, !leavesOut, db)
     }
 
     /// Whether all changes were written down: by triggers as they should be now, or by such as were right before a program made a
@@ -88,7 +89,7 @@ struct CaptureTriggers {
         installed.hold(afterChange(leavesOut: true)) || installed.hold(afterChange(leavesOut: false))
     }
 
-    /// Whether updates hold all old values, because a row can change while it is being changed.
+    /// Whether a program's own triggers write the table, and updates hold all old values because a row can change while it is being changed.
     var holdAllValues: Bool { !leavesOut }
 
     /// Creates those that write changes down anew, which makes them the first to run.
@@ -99,6 +100,7 @@ struct CaptureTriggers {
 
     static func remove(_ db: Database, id: Int64) throws {
         for name in names(id: id) { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name)") }
+        try RowsAfterTriggers.note(id, false, db)
     }
 
     // MARK: After a change

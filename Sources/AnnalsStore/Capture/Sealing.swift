@@ -104,11 +104,16 @@ package enum Sealing {
     /// `Drift` reported.
     package static func openSpans(_ db: Database, disordered: [Int64] = []) throws -> [Span] {
         var spans: [Span] = []
-        for open in try OpenTable.fetchAll(db) {
+        let all = try OpenTable.fetchAll(db)
+        let written = all.isEmpty ? [] : try RowsAfterTriggers.tables(db)
+        for open in all {
             let order: RawChangeOrder = disordered.contains(open.id) ? .unknown : .asHappened
             var last = open.newest
             if open.hasNotes { last = try concludeEvictions(db, open, order) }
             if order == .unknown { last = try putInOrder(db, open.id, sealed: open.sealed, newest: last) }
+            if written.contains(open.id), let table = try TrackedTable.fetch(db, id: open.id), table.state == .tracked {
+                last = try RowsAfterTriggers(db, table).follow(sealed: open.sealed, newest: last)
+            }
             if last > open.sealed { spans.append(Span(table: open.id, ids: (open.sealed + 1)...last)) }
         }
         return spans

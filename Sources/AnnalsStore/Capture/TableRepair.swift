@@ -44,6 +44,8 @@ struct TableRepair {
     /// The same columns: only the triggers can be wrong.
     private func mend(_ definition: TableDefinition, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
         let triggers = try CaptureTriggers(db, table: definition, id: table.id)
+        // A trigger that is gone may have written what is still to be sealed.
+        let isWritten = try triggers.holdAllValues || (RowsAfterTriggers.tables(db).contains(table.id) && openChanges() != nil)
         let isWhole = triggers.arePresent(in: installed)
         let knowsIndexes = installed.hold(triggers.beforeChange)
         if !isWhole {
@@ -62,6 +64,7 @@ struct TableRepair {
             // The newest trigger runs first, and first is where a change is best written down.
             try triggers.reinstallAfterChange(db)
         }
+        try RowsAfterTriggers.note(table.id, isWritten, db)
     }
 
     /// Other columns: a new list, which continues the old one where nothing can have been missed.

@@ -47,6 +47,8 @@ package enum StoreSchema {
         case retention
         /// When that was last applied, in milliseconds since 1970.
         case retentionApplied = "retention_applied"
+        /// Column lists whose tables a program's own triggers write; see `RowsAfterTriggers`.
+        case writtenByTriggers = "written_by_triggers"
         /// Another length than `Limits.largeValue`, from which updates leave out what they did not change.
         case largeValue = "large_value"
     }

@@ -1,0 +1,72 @@
+import AnnalsCore
+import GRDB
+
+/// Makes the raw changes of a table that a program's own triggers write lead to the rows that are there.
+///
+/// A BEFORE trigger can change the very row that an update is about to change. SQLite then writes the values back that the statement
+/// names, and the capture trigger still sees as old what the row was before all that: it takes an update that names equal values for
+/// none, and what two updates say of a row can contradict each other. So where such triggers are, every row that was touched is
+/// looked at when its changes are sealed, in the same SQLite transaction; what is missing between them and the row is written down.
+struct RowsAfterTriggers {
+    private let db: Database
+    private let table: TrackedTable
+
+    init(_ db: Database, _ table: TrackedTable) {
+        self.db = db
+        self.table = table
+    }
+
+    /// - Parameters:
+    ///   - sealed: the last raw change that belongs to a transaction.
+    ///   - newest: the last there is, with evictions concluded.
+    /// - Returns: the newest then.
+    func follow(sealed: Int64, newest: Int64) throws -> Int64 {
+        guard newest > sealed, newest - sealed <= Limits.changesPutInOrder, let definition = try SchemaReader(db).table(table.name) else {
+            return newest
+        }
+        let rule = table.identityRule
+        var slots: [RowIdentity: RowSlot] = [:]
+        var identities: [RowIdentity] = []
+        var holdsAll = true
+        func append(_ edge: RowEdge, _ identity: RowIdentity) {
+            if slots[identity] == nil { identities.append(identity) }
+            slots[identity, default: RowSlot()].append(edge)
+        }
+        try RawChangeReader(cachedIn: db, table).read((sealed + 1)...newest) { change in
+            holdsAll = holdsAll && change.leftOut.isEmpty
+            let from = change.old.map { rule.identity(of: $0, rowid: change.oldRowid) }
+            let to = change.new.map { rule.identity(of: $0, rowid: change.newRowid) }
+            let (old, new) = (change.old.map { RowState($0) }, change.new.map { RowState($0) })
+            if let from, from == to { return append(RowEdge(id: change.id, from: old, to: new), from) }
+            if let from { append(RowEdge(id: change.id, from: old, to: nil, precedes: change.precedes), from) }
+            if let to { append(RowEdge(id: change.id, from: nil, to: new), to) }
+        }
+        guard holdsAll else { return newest }
+        let (rows, writer) = (try RowReader(db, definition), try RawChangeWriter(db, table))
+        var last = newest
+        for identity in identities {
+            // Rows whose key holds NULL stay local.
+            guard case .key(let key) = identity, !key.contains(where: \.isNull), let slot = slots[identity] else { continue }
+            let (end, present) = (RowLives(slot, .asHappened).end?.row, try rows.row(key))
+            guard end != present else { continue }
+            last += 1
+            try writer.write(RawChange(id: last, old: end, new: present), at: nil)
+        }
+        return last
+    }
+
+    // MARK: Which tables
+
+    /// The ids of column lists whose tables are written by a program's own triggers, as far as was seen when capture was last brought in order.
+    static func tables(_ db: Database) throws -> Set<Int64> {
+        guard let text = try StoreSchema.text(.writtenByTriggers, db) else { return [] }
+        return Set(text.split(separator: " ").compactMap { Int64($0) })
+    }
+
+    static func note(_ id: Int64, _ isWritten: Bool, _ db: Database) throws {
+        var tables = try tables(db)
+        guard tables.contains(id) != isWritten else { return }
+        if isWritten { tables.insert(id) } else { tables.remove(id) }
+        try StoreSchema.set(.writtenByTriggers, to: tables.sorted().map(String.init).joined(separator: " "), db)
+    }
+}
