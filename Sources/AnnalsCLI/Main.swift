@@ -15,7 +15,8 @@ enum Main {
         let status = await run(Array(CommandLine.arguments.dropFirst()))
         let streams = StandardStreams.shared
         streams.flush()
-        guard status == .done, let failure = streams.failure else { end(status) }
+        // What was found is of no use either where it could not be written.
+        guard [.done, .checkFailed].contains(status), let failure = streams.failure else { end(status) }
         streams.writeError(ErrorReport.line("the output cannot be written: \(failure)", hint: nil) + "\n")
         end(.cannotCreate)
     }

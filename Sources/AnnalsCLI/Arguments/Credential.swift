@@ -38,7 +38,7 @@ enum Credential {
         guard FileManager.default.fileExists(atPath: path) else {
             throw AnnalsError(.fileNotFound, "there is no credential file \(path)", hint: "Write the relay's token into it")
         }
-        guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: maximumBytes) else {
+        guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: maximumBytes) ?? Data() else {
             throw AnnalsError(.notPermitted, "the credential file \(path) cannot be read", hint: "Check its permissions")
         }
         guard data.count < maximumBytes else {

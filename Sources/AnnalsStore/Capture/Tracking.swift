@@ -57,11 +57,9 @@ public enum Tracking {
 
     /// A table of the user's with our prefix would be taken for one of ours, and dropped with them. A snapshot's are ours.
     private static func refuseTakenNames(_ db: Database) throws {
-        guard let taken = try ownNames(db).first(where: { !$0.name.hasPrefix(SnapshotFile.table) }) else { return }
-        throw AnnalsError(
-            .schemaRefused, operation: "track",
-            "the \(taken.type) \(taken.name) has a name that begins with \(StoreSchema.prefix), and those are kept for Annals' own",
-            hint: "Give it another name first.")
+        let own = try OwnObjects.all(db).filter { !SnapshotFile.tables.contains($0.name) }
+        guard let taken = try (own + OwnObjects.taken(db)).first else { return }
+        throw AnnalsError.nameIsTaken(taken.type, taken.name, operation: "track")
     }
 
     /// The same without sealing, in the midst of a write that is recorded by the caller.
@@ -231,17 +229,9 @@ public enum Tracking {
         }
     }
 
-    /// Drops whatever bears our prefix: triggers first, or dropping a table would run into them.
+    /// Triggers first, or dropping a table would run into them. What is a program's own stays, whatever it is called.
     private static func removeEverything(_ db: Database) throws {
-        for (type, name) in try ownNames(db) { try db.execute(sql: "DROP \(type.uppercased()) main.\(SQL.quote(name))") }
-    }
-
-    /// What bears our prefix, in the order in which it can be dropped.
-    private static func ownNames(_ db: Database) throws -> [(type: String, name: String)] {
-        try ["trigger", "view", "index", "table"].flatMap { type in
-            try String.fetchAll(db, sql: "SELECT name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL", arguments: [type])
-                .filter(StoreSchema.isOwnName).map { (type, $0) }
-        }
+        for own in try OwnObjects.all(db) { try db.execute(sql: "DROP \(own.type.uppercased()) main.\(SQL.quote(own.name))") }
     }
 
     private static func inTransaction(_ db: Database, isDryRun: Bool, _ body: () throws -> Void) throws {
@@ -257,5 +247,15 @@ public enum Tracking {
                 return completion
             }
         }
+    }
+}
+
+extension AnnalsError {
+    /// Something of a program's bears a name that is kept for Annals' own.
+    static func nameIsTaken(_ type: String, _ name: String, operation: String) -> AnnalsError {
+        AnnalsError(
+            .schemaRefused, operation: operation,
+            "the \(type) \(name) has a name that begins with \(StoreSchema.prefix), and those are kept for Annals' own",
+            hint: "Give it another name; nothing was changed")
     }
 }

@@ -26,6 +26,11 @@ private enum MigrationScript {
             while let statement = try statements.next() {
                 let word = SQLText(statement.sql).tokens.first?.text.uppercased() ?? ""
                 guard !forbidden.contains(word) else { throw misplaced(word) }
+                if let name = ownName(in: statement.sql) {
+                    throw AnnalsError(
+                        .schemaRefused, operation: "migrate", "a migration has nothing to do with \(name), which is Annals' own",
+                        hint: "Take it out; nothing was changed")
+                }
                 if let table = RebuiltTables.table(in: statement.sql) { try tables.putAside(table) }
                 try statement.execute()
                 try tables.takeUp()
@@ -37,6 +42,14 @@ private enum MigrationScript {
                 hint: "Nothing was changed", underlying: error)
         }
         return count
+    }
+
+    /// A name with Annals' prefix; text in single quotes is none.
+    private static func ownName(in sql: String) -> String? {
+        let source = Array(sql.utf8)
+        return SQLToken.all(in: source).first { token in
+            token.isName && source[token.range.lowerBound] != UInt8(ascii: "'") && StoreSchema.isOwnName(token.text)
+        }?.text
     }
 
     private static func misplaced(_ word: String) -> AnnalsError {

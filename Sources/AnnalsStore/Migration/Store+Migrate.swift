@@ -115,17 +115,27 @@ struct Migrating {
         let offering = try MigrationOffering(step, label: label)
         try offering?.begin()
         let before = Set(try SchemaReader(db).tableNames().map(\.foldedIdentifier))
+        let (taken, own) = (Set(try OwnObjects.taken(db)), try OwnObjects.all(db).filter { $0.type == "table" })
+        let broken = try FileChecks(db: db).foreignKeys()
         let (value, number) = try Sealing.managedWrite(
             db, contextName: label, origin: .migration, step.environment
         ) { db in
             try renames.make()
             let tables = RebuiltTables(db)
             let value = try updates(db, tables)
+            if let object = try OwnObjects.taken(db).first(where: { !taken.contains($0) }) {
+                throw AnnalsError.nameIsTaken(object.type, object.name, operation: "migrate")
+            }
+            guard try Set(OwnObjects.all(db)).isSuperset(of: own) else {
+                throw AnnalsError(
+                    .schemaRefused, operation: "migrate", "the migration takes away tables of Annals",
+                    hint: "annals untrack does that; nothing was changed")
+            }
             try tables.finish()
             try track(notIn: before)
             return value
         }
-        try checkReferences()
+        try checkReferences(before: broken)
         do {
             return (value, try offering?.end(number) ?? false)
         } catch let error as AnnalsError where isLenient && error.code == .schemaRefused {
@@ -150,9 +160,10 @@ struct Migrating {
             .schemaRefused, operation: "migrate", "the table \(refused.name) cannot be tracked", hint: "annals track --dry-run says why")
     }
 
-    private func checkReferences() throws {
+    /// - Parameter before: what was without its parent already.
+    private func checkReferences(before: [(key: FileChecks.Key, count: Int)]) throws {
         let broken = try FileChecks(db: db).foreignKeys()
-        guard let first = broken.first else { return }
+        guard let first = broken.first(where: { now in now.count > (before.first { $0.key == now.key }?.count ?? 0) }) else { return }
         throw AnnalsError(
             .constraint, operation: "migrate", "the migration leaves rows of \(first.key.table) without their row of \(first.key.parent)",
             hint: "Nothing was changed")

@@ -4,12 +4,18 @@ import GRDB
 
 /// A file that appears under its name only when it is whole.
 ///
-/// It is written under a temporary name beside, and that name is all that a failure could leave behind.
+/// It is written under a temporary name beside, and that name is all that a killed program could leave behind. Whoever writes it holds a lock on
+/// it, so that the next one to the same name can tell, and removes it.
 package struct OutputFile {
     let path: String
     let temporaryPath: String
     private let mayReplace: Bool
     private let operation: String
+    /// Held on the temporary file; -1 for none.
+    private let lock: Int32
+
+    private static let infix = ".annals-"
+    private static let nameDigits = 12
 
     /// - Parameters:
     ///   - source: the file that is read; it is never replaced, not even when told to.
@@ -19,18 +25,38 @@ package struct OutputFile {
         self.path = path
         self.mayReplace = mayReplace
         self.operation = operation
-        temporaryPath = "\(path).annals-\(Hexadecimal.encode(TransactionID.random().bytes.prefix(6)))"
+        temporaryPath = "\(path)\(Self.infix)\(Hexadecimal.encode(TransactionID.random().bytes.prefix(Self.nameDigits / 2)))"
         let url = URL(fileURLWithPath: path)
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path, isDirectory: &isFolder), isFolder.boolValue
         else {
-            throw failure("\(path) cannot be created: there is no such folder")
+            throw Self.failure(operation, "\(path) cannot be created: there is no such folder")
         }
-        guard Self.exists(path) else { return }
-        if Self.isSameFile(path, source) { throw failure("\(path) is the store itself", hint: "Give another name") }
-        guard mayReplace else { throw failure("\(path) exists already", hint: "Give another name, or --force") }
-        if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
-            throw failure("\(path) is a folder")
+        if Self.exists(path) {
+            if Self.isSameFile(path, source) { throw Self.failure(operation, "\(path) is the store itself", hint: "Give another name") }
+            guard mayReplace else { throw Self.failure(operation, "\(path) exists already", hint: "Give another name, or --force") }
+            if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
+                throw Self.failure(operation, "\(path) is a folder")
+            }
+        }
+        Self.removeLeftovers(of: url)
+        // Where it cannot be made, whoever writes it says why.
+        lock = open(temporaryPath, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+        if lock >= 0 { _ = flock(lock, LOCK_EX | LOCK_NB) }
+    }
+
+    /// What killed programs left of the same file.
+    private static func removeLeftovers(of file: URL) {
+        let folder = file.deletingLastPathComponent()
+        let prefix = file.lastPathComponent + infix
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] {
+            let digits = name.dropFirst(prefix.count)
+            guard name.hasPrefix(prefix), digits.count == nameDigits, digits.allSatisfy(\.isHexDigit) else { continue }
+            let path = folder.appendingPathComponent(name).path
+            let lock = open(path, O_RDWR | O_CLOEXEC)
+            guard lock >= 0 else { continue }
+            if flock(lock, LOCK_EX | LOCK_NB) == 0 { for suffix in ["", "-journal", "-wal", "-shm"] { _ = unlink(path + suffix) } }
+            close(lock)
         }
     }
 
@@ -40,6 +66,7 @@ package struct OutputFile {
         self.temporaryPath = temporaryPath
         self.operation = operation
         mayReplace = false
+        lock = -1
     }
 
     /// Puts the file in its place, on disk for good.
@@ -47,6 +74,7 @@ package struct OutputFile {
         try synchronize(temporaryPath)
         try place()
         try synchronize(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+        if lock >= 0 { close(lock) }
     }
 
     /// Writes to disk what a file holds by now, on a thread of its own, so that `finish` waits for less. Promises nothing.
@@ -85,6 +113,7 @@ package struct OutputFile {
     /// Removes what was written so far.
     func discard() {
         for suffix in ["", "-journal", "-wal", "-shm"] { _ = unlink(temporaryPath + suffix) }
+        if lock >= 0 { close(lock) }
     }
 
     private func synchronize(_ fileOrFolder: String) throws {
@@ -94,7 +123,9 @@ package struct OutputFile {
         guard fsync(file) == 0 else { throw failure("\(path) cannot be written: \(Self.reason)") }
     }
 
-    private func failure(_ message: String, hint: String? = nil) -> AnnalsError {
+    private func failure(_ message: String, hint: String? = nil) -> AnnalsError { Self.failure(operation, message, hint: hint) }
+
+    private static func failure(_ operation: String, _ message: String, hint: String? = nil) -> AnnalsError {
         AnnalsError(.cannotCreate, operation: operation, message, hint: hint)
     }
 

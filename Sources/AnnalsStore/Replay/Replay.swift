@@ -90,7 +90,11 @@ public enum Replay {
             let schema = SchemaCopy(db: db, tables: tables.entries.map(\.definition))
             try schema.makeTables()
             let changes = try NetChanges(db, tables: tables)
-            let copy = HistoryCopy(db, schema: SchemaCopy.target, changes: changes) { throw $0 }
+            let copy = HistoryCopy(db, schema: SchemaCopy.target, changes: changes) { mismatch in
+                throw AnnalsError(
+                    .diverged, operation: "replay", "the rows are not what history says they became: \(mismatch.message)",
+                    hint: "Run annals verify")
+            }
             outcome.rows += try copy.move(.back, through: changes.unsealedParts())
             let all = bounds.latest.number - token.number
             for number in stride(from: bounds.latest.number, to: token.number, by: -1) {

@@ -136,8 +136,19 @@ enum SchemaStatement {
             "CREATE VIRTUAL TABLE ", "CREATE UNIQUE INDEX ", "CREATE TABLE ", "CREATE INDEX ", "CREATE VIEW ", "CREATE TRIGGER ",
         ]
         for prefix in prefixes where sql.uppercased().hasPrefix(prefix) {
-            return prefix + schema + "." + sql.dropFirst(prefix.count)
+            return prefix + schema + "." + (prefix == "CREATE TRIGGER " ? withoutSchemaOfTable(sql) : sql).dropFirst(prefix.count)
         }
         return nil
+    }
+
+    /// A trigger's table may be named with its schema, which SQLite keeps, and which is another one there.
+    private static func withoutSchemaOfTable(_ sql: String) -> String {
+        var bytes = Array(sql.utf8)
+        let tokens = SQLToken.all(in: bytes)
+        guard let on = tokens.firstIndex(where: { $0.isWord("ON") }), tokens.indices.contains(on + 2), tokens[on + 2].isSymbol(".") else {
+            return sql
+        }
+        bytes.removeSubrange(tokens[on + 1].range.lowerBound..<tokens[on + 2].range.upperBound)
+        return String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -11,6 +11,7 @@ enum SnapshotFile {
     static let currentFormat: Int64 = 3
     private static let conflicts = "annals_snapshot_conflicts"
     private static let policies = "annals_snapshot_policies"
+    static let tables = [table, conflicts, policies]
 
     /// What a snapshot says of itself.
     struct Contents: Sendable {

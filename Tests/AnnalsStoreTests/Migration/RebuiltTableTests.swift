@@ -243,3 +243,104 @@ struct RebuiltTableTests {
         #expect(RebuiltTables.table(in: sql) == table)
     }
 }
+
+/// What a migration must leave alone, and what is not its fault.
+@Suite struct MigrationRefusalTests {
+    private func store(_ file: TemporaryFile, _ schema: String) async throws -> Store {
+        try file.shell(schema)
+        let store = try Store(path: file.path)
+        _ = try await store.track(.all)
+        return store
+    }
+
+    private static let schema = "CREATE TABLE c(id INTEGER PRIMARY KEY, n); INSERT INTO c VALUES(1, 'keep me'), (2, 'and me');"
+
+    @Test(
+        arguments: [
+            "DROP TABLE annals_transactions", "DELETE FROM \"annals_transactions\"; DELETE FROM c", "UPDATE main.annals_meta SET value = 1",
+            "CREATE TABLE annals_foo(a)", "ALTER TABLE c RENAME TO annals_c",
+        ])
+    func `a file has nothing to do with what is Annals' own`(sql: String) async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file, Self.schema)
+        let error = await #expect(throws: AnnalsError.self) { try await store.migrate(label: "no", sql: sql) }
+        #expect(error?.code == .schemaRefused)
+        #expect(try await store.verify().isEmpty)
+        #expect(try await store.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM c") } == 2)
+    }
+
+    @Test func `text that only looks like a name of Annals' is a value`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file, Self.schema)
+        #expect(try await store.migrate(label: "yes", sql: "UPDATE c SET n = 'annals_meta' /* annals_meta */") == 1)
+    }
+
+    @Test func `neither has a rename, or code`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file, Self.schema)
+        for rename in [Rename.table("c", to: "annals_c"), .table("c", to: "ANNALS_c")] {
+            await #expect(throws: AnnalsError.self) { try await store.migrate(label: "no", renames: [rename]) }
+        }
+        for sql in ["CREATE VIEW annals_view AS SELECT 1", "DROP TABLE annals_spans", "CREATE INDEX annals_i ON c(n)"] {
+            await #expect(throws: AnnalsError.self) { try await store.migrate(label: "no") { db in try db.execute(sql: sql) } }
+        }
+        #expect(try await store.verify().isEmpty)
+        #expect(try await store.status().tracked == ["c"])
+    }
+
+    @Test func `untracking drops nothing of another program's, whatever it is called`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file, Self.schema)
+        try file.shell(
+            """
+            CREATE TABLE annals_of_rome(id INTEGER PRIMARY KEY, year); INSERT INTO annals_of_rome VALUES(1, -753);
+            CREATE VIEW annals_view AS SELECT 1;
+            CREATE INDEX annals_ix ON c(n);
+            CREATE TRIGGER annals_trig AFTER INSERT ON c BEGIN SELECT 1; END;
+            ALTER TABLE c RENAME TO annals_c;
+            """)
+        _ = try await store.untrack()
+        let names = "SELECT name FROM sqlite_master ORDER BY name"
+        let left = try await store.read { db in try String.fetchAll(db, sql: names) }
+        #expect(left == ["annals_c", "annals_ix", "annals_of_rome", "annals_trig", "annals_view"])
+        #expect(try await store.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_c") } == 2)
+    }
+
+    @Test func `a row that had no parent before is not the migration's fault`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(
+            file, "CREATE TABLE t(k TEXT PRIMARY KEY NOT NULL, p TEXT REFERENCES t(k)); INSERT INTO t VALUES('a', 'gone');")
+        try await store.migrate(label: "yes", sql: "ALTER TABLE t ADD COLUMN x")
+        let error = await #expect(throws: AnnalsError.self) {
+            try await store.migrate(label: "no", sql: "INSERT INTO t(k, p) VALUES('b', 'gone')")
+        }
+        #expect(error?.code == .constraint)
+    }
+
+    @Test func `a trigger whose table is named with its schema is copied`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(
+            file, Self.schema + "CREATE TABLE log(x); CREATE TRIGGER tt AFTER UPDATE ON \"main\".c BEGIN INSERT INTO log VALUES(1); END;")
+        let first = try await store.latestToken()
+        let path = file.folder.appendingPathComponent("then.db").path
+        _ = try await store.replay(to: first, output: path)
+        let sql = try await DatabaseQueue(path: path).read { db in
+            try String.fetchOne(db, sql: "SELECT sql FROM sqlite_master WHERE name = 'tt'")
+        }
+        #expect(sql?.contains("ON c BEGIN") ?? false)
+    }
+
+    @Test func `what a killed replay left goes with the next one, and what another is writing stays`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file, Self.schema)
+        let path = file.folder.appendingPathComponent("then.db").path
+        let (left, busy) = ("\(path).annals-0123456789ab", "\(path).annals-ba9876543210")
+        for name in [left, left + "-journal", busy] { #expect(FileManager.default.createFile(atPath: name, contents: Data())) }
+        let lock = open(busy, O_RDWR)
+        #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
+        defer { close(lock) }
+        _ = try await store.replay(to: store.latestToken(), output: path)
+        let names = try FileManager.default.contentsOfDirectory(atPath: file.folder.path).filter { $0.hasPrefix("then.db") }.sorted()
+        #expect(names == ["then.db", "then.db.annals-ba9876543210"])
+    }
+}
