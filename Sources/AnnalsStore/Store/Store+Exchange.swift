@@ -156,8 +156,12 @@ extension Store {
     /// Takes in a page of the log and lays the outbox on top, in one SQLite transaction. Parts of a transaction whose
     /// last is not among them are kept until it comes.
     package func apply(_ page: Page) async throws -> TakenPage {
-        let taken = try await applyRows(page)
-        if taken.status.schemaVersion > 1, try await takeSchemas(), taken.status.isBehindSchema { try await takeKept() }
+        var taken = try await applyRows(page)
+        guard taken.status.schemaVersion > 1, try await takeSchemas() else { return taken }
+        if taken.status.isBehindSchema { try await takeKept() }
+        let passesUnseen = taken.status.hasPassedUnseen
+        taken.status = try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).status() }
+        taken.status.hasPassedUnseen = passesUnseen
         return taken
     }
 

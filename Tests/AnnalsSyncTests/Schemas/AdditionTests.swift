@@ -359,6 +359,19 @@ struct AdditionTests {
         try await world.expectAlike()
     }
 
+    @Test("the space's word and what it is about may come at once")
+    func takenAtOnce() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try world.reopen(1, newSchemas: .asSpaceSays)
+        try await world.stores[0].setPolicies([PolicySetting(table: nil, aspect: .schema, policy: "take")])
+        try await world.stores[0].migrate(label: "v2", sql: Self.column + "; UPDATE person SET age = 30 WHERE id = 'p1'")
+        try await world.sync(0)
+        let summary = try await world.sync(1)
+        #expect(!summary.isBehindSchema && summary.schemaVersion == 2)
+        #expect(try await world.rows(1, "SELECT age FROM person WHERE id = 'p1'") == [[30.databaseValue]])
+        try await world.expectAlike()
+    }
+
     @Test("a migration that would part a replica from its space is refused, and changes nothing")
     func refused() async throws {
         let world = try await World(replicas: 2, schema: Self.schema)

@@ -220,7 +220,7 @@ struct StagedMigrationTests {
             ])
         guard isTracked else { return }
         try await store.write { db in try db.execute(sql: "UPDATE todo SET heading = 'Bread' WHERE id = 'a'") }
-        #expect(try await store.historyCount() == 2)
+        #expect(try await store.historyCount() == 3)
         #expect(throws: AnnalsError.self) {
             _ = try StagedMigrationManager(
                 [Todo.V1.self, Named.self],
