@@ -180,10 +180,13 @@ package struct Joining: Sendable {
 
     /// Says what a join would find, and changes nothing here or at the relay.
     ///
-    /// - Throws: `AnnalsError`, as `join` does.
+    /// - Throws: `AnnalsError` where `join` would, whatever became of rows that differ.
     package func prospect(of store: Store) async throws -> Prospect {
         do {
-            guard let description = try await describe(), !description.isEmpty else { return .new }
+            guard let description = try await describe(), !description.isEmpty else {
+                try await store.checkReferences()
+                return .new
+            }
             return try await withTemporaryFolder(beside: store.path, for: Self.purpose(ofDownload: description)) { folder in
                 let copy = try await replica(in: folder, description)
                 let differences = try await store.differences(from: copy.path)

@@ -42,6 +42,20 @@ struct ExistingRowsTests {
         return (world, outcome)
     }
 
+    @Test("what a join would refuse whatever becomes of the rows, a look ahead refuses too")
+    func lookAhead() async throws {
+        let world = try await World(replicas: 1, schema: Self.schema + Self.shared)
+        let path = world.folder.file("joining.db")
+        let queue = try DatabaseQueue(path: path)
+        try await queue.write { db in try db.execute(sql: "CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT, email TEXT UNIQUE)") }
+        try queue.close()
+        let store = try Store(path: path, configuration: world.configuration("joining"))
+        try await store.track(.all)
+        let error = await #expect(throws: AnnalsError.self) { _ = try await world.joining("joining").prospect(of: store) }
+        #expect(error?.code == .schemaRefused)
+        #expect(try await store.replicaState() == nil)
+    }
+
     private func lines(_ world: World, _ sql: String) async throws -> [String] {
         let lines = try await world.stores[0].read { db in try String.fetchAll(db, sql: sql) }
         let others = try await world.stores[1].read { db in try String.fetchAll(db, sql: sql) }

@@ -277,6 +277,7 @@ struct InterruptedJoinTests {
         try queue.close()
         let store = try Store(path: path)
         try await store.track(.all)
+        #expect(await Self.code { _ = try await shop.joining("here").prospect(of: store) } == .constraint)
         do {
             _ = try await shop.join(store)
             Issue.record("the join went through")

@@ -78,6 +78,7 @@ extension Store {
                 return try queue.read { other in
                     let names = try JoiningNames(db, other)
                     let tables = try names.named(TrackedTables.load(db))
+                    try SchemaAgreement.check(tables, names.theirs)
                     return RowDifferences(tables: try tables.entries.map { try Self.compare(db, $0, names.theirs) })
                 }
             }
