@@ -8,18 +8,21 @@ struct OpenTable {
     /// The last raw change there is.
     var newest: Int64
     var hasNotes: Bool
+    /// A program's own triggers write the table; see `RowsAfterTriggers`.
+    var isWrittenByTriggers: Bool
 
     /// Every column list that has raw changes or notes beyond its newest span.
     static func fetchAll(_ db: Database) throws -> [OpenTable] {
-        var sealed: [(id: Int64, last: Int64)] = []
+        var sealed: [(id: Int64, last: Int64, isWritten: Bool)] = []
         let known = try db.cachedStatement(
             sql: """
-                SELECT id, (SELECT last FROM main.annals_spans WHERE table_id = annals_tables.id ORDER BY number DESC LIMIT 1)
+                SELECT id, (SELECT last FROM main.annals_spans WHERE table_id = annals_tables.id ORDER BY number DESC LIMIT 1),
+                instr((SELECT ' ' || value || ' ' FROM main.annals_meta WHERE name = 'written_by_triggers'), ' ' || id || ' ')
                 FROM main.annals_tables
                 """)
         do {
             defer { known.rewind() }
-            while try known.step() { sealed.append((known.integer(at: 0), known.integer(at: 1))) }
+            while try known.step() { sealed.append((known.integer(at: 0), known.integer(at: 1), known.integer(at: 2) != 0)) }
         }
         var open: [OpenTable] = []
         var rest = sealed[...]
@@ -31,7 +34,7 @@ struct OpenTable {
             for table in part where try newest.step() {
                 let found = OpenTable(
                     id: table.id, sealed: table.last, newest: max(newest.integer(at: 0), table.last),
-                    hasNotes: newest.integer(at: 1) != 0)
+                    hasNotes: newest.integer(at: 1) != 0, isWrittenByTriggers: table.isWritten)
                 if found.newest > found.sealed || found.hasNotes { open.append(found) }
             }
         }

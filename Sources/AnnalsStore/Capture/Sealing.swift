@@ -57,7 +57,7 @@ package enum Sealing {
         precondition(db.isInsideTransaction, "a managed write belongs inside a write transaction")
         guard try StoreSchema.exists(db) else { return (try updates(db), nil) }
         try seal(db, environment)
-        let version = try Drift.schemaVersion(db)
+        let version = try origin == .migration ? Drift.schemaVersion(db) : nil
         let value = try updates(db)
         let isRecorded = try origin == .migration && Drift.schemaVersion(db) != version
         let (number, _) = try close(db, environment, always: isRecorded) { _ in
@@ -104,14 +104,12 @@ package enum Sealing {
     /// `Drift` reported.
     package static func openSpans(_ db: Database, disordered: [Int64] = []) throws -> [Span] {
         var spans: [Span] = []
-        let all = try OpenTable.fetchAll(db)
-        let written = all.isEmpty ? [] : try RowsAfterTriggers.tables(db)
-        for open in all {
+        for open in try OpenTable.fetchAll(db) {
             let order: RawChangeOrder = disordered.contains(open.id) ? .unknown : .asHappened
             var last = open.newest
             if open.hasNotes { last = try concludeEvictions(db, open, order) }
             if order == .unknown { last = try putInOrder(db, open.id, sealed: open.sealed, newest: last) }
-            if written.contains(open.id), let table = try TrackedTable.fetch(db, id: open.id), table.state == .tracked {
+            if open.isWrittenByTriggers, let table = try TrackedTable.fetch(db, id: open.id), table.state == .tracked {
                 last = try RowsAfterTriggers(db, table).follow(sealed: open.sealed, newest: last)
             }
             if last > open.sealed { spans.append(Span(table: open.id, ids: (open.sealed + 1)...last)) }

@@ -109,7 +109,10 @@ struct ReadmeTests {
             try db.execute(sql: "UPDATE todo SET priority = 1 WHERE title LIKE '%!'")
         }
         try await store.migrate(label: "v3", renames: [.column("title", of: "todo", to: "heading"), .table("todo", to: "task")])
+        try await store.migrate(label: "v4", rebuilding: ["task"]) { db in
+            try db.execute(sql: "ALTER TABLE task DROP COLUMN priority")
+        }
         let names = try await store.read { db in try String.fetchAll(db, sql: "SELECT name FROM pragma_table_info('task')") }
-        #expect(names == ["id", "heading", "priority"])
+        #expect(names == ["id", "heading"])
     }
 }
