@@ -204,6 +204,33 @@ struct StagedMigrationTests {
         }
     }
 
+    private enum Slim: VersionedSchema {
+        static let versionIdentifier = SchemaVersion(2)
+        static func define(_ db: Database) throws { try db.execute(sql: "CREATE TABLE todo (id TEXT PRIMARY KEY NOT NULL)") }
+    }
+
+    @Test("a stage may take a column from a table, and the table's history goes on")
+    func dropped() async throws {
+        let file = try TemporaryFile("todo.db")
+        try await filled(file)
+        let before = try await Store(path: file.path).latestToken()
+        var configuration = Store.Configuration()
+        configuration.stages = try StagedMigrationManager(
+            [Todo.V1.self, Slim.self],
+            stages: [
+                .custom(
+                    from: Todo.V1.self, to: Slim.self,
+                    migrate: { db in try db.execute(sql: "DELETE FROM todo WHERE title = 'Milk!'; ALTER TABLE todo DROP COLUMN title") })
+            ])
+        let store = try Store(path: file.path, configuration: configuration)
+        #expect(try await store.read { db in try String.fetchAll(db, sql: "SELECT id FROM todo ORDER BY id") } == ["b", "c"])
+        let copy = try TemporaryFile("then.db")
+        _ = try await store.replay(to: before, output: copy.path)
+        let then = try await DatabaseQueue(path: copy.path).read { db in try String.fetchAll(db, sql: "SELECT id FROM todo ORDER BY id") }
+        #expect(then == ["a", "b", "c"])
+        #expect(try await migrations(store).count == 1)
+    }
+
     @Test("a stage gives columns other names, with their history or without one", arguments: [true, false])
     func renamed(isTracked: Bool) async throws {
         let file = try TemporaryFile("todo.db")
