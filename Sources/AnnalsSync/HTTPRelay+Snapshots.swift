@@ -128,7 +128,7 @@ extension HTTPRelay {
                     request("PUT", path, headers: headers, body: body, timeout: nil), maximumBody: SyncLimits.answerBytes)
             })
         guard response.status == 202 else { return nil }
-        guard let offset = response.headers[Endpoints.Header.offset].flatMap({ Int64($0) }), offset >= 0 else {
+        guard let offset = response.headers[Endpoints.Header.offset].flatMap({ Int64($0) }), (0..<upload.size).contains(offset) else {
             throw .notARelay("it does not say how much of a snapshot it has")
         }
         return offset

@@ -5,10 +5,13 @@ import AnnalsWire
 struct LogThrough: ForwardingTransport {
     let last: Position?
     let base: any RelayTransport
+    /// Own entries that must stand there; others do in the log of a relay that was put back to an older backup and went on.
+    let own: [Position: Digest]
 
-    init(last: Position? = nil, of base: any RelayTransport) {
+    init(last: Position? = nil, of base: any RelayTransport, own: [Position: Digest] = [:]) {
         self.last = last
         self.base = base
+        self.own = own
     }
 
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
@@ -21,17 +24,33 @@ struct LogThrough: ForwardingTransport {
             // A copy that was to stand at a position must not go on by a later snapshot.
             throw .problem(Problem(.snapshotSuperseded, detail: "the log was purged meanwhile", hint: "Run sync again"), retryAfter: nil)
         }
-        guard let last, page.head > last else { return page }
         do {
+            guard try page.holds(own) else { throw TransportError.problem(Problem(.wentBack), retryAfter: nil) }
+            guard let last, page.head > last else { return page }
             try page.end(at: last)
-        } catch {
+        } catch let error as TransportError {
+            throw error
+        } catch let error as WireError {
             throw .badAnswer(error)
+        } catch {
+            throw .cancelled
         }
         return page
     }
 }
 
 extension Page {
+    /// Whether entries that are known stand where they should.
+    fileprivate func holds(_ own: [Position: Digest]) throws(WireError) -> Bool {
+        guard !own.isEmpty else { return true }
+        for frame in frames {
+            for (index, certificate) in try BatchHeader.parse(frame.batch).certificates.enumerated() {
+                if let known = frame.position(of: index).flatMap({ own[$0] }), known != certificate.digest { return false }
+            }
+        }
+        return true
+    }
+
     /// Cuts off what comes after a position, and before it a transaction in parts whose last part does: then the log ends
     /// where that one begins.
     fileprivate mutating func end(at last: Position) throws(WireError) {

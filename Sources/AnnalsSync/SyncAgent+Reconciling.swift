@@ -60,11 +60,15 @@ extension SyncAgent {
     nonisolated func pullOwn(_ ahead: [Position], through last: Position, into copy: Store, at position: Position) async throws {
         let own = Set(ahead)
         try await copy.passOver(position.through(last).filter { !own.contains($0) })
-        try await pull(copy, through: last)
+        try await pull(copy, through: last, own: store.digestsAhead())
+        // A log that ends before them is not the one that took them.
+        guard let position = try await copy.replicaState()?.position, position >= last else {
+            throw AnnalsError.relayWentBack(operation: "sync")
+        }
     }
 
-    private nonisolated func pull(_ copy: Store, through last: Position) async throws {
-        let log = LogThrough(last: last, of: transport)
+    private nonisolated func pull(_ copy: Store, through last: Position, own: [Position: Digest] = [:]) async throws {
+        let log = LogThrough(last: last, of: transport, own: own)
         try await SyncAgent(store: copy, transport: log, environment: environment, logger: logger).sync(.pullOnly)
     }
 

@@ -79,9 +79,8 @@ struct MigrateCommand: AsyncParsableCommand {
     private func read(_ file: String) throws -> String {
         // A pipe is a file, too.
         let handle = file == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: file)
-        guard let data = try? handle?.readToEnd() ?? Data() else {
-            throw AnnalsError(
-                .fileNotFound, operation: "migrate", "\(file) cannot be read: \(String(cString: strerror(errno)))", hint: "Check the name")
+        guard let handle, let data = try? handle.readToEnd() ?? Data() else {
+            throw AnnalsError(.fileNotFound, operation: "migrate", "\(file) cannot be read", hint: "Check its name and permissions")
         }
         guard let sql = String(bytes: data, encoding: .utf8) else {
             throw AnnalsError(.usage, operation: "migrate", "\(file) is not UTF-8 text")

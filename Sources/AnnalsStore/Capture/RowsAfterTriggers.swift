@@ -10,10 +10,19 @@ import GRDB
 struct RowsAfterTriggers {
     private let db: Database
     private let table: TrackedTable
+    /// The list's columns, as they and the table are called now.
+    private let definition: TableDefinition
 
-    init(_ db: Database, _ table: TrackedTable) {
-        self.db = db
-        self.table = table
+    init(_ db: Database, _ table: TrackedTable, as definition: TableDefinition) {
+        (self.db, self.table, self.definition) = (db, table, definition)
+    }
+
+    /// nil where the table is not there as the list has it.
+    init?(_ db: Database, _ id: Int64) throws {
+        guard let table = try TrackedTable.fetch(db, id: id), table.state == .tracked,
+            let definition = try SchemaReader(db).table(table.name), definition.columns.count == table.columns.count
+        else { return nil }
+        self.init(db, table, as: definition)
     }
 
     /// - Parameters:
@@ -21,9 +30,7 @@ struct RowsAfterTriggers {
     ///   - newest: the last there is, with evictions concluded.
     /// - Returns: the newest then.
     func follow(sealed: Int64, newest: Int64) throws -> Int64 {
-        guard newest > sealed, newest - sealed <= Limits.changesPutInOrder, let definition = try SchemaReader(db).table(table.name) else {
-            return newest
-        }
+        guard newest > sealed, newest - sealed <= Limits.changesPutInOrder else { return newest }
         let rule = table.identityRule
         var slots: [RowIdentity: RowSlot] = [:]
         var identities: [RowIdentity] = []
@@ -43,6 +50,8 @@ struct RowsAfterTriggers {
         }
         guard holdsAll else { return newest }
         let (rows, writer) = (try RowReader(db, definition), try RawChangeWriter(db, table))
+        let day = try Double.fetchOne(
+            db, sql: "SELECT at FROM main.\(StoreSchema.changesTable(table.id)) WHERE id = ?", arguments: [newest])
         var last = newest
         for identity in identities {
             // Rows whose key holds NULL stay local.
@@ -50,7 +59,7 @@ struct RowsAfterTriggers {
             let (end, present) = (RowLives(slot, .asHappened).end?.row, try rows.row(key))
             guard end != present else { continue }
             last += 1
-            try writer.write(RawChange(id: last, old: end, new: present), at: nil)
+            try writer.write(RawChange(id: last, old: end, new: present), at: day)
         }
         return last
     }

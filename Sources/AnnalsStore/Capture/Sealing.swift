@@ -109,8 +109,8 @@ package enum Sealing {
             var last = open.newest
             if open.hasNotes { last = try concludeEvictions(db, open, order) }
             if order == .unknown { last = try putInOrder(db, open.id, sealed: open.sealed, newest: last) }
-            if open.isWrittenByTriggers, let table = try TrackedTable.fetch(db, id: open.id), table.state == .tracked {
-                last = try RowsAfterTriggers(db, table).follow(sealed: open.sealed, newest: last)
+            if open.isWrittenByTriggers, let rows = try RowsAfterTriggers(db, open.id) {
+                last = try rows.follow(sealed: open.sealed, newest: last)
             }
             if last > open.sealed { spans.append(Span(table: open.id, ids: (open.sealed + 1)...last)) }
         }

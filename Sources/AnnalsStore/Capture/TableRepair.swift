@@ -73,11 +73,7 @@ struct TableRepair {
         let added = definition.columns.dropFirst(table.columns.count)
         let isContinued =
             try old.map { try CaptureTriggers(db, table: $0, id: table.id).arePresent(in: installed) } ?? false
-        if let old, isContinued, let open = try OpenTable.fetchAll(db).first(where: { $0.id == table.id }), open.hasNotes {
-            let names = Evictions.TableName(name: old.name, columns: old.columns.map(\.name))
-            _ = try Evictions(db, table: table, open: open, named: names)
-                .conclude(installed.runAfterOthers ? .unknown : .asHappened)
-        }
+        if let old, isContinued { try Self.conclude(db, table, as: old, installed.runAfterOthers ? .unknown : .asHappened) }
         try end(as: .retired)
         let new = try TrackedTable.create(db, for: definition, gap: nil)
         try NamesOfRepairedTable(db, table, isContinued: isContinued)?.give(to: new)
@@ -109,6 +105,20 @@ struct TableRepair {
         return true
     }
 
+    /// Completes the raw changes of a list that gets no more: what a REPLACE took, and what a program's triggers left.
+    ///
+    /// - Parameter definition: the list's columns, as they and the table are called now.
+    static func conclude(_ db: Database, _ table: TrackedTable, as definition: TableDefinition, _ order: RawChangeOrder) throws {
+        guard let open = try OpenTable.fetchAll(db).first(where: { $0.id == table.id }) else { return }
+        var newest = open.newest
+        if open.hasNotes {
+            let names = Evictions.TableName(name: definition.name, columns: definition.columns.map(\.name))
+            newest = try Evictions(db, table: table, open: open, named: names).conclude(order)
+        }
+        guard open.isWrittenByTriggers else { return }
+        _ = try RowsAfterTriggers(db, table, as: definition).follow(sealed: open.sealed, newest: newest)
+    }
+
     /// Goes on after a migration that rebuilt the table, or took columns from it, and wrote down what that did to rows: nothing was missed.
     ///
     /// - Parameters:
@@ -117,7 +127,8 @@ struct TableRepair {
     /// - Returns: the list in which history goes on; nil where rows cannot be told by the key that they had, or the table does not take
     ///   all that it took, and nothing was done.
     mutating func goOn(as definition: TableDefinition, from old: TableDefinition) throws -> TrackedTable? {
-        guard definition.kind == .table, Refusal.ofTable(definition) == nil, definition.takesRows(of: old), try !hasKeylessRows(definition)
+        guard definition.kind == .table, Refusal.ofTable(definition) == nil, definition.takesRows(of: old),
+            definition.generatedColumns.allSatisfy(old.generatedColumns.contains), try !hasKeylessRows(definition)
         else { return nil }
         try note(definition)
         var list = table

@@ -21,19 +21,19 @@ private enum MigrationScript {
 
     static func run(_ sql: String, _ db: Database, _ tables: RebuiltTables) throws -> Int {
         var count = 0
+        let own = Set(try OwnObjects.all(db).map(\.name.foldedIdentifier))
         do {
             let statements = try db.allStatements(sql: sql)
             while let statement = try statements.next() {
                 let word = SQLText(statement.sql).tokens.first?.text.uppercased() ?? ""
                 guard !forbidden.contains(word) else { throw misplaced(word) }
-                if let name = ownName(in: statement.sql) {
+                if let name = ownName(in: statement.sql, own) {
                     throw AnnalsError(
                         .schemaRefused, operation: "migrate", "a migration has nothing to do with \(name), which is Annals' own",
                         hint: "Take it out; nothing was changed")
                 }
-                if let table = RebuiltTables.table(in: statement.sql) { try tables.putAside(table) }
+                try tables.prepare(for: statement.sql)
                 try statement.execute()
-                try tables.takeUp()
                 count += 1
             }
         } catch let error as DatabaseError {
@@ -44,12 +44,16 @@ private enum MigrationScript {
         return count
     }
 
-    /// A name with Annals' prefix; text in single quotes is none.
-    private static func ownName(in sql: String) -> String? {
+    /// A name of Annals' own. Text in single quotes is one only where SQLite takes it for a name.
+    private static func ownName(in sql: String, _ own: Set<String>) -> String? {
         let source = Array(sql.utf8)
-        return SQLToken.all(in: source).first { token in
-            token.isName && source[token.range.lowerBound] != UInt8(ascii: "'") && StoreSchema.isOwnName(token.text)
-        }?.text
+        let tokens = SQLToken.all(in: source)
+        let before = ["FROM", "INTO", "UPDATE", "TABLE", "JOIN", "EXISTS", "ON", "TRIGGER", "INDEX"]
+        return tokens.indices.first { place in
+            guard tokens[place].isName, own.contains(tokens[place].text.foldedIdentifier) else { return false }
+            guard source[tokens[place].range.lowerBound] == UInt8(ascii: "'"), place > 0 else { return true }
+            return tokens[place - 1].isSymbol(".") || before.contains { tokens[place - 1].isWord($0) }
+        }.map { tokens[$0].text }
     }
 
     private static func misplaced(_ word: String) -> AnnalsError {

@@ -16,6 +16,8 @@ final class RebuiltTables {
 
     private let db: Database
     private var aside: [Aside] = []
+    /// What was found when capture had to be brought in order on the way.
+    private(set) var drift = Drift.Report()
 
     init(_ db: Database) {
         self.db = db
@@ -23,17 +25,23 @@ final class RebuiltTables {
 
     // MARK: Before
 
-    /// Puts the rows of a tracked table aside, and takes the triggers from it. Of a table in which rows have or had a key with NULL in it,
-    /// or which got other columns since Annals looked last, nothing is put aside: its history begins anew as after any rebuild.
+    /// Puts the rows of a tracked table aside, and takes the triggers from it. Of a table in which rows have or had a key with NULL in it
+    /// nothing is put aside: its history begins anew as after any rebuild.
     ///
-    /// - Parameter name: what the table is called now, which a migration may have changed.
-    func putAside(_ name: String) throws {
-        guard try StoreSchema.exists(db), let list = try list(of: name), let definition = try SchemaReader(db).table(name) else { return }
+    /// - Parameters:
+    ///   - name: what the table is called now, which a migration may have changed.
+    ///   - isDropped: all of it goes. Where it was renamed before, that may be to make place for another under its name.
+    func putAside(_ name: String, isDropped: Bool = false) throws {
+        guard try StoreSchema.exists(db), var list = try list(of: name), var definition = try SchemaReader(db).table(name) else { return }
+        let isMoved = isDropped && !list.name.isSameIdentifier(as: name)
+        if !isMoved, try Drift.isSuspected(db) {
+            let found = try Drift.repairIfNeeded(db)
+            drift.gaps += found.gaps + found.disordered
+            guard let again = try self.list(of: name), let table = try SchemaReader(db).table(name) else { return }
+            (list, definition) = (again, table)
+        }
         if definition.columns.map(\.name) == list.columns, try !hasKeylessRows(definition, list) {
-            if let open = try OpenTable.fetchAll(db).first(where: { $0.id == list.id }), open.hasNotes {
-                let names = Evictions.TableName(name: name, columns: list.columns)
-                _ = try Evictions(db, table: list, open: open, named: names).conclude(.asHappened)
-            }
+            try TableRepair.conclude(db, list, as: definition, .asHappened)
             aside.append(try copy(definition, list))
         }
         try CaptureTriggers.remove(db, id: list.id)
@@ -70,29 +78,24 @@ final class RebuiltTables {
 
     /// The list whose triggers stand on the table: it may be called otherwise since Annals looked last.
     private func list(of name: String) throws -> TrackedTable? {
-        func find() throws -> TrackedTable? {
-            try TrackedTable.fetchTracked(db).first { list in
-                try InstalledTriggers(db, id: list.id).table?.isSameIdentifier(as: name) ?? false
-            }
+        try TrackedTable.fetchTracked(db).first { list in
+            try InstalledTriggers(db, id: list.id).table?.isSameIdentifier(as: name) ?? false
         }
-        guard let list = try find(), !list.name.isSameIdentifier(as: name) else { return try find() }
-        // Either it has been renamed, or it was only to make place for the one that comes under its name.
-        guard try !db.tableExists(list.name) else { return list }
-        _ = try TableRenames(db).run()
-        return try find()
     }
 
     // MARK: After
 
-    /// Takes up the history of those that are there again.
-    func takeUp() throws {
-        for table in aside where try db.tableExists(table.list.name) { try takeUp(table) }
+    /// Takes up the history of one that is about to get another name.
+    func takeUp(_ name: String) throws {
+        guard let table = aside.first(where: { $0.list.name.isSameIdentifier(as: name) }) else { return }
+        if try db.tableExists(table.list.name, in: "main") { try takeUp(table) }
     }
 
-    /// Forgets those that are not.
+    /// Takes up the history of all that are there again.
     func finish() throws {
-        try takeUp()
-        for table in aside { try forget(table) }
+        for table in aside {
+            if try db.tableExists(table.list.name, in: "main") { try takeUp(table) } else { try forget(table) }
+        }
     }
 
     private func takeUp(_ table: Aside) throws {
@@ -148,8 +151,8 @@ final class RebuiltTables {
 // MARK: Statements
 
 extension RebuiltTables {
-    /// The table that a statement drops or takes a column from.
-    static func table(in sql: String) -> String? {
+    /// Does what is to be done before a statement of a script.
+    func prepare(for sql: String) throws {
         var words = SQLToken.all(in: Array(sql.utf8))[...]
         func take(_ keywords: String...) -> Bool {
             guard words.count >= keywords.count, zip(words, keywords).allSatisfy({ $0.isWord($1) }) else { return false }
@@ -157,14 +160,15 @@ extension RebuiltTables {
             return true
         }
         let isDropped = take("DROP", "TABLE")
-        guard isDropped || take("ALTER", "TABLE") else { return nil }
+        guard isDropped || take("ALTER", "TABLE") else { return }
         if isDropped { _ = take("IF", "EXISTS") }
-        guard var name = words.popFirst(), name.isName else { return nil }
+        guard var name = words.popFirst(), name.isName else { return }
         if words.first?.isSymbol(".") ?? false {
-            guard name.text.isSameIdentifier(as: "main"), let second = words.dropFirst().first, second.isName else { return nil }
+            guard name.text.isSameIdentifier(as: "main"), let second = words.dropFirst().first, second.isName else { return }
             name = second
             words = words.dropFirst(2)
         }
-        return isDropped || words.first?.isWord("DROP") ?? false ? name.text : nil
+        if isDropped || take("DROP") { return try putAside(name.text, isDropped: isDropped) }
+        if take("RENAME") { try takeUp(name.text) }
     }
 }

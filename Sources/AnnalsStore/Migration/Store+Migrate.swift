@@ -117,11 +117,11 @@ struct Migrating {
         let before = Set(try SchemaReader(db).tableNames().map(\.foldedIdentifier))
         let (taken, own) = (Set(try OwnObjects.taken(db)), try OwnObjects.all(db).filter { $0.type == "table" })
         let broken = try FileChecks(db: db).foreignKeys()
+        let tables = RebuiltTables(db)
         let (value, number) = try Sealing.managedWrite(
             db, contextName: label, origin: .migration, step.environment
         ) { db in
             try renames.make()
-            let tables = RebuiltTables(db)
             let value = try updates(db, tables)
             if let object = try OwnObjects.taken(db).first(where: { !taken.contains($0) }) {
                 throw AnnalsError.nameIsTaken(object.type, object.name, operation: "migrate")
@@ -134,6 +134,10 @@ struct Migrating {
             try tables.finish()
             try track(notIn: before)
             return value
+        }
+        if let number, !tables.drift.gaps.isEmpty {
+            try Drift.expire(tables.drift.gaps, before: number, db)
+            try RowsInDoubt.note(db)
         }
         try checkReferences(before: broken)
         do {
@@ -190,7 +194,7 @@ struct MigrationOffering {
 
     /// Moves the migration there as what it is to the space.
     ///
-    /// - Parameter number: its transaction; nil where it changed no rows.
+    /// - Parameter number: its transaction; nil where it changed nothing.
     /// - Returns: whether the store has by now what it lacked.
     func end(_ number: Int64?) throws -> Bool {
         let standing = try step.schemaStanding()

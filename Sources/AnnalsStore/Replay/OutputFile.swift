@@ -4,17 +4,19 @@ import GRDB
 
 /// A file that appears under its name only when it is whole.
 ///
-/// It is written under a temporary name beside, and that name is all that a killed program could leave behind. Whoever writes it holds a lock on
-/// it, so that the next one to the same name can tell, and removes it.
+/// It is written under a temporary name beside, and that name is all that a killed program could leave behind. Whoever writes it holds a lock
+/// beside it, so that the next one to the same name can tell, and removes it.
 package struct OutputFile {
     let path: String
     let temporaryPath: String
     private let mayReplace: Bool
     private let operation: String
-    /// Held on the temporary file; -1 for none.
+    /// Of the file beside the temporary one; -1 for none.
     private let lock: Int32
 
     private static let infix = ".annals-"
+    private static let lockSuffix = ".lock"
+    private static let suffixes = ["", "-journal", "-wal", "-shm", lockSuffix]
     private static let nameDigits = 12
 
     /// - Parameters:
@@ -40,9 +42,16 @@ package struct OutputFile {
             }
         }
         Self.removeLeftovers(of: url)
-        // Where it cannot be made, whoever writes it says why.
-        lock = open(temporaryPath, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-        if lock >= 0 { _ = flock(lock, LOCK_EX | LOCK_NB) }
+        lock = Self.locked(temporaryPath + Self.lockSuffix, O_CREAT | O_EXCL)
+    }
+
+    /// A file that nothing else is in, since SQLite has locks of its own on a database; -1 where it cannot be made or locked.
+    private static func locked(_ path: String, _ flags: Int32 = 0) -> Int32 {
+        let file = open(path, O_RDWR | O_CLOEXEC | flags, 0o644)
+        guard file >= 0 else { return -1 }
+        if flock(file, LOCK_EX | LOCK_NB) == 0 { return file }
+        close(file)
+        return -1
     }
 
     /// What killed programs left of the same file.
@@ -50,12 +59,13 @@ package struct OutputFile {
         let folder = file.deletingLastPathComponent()
         let prefix = file.lastPathComponent + infix
         for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] {
-            let digits = name.dropFirst(prefix.count)
-            guard name.hasPrefix(prefix), digits.count == nameDigits, digits.allSatisfy(\.isHexDigit) else { continue }
-            let path = folder.appendingPathComponent(name).path
-            let lock = open(path, O_RDWR | O_CLOEXEC)
+            guard name.hasPrefix(prefix), name.hasSuffix(lockSuffix) else { continue }
+            let digits = name.dropFirst(prefix.count).dropLast(lockSuffix.count)
+            guard digits.count == nameDigits, digits.allSatisfy(\.isHexDigit) else { continue }
+            let path = folder.appendingPathComponent(String(name.dropLast(lockSuffix.count))).path
+            let lock = locked(path + lockSuffix)
             guard lock >= 0 else { continue }
-            if flock(lock, LOCK_EX | LOCK_NB) == 0 { for suffix in ["", "-journal", "-wal", "-shm"] { _ = unlink(path + suffix) } }
+            for suffix in suffixes { _ = unlink(path + suffix) }
             close(lock)
         }
     }
@@ -74,7 +84,7 @@ package struct OutputFile {
         try synchronize(temporaryPath)
         try place()
         try synchronize(URL(fileURLWithPath: path).deletingLastPathComponent().path)
-        if lock >= 0 { close(lock) }
+        unlock()
     }
 
     /// Writes to disk what a file holds by now, on a thread of its own, so that `finish` waits for less. Promises nothing.
@@ -112,8 +122,14 @@ package struct OutputFile {
 
     /// Removes what was written so far.
     func discard() {
-        for suffix in ["", "-journal", "-wal", "-shm"] { _ = unlink(temporaryPath + suffix) }
-        if lock >= 0 { close(lock) }
+        for suffix in Self.suffixes.dropLast() { _ = unlink(temporaryPath + suffix) }
+        unlock()
+    }
+
+    private func unlock() {
+        guard lock >= 0 else { return }
+        _ = unlink(temporaryPath + Self.lockSuffix)
+        close(lock)
     }
 
     private func synchronize(_ fileOrFolder: String) throws {

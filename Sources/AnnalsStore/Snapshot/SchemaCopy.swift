@@ -148,7 +148,9 @@ enum SchemaStatement {
         guard let on = tokens.firstIndex(where: { $0.isWord("ON") }), tokens.indices.contains(on + 2), tokens[on + 2].isSymbol(".") else {
             return sql
         }
-        bytes.removeSubrange(tokens[on + 1].range.lowerBound..<tokens[on + 2].range.upperBound)
+        let isApart = tokens[on].range.upperBound < tokens[on + 1].range.lowerBound
+        let name = tokens[on + 1].range.lowerBound..<tokens[on + 2].range.upperBound
+        bytes.replaceSubrange(name, with: isApart ? [] : [UInt8(ascii: " ")])
         return String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -1,4 +1,4 @@
-import AnnalsCore
+package import AnnalsCore
 import AnnalsMerge
 package import AnnalsWire
 import GRDB
@@ -211,6 +211,11 @@ extension Store {
             try KeptParts.clear(db)
             return try ReplicaExchange(db, step.identities).status()
         }
+    }
+
+    /// Own entries that stand in the log ahead of the position.
+    package func digestsAhead() async throws -> [Position: Digest] {
+        try await translated("sync") { try await database.reading { db in try Outbox.digestsAhead(db) } }
     }
 
     /// Entries that were passed over as voided, and that no entry of the relay's explains so far.

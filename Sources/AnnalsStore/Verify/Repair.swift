@@ -147,9 +147,10 @@ struct Repair {
         do {
             try db.inSavepoint {
                 try Sealing.seal(db, environment)
-                let filler = try OutboxFiller(db: db, tables: TrackedTables.load(db), limits: OutboxLimits()) {
-                    try ReplicaState.load(db)?.cipher(spaceKeys, operation: "verify")?.footprintKey ?? .none
-                }
+                let state = try ReplicaState.load(db)
+                let filler = OutboxFiller(
+                    db: db, tables: try TrackedTables.load(db), limits: OutboxLimits(),
+                    footprintKey: { try state?.cipher(spaceKeys, operation: "verify")?.footprintKey ?? .none }, author: state?.name)
                 try filler.fill()
                 return .commit
             }

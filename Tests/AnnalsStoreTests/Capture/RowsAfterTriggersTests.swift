@@ -51,6 +51,27 @@ import Testing
         #expect(try RowDump(path: store.path("replayed.db")) == before)
     }
 
+    @Test func `a column that is added before anybody looks`() throws {
+        let store = try HistoryFile(Self.touch)
+        try store.track()
+        let before = try store.rows()
+        try store.external("UPDATE doc SET title = 'A', modified = 'then' WHERE id = 1; ALTER TABLE doc ADD COLUMN w")
+        #expect(try store.findings() == [])
+        try store.replay(to: store.token(0))
+        #expect(try RowDump(path: store.path("replayed.db")).tables["doc"]?.count == before.tables["doc"]?.count)
+    }
+
+    @Test func `a key whose index compares otherwise than its column`() throws {
+        let store = try HistoryFile(
+            """
+            CREATE TABLE t(a TEXT NOT NULL, b, PRIMARY KEY(a COLLATE NOCASE));
+            CREATE TRIGGER own BEFORE UPDATE ON t BEGIN UPDATE t SET b = 0 WHERE a = OLD.a; END
+            """)
+        try store.track()
+        #expect(try store.external("INSERT INTO t VALUES('Ab', 1)") != nil)
+        #expect(try store.findings() == [])
+    }
+
     @Test func `numbers only, and a trigger that came after tracking`() throws {
         let store = try HistoryFile("CREATE TABLE n(id INTEGER PRIMARY KEY, a INT, b INT); INSERT INTO n VALUES(1, 1, 1)")
         try store.track()
