@@ -24,17 +24,14 @@ struct LogThrough: ForwardingTransport {
             // A copy that was to stand at a position must not go on by a later snapshot.
             throw .problem(Problem(.snapshotSuperseded, detail: "the log was purged meanwhile", hint: "Run sync again"), retryAfter: nil)
         }
-        do {
-            guard try page.holds(own) else { throw TransportError.problem(Problem(.wentBack), retryAfter: nil) }
-            guard let last, page.head > last else { return page }
-            try page.end(at: last)
-        } catch let error as TransportError {
-            throw error
-        } catch let error as WireError {
-            throw .badAnswer(error)
+        var isOwn = true
+        do throws(WireError) {
+            isOwn = try page.holds(own)
+            if let last, page.head > last { try page.end(at: last) }
         } catch {
-            throw .cancelled
+            throw .badAnswer(error)
         }
+        guard isOwn else { throw .problem(Problem(.wentBack), retryAfter: nil) }
         return page
     }
 }

@@ -230,6 +230,32 @@ import Testing
         #expect(try await world.rows(0, "SELECT count(*) FROM annals_outbox") == [[0.databaseValue]])
     }
 
+    /// Entries of its own that the log took, ahead of its position: in the restored log others' stand there, or none.
+    @Test(arguments: [true, false])
+    func `rows in doubt are not compared without own entries that the log took`(othersWentOn: Bool) async throws {
+        let world = try await world()
+        try await world.addClone("r2")
+        let file = try await world.copyFile(of: 2)
+        try backup(world, "backup")
+        try await note(world, 1, "d")
+        try await world.sync(1)
+        try await note(world, 0, "c")
+        try await world.sync(0, .pushOnly)
+        try await world.restore(file, as: 2)
+        let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
+        for id in othersWentOn ? ["x", "y", "z"] : ["x"] {
+            try await note(world, 2, id)
+            try await world.sync(2, over: relay)
+        }
+        let triggers = try await world.rows(0, "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'note'")
+        let names = triggers.compactMap { String.fromDatabaseValue($0[0]) }
+        try world.outside(0, names.map { "DROP TRIGGER \"\($0)\";" }.joined() + "UPDATE note SET text = 'unseen' WHERE id = 'a'")
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
+        #expect(error?.code == .relayWentBack)
+        #expect(try await world.stores[0].rowsInDoubt() != nil)
+        #expect(try await world.rows(0, "SELECT count(*) FROM annals_outbox") == [[0.databaseValue]])
+    }
+
     @Test func `who follows the relay again leaves and joins with its rows`() async throws {
         let world = try await world()
         try await world.addClone("r2")

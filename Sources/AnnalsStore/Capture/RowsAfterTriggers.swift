@@ -31,32 +31,21 @@ struct RowsAfterTriggers {
     /// - Returns: the newest then.
     func follow(sealed: Int64, newest: Int64) throws -> Int64 {
         guard newest > sealed, newest - sealed <= Limits.changesPutInOrder else { return newest }
-        let rule = table.identityRule
-        var slots: [RowIdentity: RowSlot] = [:]
-        var identities: [RowIdentity] = []
+        var folder = NetChangeFolder(table.identityRule)
         var holdsAll = true
-        func append(_ edge: RowEdge, _ identity: RowIdentity) {
-            if slots[identity] == nil { identities.append(identity) }
-            slots[identity, default: RowSlot()].append(edge)
-        }
         try RawChangeReader(cachedIn: db, table).read((sealed + 1)...newest) { change in
             holdsAll = holdsAll && change.leftOut.isEmpty
-            let from = change.old.map { rule.identity(of: $0, rowid: change.oldRowid) }
-            let to = change.new.map { rule.identity(of: $0, rowid: change.newRowid) }
-            let (old, new) = (change.old.map { RowState($0) }, change.new.map { RowState($0) })
-            if let from, from == to { return append(RowEdge(id: change.id, from: old, to: new), from) }
-            if let from { append(RowEdge(id: change.id, from: old, to: nil, precedes: change.precedes), from) }
-            if let to { append(RowEdge(id: change.id, from: nil, to: new), to) }
+            folder.add(change)
         }
         guard holdsAll else { return newest }
         let (rows, writer) = (try RowReader(db, definition), try RawChangeWriter(db, table))
         let day = try Double.fetchOne(
             db, sql: "SELECT at FROM main.\(StoreSchema.changesTable(table.id)) WHERE id = ?", arguments: [newest])
         var last = newest
-        for identity in identities {
+        for (identity, end) in folder.ends() {
             // Rows whose key holds NULL stay local.
-            guard case .key(let key) = identity, !key.contains(where: \.isNull), let slot = slots[identity] else { continue }
-            let (end, present) = (RowLives(slot, .asHappened).end?.row, try rows.row(key))
+            guard case .key(let key) = identity, !key.contains(where: \.isNull) else { continue }
+            let present = try rows.row(key)
             guard end != present else { continue }
             last += 1
             try writer.write(RawChange(id: last, old: end, new: present), at: day)

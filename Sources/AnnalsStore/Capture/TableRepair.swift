@@ -94,7 +94,7 @@ struct TableRepair {
         let defaults = try added.compactMap { column in
             try definition.place(of: column.name).map { ($0, try LayoutTranslation.defaultValue(db, column)) }
         }
-        if try hasKeylessRows(definition) { return false }
+        if try definition.hasKeylessRows(db) { return false }
         let reader = try RowReader(db, definition)
         let writer = try HistoryWriter(db, definition, layoutID: id)
         while let row = try reader.next() {
@@ -128,7 +128,7 @@ struct TableRepair {
     ///   all that it took, and nothing was done.
     mutating func goOn(as definition: TableDefinition, from old: TableDefinition) throws -> TrackedTable? {
         guard definition.kind == .table, Refusal.ofTable(definition) == nil, definition.takesRows(of: old),
-            definition.generatedColumns.allSatisfy(old.generatedColumns.contains), try !hasKeylessRows(definition)
+            try !definition.hasKeylessRows(db)
         else { return nil }
         try note(definition)
         var list = table
@@ -140,13 +140,6 @@ struct TableRepair {
         }
         try CaptureTriggers(db, table: definition, id: list.id).install(db)
         return try TrackedTable.fetchAll(db).first { $0.id == list.id }
-    }
-
-    private func hasKeylessRows(_ definition: TableDefinition) throws -> Bool {
-        guard definition.keyMayBeNull else { return false }
-        let isKeyless = SQL.balanced(definition.primaryKey.map { "\(SQL.quote(definition.columns[$0].name)) IS NULL" }, operator: "OR")
-        let rows = "SELECT EXISTS(SELECT 1 FROM main.\(SQL.quote(definition.name)) WHERE \(isKeyless))"
-        return try Bool.fetchOne(db, sql: rows) ?? false
     }
 
     /// The table as the old triggers see it: the columns they know, under their present names. nil when that is not what
@@ -229,13 +222,22 @@ struct InstalledTriggers {
 }
 
 extension TableDefinition {
+    /// Whether a row has a key with NULL in it, so that only its rowid tells it.
+    func hasKeylessRows(_ db: Database) throws -> Bool {
+        guard keyMayBeNull else { return false }
+        let isKeyless = SQL.balanced(primaryKey.map { "\(SQL.quote(columns[$0].name)) IS NULL" }, operator: "OR")
+        return try Bool.fetchOne(db, sql: "SELECT EXISTS(SELECT 1 FROM main.\(SQL.quote(name)) WHERE \(isKeyless))") ?? false
+    }
+
     /// Whether rows that another declaration allowed fit this one, by the same key: a replay puts them there. CHECK constraints and foreign
     /// keys are off then, and unique indexes are left out where they do not fit.
     fileprivate func takesRows(of old: TableDefinition) -> Bool {
         func key(_ table: TableDefinition) -> [String] {
             zip(table.primaryKey, table.primaryKeyCollations).map { "\(table.columns[$0].name.foldedIdentifier) \($1.foldedIdentifier)" }
         }
-        guard key(self) == key(old), (rowidAlias == nil) == (old.rowidAlias == nil), !isStrict || old.isStrict else { return false }
+        guard key(self) == key(old), (rowidAlias == nil) == (old.rowidAlias == nil), !isStrict || old.isStrict,
+            generatedColumns.allSatisfy(old.generatedColumns.contains)
+        else { return false }
         let isTaken = columns.allSatisfy { column in
             guard let place = old.place(of: column.name) else { return SchemaAdditions.isOptional(column) }
             let was = old.columns[place]

@@ -93,6 +93,11 @@ package struct NetChangeFolder: Sendable {
         slots.append(slot)
     }
 
+    /// What became of each row that was changed, nil for one that is gone, in the order in which they were first met.
+    func ends() -> [(identity: RowIdentity, row: [Value]?)] {
+        places.sorted { $0.value < $1.value }.map { ($0.key, RowLives(slots[$0.value], rawOrder).end?.row) }
+    }
+
     /// The rows that differ, in the order in which they were first changed. Leaves the folder empty.
     package mutating func finish() -> [NetChange] {
         // What some changes leave out is told apart from the rest of the row.

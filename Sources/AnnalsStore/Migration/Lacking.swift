@@ -91,8 +91,4 @@ struct Lacking: Hashable, Sendable {
         try db.execute(sql: schema + KeptRows.schema + SchemaOffers.schema)
         try Drift.noteSchemaVersion(db)
     }
-
-    static func dropTables(_ db: Database) throws {
-        for table in tables + KeptRows.tables + SchemaOffers.tables { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
-    }
 }

@@ -2,7 +2,7 @@ import AnnalsCore
 import GRDB
 
 extension Store {
-    /// Runs SQL statements as a migration; see `migrate(label:renames:tracking:_:)`.
+    /// Runs SQL statements as a migration; see `migrate(label:renames:tracking:rebuilding:_:)`.
     ///
     /// - Returns: how many statements there were.
     /// - Throws: `AnnalsError`; also `usage` where a statement would end the transaction. Nothing is changed then.

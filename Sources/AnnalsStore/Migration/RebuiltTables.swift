@@ -63,13 +63,12 @@ final class RebuiltTables {
     /// Whether a row has a key with NULL in it, or had one as far as history goes: it is told by its rowid, which a rebuild changes.
     private func hasKeylessRows(_ table: TableDefinition, _ list: TrackedTable) throws -> Bool {
         guard table.keyMayBeNull else { return false }
+        if try table.hasKeylessRows(db) { return true }
         func isNull(_ names: [String]) -> String { SQL.balanced(names.map { "\($0) IS NULL" }, operator: "OR") }
         let (old, new) = (list.key.places.map { "o\($0)" }, list.key.places.map { "n\($0)" })
         let (insert, delete) = (StoreSchema.Operation.insert.rawValue, StoreSchema.Operation.delete.rawValue)
         let sql = """
             SELECT EXISTS(
-              SELECT 1 FROM main.\(SQL.quote(table.name)) WHERE \(isNull(table.primaryKey.map { SQL.quote(table.columns[$0].name) }))
-              UNION ALL
               SELECT 1 FROM main.\(StoreSchema.changesTable(list.id))
               WHERE (op <> \(delete) AND (\(isNull(new)))) OR (op <> \(insert) AND (\(isNull(old)))))
             """
@@ -78,9 +77,9 @@ final class RebuiltTables {
 
     /// The list whose triggers stand on the table: it may be called otherwise since Annals looked last.
     private func list(of name: String) throws -> TrackedTable? {
-        try TrackedTable.fetchTracked(db).first { list in
-            try InstalledTriggers(db, id: list.id).table?.isSameIdentifier(as: name) ?? false
-        }
+        let sql = "SELECT name FROM main.sqlite_master WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE"
+        let triggers = Set(try String.fetchAll(db, sql: sql, arguments: [name]))
+        return try TrackedTable.fetchTracked(db).first { triggers.contains(CaptureTriggers.names(id: $0.id)[0]) }
     }
 
     // MARK: After
@@ -91,11 +90,9 @@ final class RebuiltTables {
         if try db.tableExists(table.list.name, in: "main") { try takeUp(table) }
     }
 
-    /// Takes up the history of all that are there again.
+    /// Takes up the history of all that are there again; that of others ends.
     func finish() throws {
-        for table in aside {
-            if try db.tableExists(table.list.name, in: "main") { try takeUp(table) } else { try forget(table) }
-        }
+        for table in aside { try takeUp(table) }
     }
 
     private func takeUp(_ table: Aside) throws {
@@ -106,11 +103,6 @@ final class RebuiltTables {
             try compare(table, definition, list)
         }
         try db.execute(sql: "DROP TABLE \(table.copy)")
-    }
-
-    private func forget(_ table: Aside) throws {
-        try db.execute(sql: "DROP TABLE \(table.copy)")
-        aside.removeAll { $0.list.id == table.list.id }
     }
 
     /// Writes down what the rows are otherwise than they were.

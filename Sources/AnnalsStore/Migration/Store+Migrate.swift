@@ -69,7 +69,7 @@ extension Store {
         return value
     }
 
-    /// Gives tables and columns other names, and changes nothing else; see `migrate(label:renames:tracking:_:)`.
+    /// Gives tables and columns other names, and changes nothing else; see `migrate(label:renames:tracking:rebuilding:_:)`.
     public func migrate(label: String, renames: [Rename]) async throws {
         try await migrate(label: label, renames: renames) { _ in }
     }

@@ -1,4 +1,4 @@
-/// A table or column that gets another name in a migration; see `Store.migrate(label:renames:tracking:_:)`.
+/// A table or column that gets another name in a migration; see `Store.migrate(label:renames:tracking:rebuilding:_:)`.
 ///
 /// In a space it is a store's own business: other replicas go on under the names that they have.
 public struct Rename: Hashable, Sendable {

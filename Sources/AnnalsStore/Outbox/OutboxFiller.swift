@@ -15,7 +15,7 @@ struct OutboxFiller {
     /// Keys the hashes of footprints; asked for when there is something to hash.
     let footprintKey: () throws -> FootprintKey
     /// Who is the author, to others, of what nobody says so of: this replica, by its name.
-    var author: String?
+    var author: () throws -> String? = { nil }
     /// Tells the space what the schema has more than it knows, before the work that uses it.
     var offer: (OutboxFiller) throws -> Void = { _ in }
 
@@ -92,7 +92,7 @@ struct OutboxFiller {
         let id: Data = row["id"]
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
         let info = TransactionInfo(
-            id: id, time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"] ?? author,
+            id: id, time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: try row["author"] ?? author(),
             contextName: row["context"], origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)

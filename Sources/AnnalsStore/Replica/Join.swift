@@ -106,15 +106,14 @@ enum ReplicaTables {
         try ConflictJournal.takeIn(from: other, to: db)
     }
 
+    /// All that only a replica has.
+    static let tables =
+        Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables + UnsettledReferences.tables
+        + RenumberedRows.tables + FirstNames.tables + Lacking.tables + KeptRows.tables + SchemaOffers.tables
+
     /// Forgets the space. Numbers and tokens of history go on.
     static func drop(_ db: Database) throws {
-        let tables =
-            Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables
-            + UnsettledReferences.tables + RenumberedRows.tables + FirstNames.tables
-        for table in tables {
-            try db.execute(sql: "DROP TABLE IF EXISTS \(table)")
-        }
-        try Lacking.dropTables(db)
+        for table in tables { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
         let meta = Meta(db)
         let names: [Meta.Name] = [
             .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed,

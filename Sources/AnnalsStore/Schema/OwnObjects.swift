@@ -9,11 +9,7 @@ enum OwnObjects {
 
     private static let tables: Set<String> = {
         let store = ["annals_meta", "annals_tables", "annals_transactions", "annals_spans", "annals_consumers"]
-        let replica =
-            Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables
-            + UnsettledReferences.tables + RenumberedRows.tables + FirstNames.tables + Lacking.tables + KeptRows.tables
-            + SchemaOffers.tables
-        return Set(store + replica + SnapshotFile.tables)
+        return Set(store + ReplicaTables.tables + SnapshotFile.tables)
     }()
 
     /// Annals' own, in the order in which they can be dropped.

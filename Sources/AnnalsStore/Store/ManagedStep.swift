@@ -71,7 +71,7 @@ struct ManagedStep {
     func filler() throws -> OutboxFiller {
         OutboxFiller(
             db: db, tables: try tables(), limits: outboxLimits, footprintKey: { try cipher()?.footprintKey ?? .none },
-            author: try ReplicaState.load(db)?.name,
+            author: { try Meta(db).text(.replicaName) },
             offer: { filler in
                 // What cannot be told to the space is told to whoever syncs.
                 guard let ahead = try? schemaStanding().ahead, !ahead.isEmpty else { return }

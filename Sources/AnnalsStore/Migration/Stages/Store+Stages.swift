@@ -6,7 +6,7 @@ extension Store {
     ///
     ///     try await store.migrate(stages) { progress in print("\(progress.completed) of \(progress.total)") }
     ///
-    /// In a store that is joined to a space, additions are told to it as `migrate(label:tracking:_:)` does. What a space does not take is
+    /// In a store that is joined to a space, additions are told to it as `migrate(label:renames:tracking:rebuilding:_:)` does. What a space does not take is
     /// no reason not to migrate: `sync` names it, and local work goes on.
     ///
     /// - Parameters:
