@@ -163,14 +163,15 @@ let package = Package(
                 "Annals", "AnnalsCore", "AnnalsHTTP", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "CInstructionCount",
                 "SeededRandom", argumentParser, sqlite,
             ],
-            path: "Tests/Benchmarks", swiftSettings: settings),
+            path: "Tests/Benchmarks", exclude: ["instructions.json"], swiftSettings: settings),
 
         .testTarget(
             name: "AnnalsCLITests",
             dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", "RelayLog", argumentParser, grdb],
             swiftSettings: settings),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", "AnnalsTesting", "annals-notes", grdb], swiftSettings: settings),
+            name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", "AnnalsTesting", "annals-notes", grdb, lifecycle, logging],
+            swiftSettings: settings),
         .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", "SeededRandom", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsBlobsTests", dependencies: ["AnnalsBlobs", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),

@@ -1,7 +1,7 @@
 /// What an app imports: `import Annals` brings the store, its history, the agent that keeps it in step, and GRDB, whose records
 /// and requests are the language in which an app speaks of its rows.
 ///
-///     let store = try Store(path: "shop.db")
+///     let store = try Store(path: path)
 ///     try await store.track(.all)
 @_exported public import AnnalsCore
 @_exported public import AnnalsHTTP

@@ -4,9 +4,9 @@
 /// columns and files, and the key of a row that the caller wants changed.
 ///
 ///     do {
-///         try await store.write { db in … }
+///         try await agent.sync()
 ///     } catch let error as AnnalsError where error.isRetryable {
-///         …
+///         print("later: \(error)")
 ///     }
 public struct AnnalsError: Error, Sendable, CustomStringConvertible {
     public enum Code: String, Sendable, CaseIterable {

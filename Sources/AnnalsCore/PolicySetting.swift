@@ -1,7 +1,9 @@
 /// One line of a space's conflict policies, as a transaction in its log sets it: for the whole space, a table or a column.
 ///
-///     PolicySetting(table: "stock", column: "pieces", aspect: .update, policy: "sum")
-///     PolicySetting(table: nil, column: nil, aspect: .delete, policy: "updateWins")
+///     try await store.setPolicies([
+///         PolicySetting(table: "stock", column: "pieces", aspect: .update, policy: "sum"),
+///         PolicySetting(table: nil, column: nil, aspect: .delete, policy: "updateWins"),
+///     ])
 public struct PolicySetting: Hashable, Sendable {
     /// What kind of conflict a policy settles.
     public enum Aspect: UInt8, Hashable, Sendable, CaseIterable {

@@ -3,6 +3,10 @@ internal import Foundation
 
 /// A secret of 32 bytes that all replicas of a space share and no relay has.
 ///
+///     let line = SpaceKey.random().line          // once, to be handed to every device by a way that is safe
+///     var configuration = Store.Configuration()
+///     configuration.spaceKeys = try SpaceKeyRing(text: line)
+///
 /// It is never used itself: everything is done with keys derived from it for one purpose in one space.
 public struct SpaceKey: Hashable, Sendable {
     public static let byteCount = 32
@@ -67,7 +71,9 @@ extension SpaceKey: CustomStringConvertible, CustomDebugStringConvertible {
     public var debugDescription: String { description }
 }
 
-/// The keys of a key file: the last one seals, every one opens.
+/// The keys of a key file: the last one seals, every one opens. So a key is changed by a line more, first on every replica:
+///
+///     let ring = try SpaceKeyRing(text: old + "\n" + SpaceKey.random().line)
 public struct SpaceKeyRing: Hashable, Sendable {
     /// What is read of a key file at most, in bytes.
     package static let maximumBytes = 64 << 10

@@ -1,4 +1,6 @@
 /// The name of a space: 1 to 64 of `A–Z a–z 0–9 . _ -`.
+///
+///     guard let space = SpaceName("shop-berlin") else { return }
 public struct SpaceName: Hashable, Sendable, CustomStringConvertible {
     public let description: String
 

@@ -1,5 +1,9 @@
 /// One SQLite value with its storage class.
 ///
+///     let blame = try await store.blame(table: "customer", key: [.integer(7)])
+///     let name = blame.columns.first { $0.name == "name" }?.value
+///     if case .text(let bytes)? = name { print(bytes.string ?? "no valid UTF-8") }
+///
 /// Two values are equal when class and bytes are: 1 and 1.0 differ, 'abc' and 'ABC' differ. SQLite stores NaN as
 /// NULL and cannot tell −0.0 from 0.0 in SQL, so a real is kept with a plain zero.
 public enum Value: Sendable {

@@ -1,9 +1,12 @@
 /// Why a request came to no answer. An answer with a status such as 404 is no error: it is a response.
 ///
-///     do throws(HTTPError) {
-///         let response = try await client.send(request)
-///     } catch where error.kind == .cannotConnect {
-///         // Nothing was sent, so trying again later is harmless.
+/// `HTTPClient.init` throws it. What an agent meets on its way to a relay is told as `AnnalsError`.
+///
+///     do {
+///         let client = try HTTPClient()
+///         await client.shutdown()
+///     } catch {
+///         print(error.kind, error.message)
 ///     }
 ///
 /// A message names the host at most: never a header, a body, a path or a query.

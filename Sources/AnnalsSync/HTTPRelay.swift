@@ -5,8 +5,8 @@ import Foundation
 
 /// A relay reached over HTTP, for one space and one replica.
 ///
-///     let relay = try HTTPRelay(address: "http://127.0.0.1:8640", space: space, client: HTTPClient())
-///     print(try await relay.describe().head)
+///     let transport = try HTTPRelay(address: relay, space: address.space, client: HTTPClient())
+///     print(try await transport.describe().head)
 public struct HTTPRelay: RelayTransport {
     /// Who asks, as far as the relay is told.
     public struct Identity: Sendable {

@@ -4,7 +4,7 @@ public import AnnalsStore
 
 /// Where a space is, and as whom a replica goes there: all that an app says about its relay.
 ///
-///     let address = try SpaceAddress("notes", at: "https://relay.example.org", as: "Vera's phone", credential: token)
+///     let address = try SpaceAddress("notes", at: relay, as: "Vera's phone", credential: token)
 ///     let agent = try SyncAgent(store: store, joining: address, existing: .sameKey)
 ///     try await agent.run()
 public struct SpaceAddress: Sendable {

@@ -12,7 +12,7 @@ extension SyncAgent {
     /// process, or where the space was made from this store.
     ///
     ///     let agent = try SyncAgent(store: store, joining: address, existing: .sameKey)
-    ///     async let running: Void = agent.run()
+    ///     async let _: Void = agent.run()
     ///     try await agent.waitForInitialImport()
     ///     // From here on an empty list means that there is nothing.
     ///

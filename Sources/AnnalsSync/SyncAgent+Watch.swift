@@ -19,7 +19,7 @@ extension SyncAgent {
     ///
     ///     try await withThrowingDiscardingTaskGroup { group in
     ///         group.addTask { try await agent.run() }
-    ///         …
+    ///         try await edit(store)
     ///         group.cancelAll()
     ///     }
     ///

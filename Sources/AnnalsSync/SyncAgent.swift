@@ -6,7 +6,7 @@ public import Logging
 
 /// Keeps one joined store in step with its space.
 ///
-///     let address = try SpaceAddress("notes", at: "https://relay.example.org", as: "Vera's phone", credential: token)
+///     let address = try SpaceAddress("notes", at: relay, as: "Vera's phone", credential: token)
 ///     let agent = try SyncAgent(store: store, joining: address, existing: .sameKey)
 ///     let summary = try await agent.sync()
 ///     print(summary.pushed.transactions, summary.pulled.transactions)

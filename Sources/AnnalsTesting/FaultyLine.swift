@@ -4,6 +4,11 @@ public import AnnalsWire
 import Synchronization
 
 /// One replica's way to its relay through a `FaultyNetwork`, which can be cut and mended.
+///
+///     space[0].line.cut()
+///     await #expect(throws: AnnalsError.self) { try await space[0].agent.sync() }
+///     space[0].line.mend()
+///     try await space.settle()
 public final class FaultyLine: RelayTransport {
     private struct State {
         var isCut = false

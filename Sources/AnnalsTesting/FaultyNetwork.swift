@@ -21,8 +21,8 @@ public enum NetworkFault: Hashable, Sendable {
 
 /// A network on a bad day, the same one whenever a test runs: its faults come from a script or from a seed.
 ///
-///     let network = FaultyNetwork(script: [.answerLost, .none, .repeatedLater])
-///     let network = FaultyNetwork(seed: 17)
+///     let scripted = FaultyNetwork(script: [.answerLost, .none, .repeatedLater])
+///     let drawn = FaultyNetwork(seed: 17)
 ///
 /// A `TestSpace` has one, which is faultless unless it is given another. Around a transport of your own, `line(to:)` does the same.
 public final class FaultyNetwork: Sendable {

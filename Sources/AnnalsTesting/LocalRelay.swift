@@ -6,6 +6,10 @@ import Logging
 package import RelayLog
 
 /// A relay in the same process, without HTTP: the real log in a folder, reached by calls.
+///
+///     let relay = try LocalRelay(folder: folder, space: address.space)
+///     let agent = SyncAgent(store: store, transport: relay, joining: address)
+///     try await agent.sync()
 public struct LocalRelay: RelayTransport {
     private let log: RelayLog
     private let space: SpaceName

@@ -1,7 +1,12 @@
 public import AnnalsSync
 import Synchronization
 
-/// A wall clock that only the test moves.
+/// A wall clock that only the test moves. Of two writes that meet, the later wins:
+///
+///     try await space[0].store.write { db in try db.execute(sql: "UPDATE note SET title = 'Oat milk'") }
+///     space.clock.advance(.seconds(60))
+///     try await space[1].store.write { db in try db.execute(sql: "UPDATE note SET title = 'Soy milk'") }
+///     try await space.settle()
 public final class ManualClock: Sendable {
     private let state: Mutex<Int64>
 

@@ -8,6 +8,11 @@ import Synchronization
 
 /// A relay in memory: the real relay's judgement of pushes, and nothing on disk.
 ///
+///     let clock = ManualClock(milliseconds: 1_700_000_000_000)
+///     let relay = MemoryRelay(space: address.space, clock: clock)
+///     let agent = SyncAgent(store: store, transport: relay, joining: address, environment: clock.environment)
+///     try await agent.sync()
+///
 /// For tests that make many relays and need none of them afterwards. What it answers is what the real one answers:
 /// `RelayConformanceTests` asks both the same things.
 public final class MemoryRelay: RelayTransport {

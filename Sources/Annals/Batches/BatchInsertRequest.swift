@@ -4,12 +4,11 @@ public import GRDB
 
 /// Inserts many records in one transaction, each as it comes, so that memory does not grow with their number.
 ///
-///     let reader = try CSVReader("people.csv")
 ///     let request = BatchInsertRequest(Person.self, onConflict: .update(["name"], of: ["email"])) { try reader.next() }
 ///     let result = try await store.execute(request, author: "import")
 ///     print(result.count, result.token as Any)
 ///
-/// Triggers, constraints and history see every row, as if it had been inserted alone. It stands where Core Data has
+/// Here `reader` is whatever has the records: a file, a decoder, a list; nil is their end. Triggers, constraints and history see every row, as if it had been inserted alone. It stands where Core Data has
 /// `NSBatchInsertRequest`.
 public struct BatchInsertRequest<Record: PersistableRecord & Sendable>: Sendable {
     /// What becomes of a record whose unique values another row has. Rows are never replaced, which would delete them first.

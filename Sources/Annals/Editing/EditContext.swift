@@ -6,7 +6,7 @@ import Synchronization
 /// A scratch pad for edits: rows are read, edited, added and deleted in memory, and saved together or not at all.
 ///
 ///     let context = try await store.editContext(author: "till 3")
-///     let invoice = try await context.fetchOne(Invoice.filter(key: 17))
+///     guard let invoice = try await context.fetchOne(Invoice.filter(key: 17)) else { return }
 ///     try context.edit(invoice) { $0.isPaid = true }
 ///     try context.insert(Payment(invoiceID: 17, amount: 120))
 ///     try await context.save()

@@ -4,7 +4,14 @@ import GRDB
 
 /// Rows as they were read, and what is to become of them: what an `EditContext` holds, as a value.
 ///
-/// Nothing of it touches the database. Rows are told by their keys, so a record stands for its row wherever it was copied to.
+///     try await store.write(author: "till 3", mergePolicy: .mergeByPropertyStoreTrump) { edits in
+///         let customer = try edits.insert(Customer(id: nil, name: "Ada"))
+///         try edits.insert(Invoice(id: 18, customerID: customer.id, isPaid: false))
+///         try edits.delete(invoice)
+///     }
+///
+/// Nothing of it touches the database. Rows are told by their keys, so a record stands for its row wherever it was copied to. A
+/// new record whose integer key is nil gets a provisional one, which others may refer to until the save gives it a real one.
 public struct EditSet: Sendable {
     var catalog: TableCatalog
     var rows: [PersistentIdentifier: EditedRow] = [:]

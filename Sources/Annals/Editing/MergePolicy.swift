@@ -34,7 +34,11 @@ public struct MergePolicy: Sendable {
 ///
 ///     struct KeepLonger: MergePolicyResolver {
 ///         func resolve(optimisticLockingConflicts list: inout [MergeConflict], in db: Database) {
-///             for index in list.indices { list[index].resolution = .keepObject }
+///             for index in list.indices {
+///                 let (mine, theirs) = (list[index].mine?["text"] ?? .null, list[index].theirs?["text"] ?? .null)
+///                 let isLonger = (String.fromDatabaseValue(mine) ?? "").count > (String.fromDatabaseValue(theirs) ?? "").count
+///                 list[index].resolution = isLonger ? .keepObject : .keepStore
+///             }
 ///         }
 ///     }
 ///

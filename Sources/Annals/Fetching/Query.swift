@@ -5,6 +5,7 @@ public import GRDB
 ///     extension Query where Record == Person {
 ///         static let adults = all.and(Column("age") >= 18).ascending("name")
 ///     }
+///
 ///     let page = try await store.fetch(.adults.limit(20))
 ///
 /// Each step returns another value; the one it came from stays as it was. Conditions are GRDB's expressions. Whatever else a

@@ -50,7 +50,7 @@ extension Store {
     /// The rows of a query page by page, each in an access of its own: memory is that of one page, and nobody waits for whoever
     /// reads slowly. Where one moment must be seen, use GRDB's cursors within `read`.
     ///
-    ///     for try await people in store.pages(of: .byName, size: 500) { … }
+    ///     for try await people in store.pages(of: .byName, size: 500) { print(people.count) }
     public func pages<Record>(of query: Query<Record>, size: Int) -> Pages<Record> {
         Pages(store: self, query: query, size: size)
     }

@@ -7,6 +7,7 @@ import GRDB
 ///     extension PersonRecord: DomainConvertible {
 ///         func domain() throws -> Person { Person(name: name, age: try Age(years)) }
 ///     }
+///
 ///     let people: [Person] = try await store.fetchDomain(.adults)
 public protocol DomainConvertible {
     associatedtype Domain: Sendable
@@ -19,6 +20,7 @@ public protocol DomainConvertible {
 ///     extension Person: EntityConvertible {
 ///         func entity() throws -> PersonRecord { PersonRecord(id: id, name: name, years: age.years) }
 ///     }
+///
 ///     try await store.save(person)
 public protocol EntityConvertible: Sendable {
     associatedtype Entity: ActiveRecord

@@ -27,6 +27,7 @@ extension Store {
     public static func setDefault(_ store: Store?) { shared.withLock { $0 = store } }
 
     /// Runs work, and the child tasks that it starts, with another default store.
+    @discardableResult
     public static func withDefault<T>(
         _ store: Store, isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> T
     ) async rethrows -> T {

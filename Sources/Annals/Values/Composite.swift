@@ -15,6 +15,7 @@ public import GRDB
 ///         t.primaryKey("id", .blob)
 ///         t.composite(Customer.address)
 ///     }
+///
 ///     let inBerlin = Customer.query.and(Customer.address["city"] == "Berlin")
 ///
 /// Its columns can be indexed and queried like any others, and they are merged one by one: two people who edit street and city

@@ -5,10 +5,13 @@
 ///
 ///     let search: HistoryConsumer = "search index"
 ///     try await store.register(search)
-///     …
-///     while try await store.consume(as: search, limit: 100, { db, reader, transactions in
-///         for transaction in transactions { try updateIndex(db, reader.changes(in: transaction)) }
-///     }) {}
+///     try await store.write { db in try db.execute(sql: "UPDATE invoice SET isPaid = 1 WHERE id = 17") }
+///     var isMore = true
+///     while isMore {
+///         isMore = try await store.consume(as: search, limit: 100) { db, reader, transactions in
+///             for transaction in transactions { try updateIndex(db, reader.changes(in: transaction)) }
+///         }
+///     }
 ///
 /// A purge leaves what a consumer has not read yet, unless its lease has lapsed.
 public struct HistoryConsumer: Hashable, Codable, Sendable, ExpressibleByStringLiteral {

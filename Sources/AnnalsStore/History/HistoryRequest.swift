@@ -3,7 +3,7 @@ import GRDB
 
 /// Which transactions of history are asked for. Each restriction added leaves fewer.
 ///
-///     let request = HistoryRequest(after: token).excludingAuthors("till 3").tables("Invoice").limit(50)
+///     let request = HistoryRequest(after: token).excludingAuthors("till 3").tables("invoice").limit(50)
 public struct HistoryRequest: Hashable, Sendable {
     enum Start: Hashable, Sendable {
         case token(HistoryToken)

@@ -7,8 +7,8 @@ package import AnnalsCore
 /// token; do not take it apart.
 ///
 ///     let before = try await store.latestToken()
-///     …
-///     for try await transaction in store.history(HistoryRequest(after: before)) { … }
+///     try await store.write { db in try db.execute(sql: "UPDATE invoice SET isPaid = 1") }
+///     for try await transaction in store.history(HistoryRequest(after: before)) { print(transaction.tables) }
 public struct HistoryToken: Hashable, Sendable {
     /// The number of the last transaction before this point; zero at the very beginning.
     package let number: Int64

@@ -1,5 +1,7 @@
 /// A table or column that gets another name in a migration; see `Store.migrate(label:renames:tracking:rebuilding:_:)`.
 ///
+///     try await store.migrate(label: "v3", renames: [.column("title", of: "todo", to: "heading"), .table("todo", to: "task")])
+///
 /// In a space it is a store's own business: other replicas go on under the names that they have.
 public struct Rename: Hashable, Sendable {
     /// The table, by its name before.

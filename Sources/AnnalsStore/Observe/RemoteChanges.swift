@@ -18,7 +18,7 @@ public struct RemoteChange: Hashable, Sendable {
 ///
 ///     var last = try await store.latestToken()
 ///     for try await change in store.remoteChanges {
-///         for try await transaction in store.history(HistoryRequest(after: last)) { … }
+///         for try await transaction in store.history(HistoryRequest(after: last)) { show(transaction) }
 ///         last = change.token
 ///     }
 ///

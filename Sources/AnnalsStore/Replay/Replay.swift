@@ -7,7 +7,7 @@ package import GRDB
 /// The rows are copied as they are now and then taken back, newest transaction first, by their net changes, every row
 /// compared before it is touched. So no copy of an earlier state is ever kept, and a recent moment costs little.
 ///
-///     let outcome = try await store.replay(to: token, output: "yesterday.db")
+///     let outcome = try await store.replay(to: token, output: yesterday)
 ///
 /// The file has the schema as it is now, and nothing of Annals.
 public enum Replay {

@@ -1,4 +1,7 @@
 /// Whom a replica trusts at its relay's https address; the store remembers it.
+///
+///     let trust = RelayTrust(caFile: "/etc/shop/relay.pem")
+///     let address = try SpaceAddress("shop", at: "https://relay.example.org", as: "till 3", trust: trust)
 public struct RelayTrust: Sendable, Hashable {
     /// A PEM file of certificates to trust instead of the system's; an absolute path.
     public var caFile: String?

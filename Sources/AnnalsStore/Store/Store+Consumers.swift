@@ -147,7 +147,7 @@ extension HistoryConsumer {
     /// Moves the consumer on within a write of the app's own, so that both happen or neither.
     ///
     ///     try await store.write { db in
-    ///         try …
+    ///         try db.execute(sql: "UPDATE widget SET total = (SELECT count(*) FROM invoice)")
     ///         try HistoryConsumer("widget").acknowledge(token, in: db)
     ///     }
     ///

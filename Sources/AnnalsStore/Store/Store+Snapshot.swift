@@ -6,7 +6,7 @@ extension Store {
     ///
     ///     let generation = try store.makeQueryGeneration()
     ///     let rows = try await generation.read { db in try Invoice.fetchAll(db) }
-    ///     let total = try await generation.read { db in try Invoice.select(sum(Column("total")), as: Double.self).fetchOne(db) }
+    ///     let total = try await generation.read { db in try Invoice.select(sum(Column("amount")), as: Int.self).fetchOne(db) }
     ///
     /// It lasts as long as the snapshot is held. Meanwhile nobody has to wait, but the -wal file cannot be reused: hold it for as
     /// long as a screen or a report needs it, and no longer.

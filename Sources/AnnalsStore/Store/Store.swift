@@ -5,10 +5,10 @@ public import GRDB
 
 /// A SQLite file, or an in-memory database, with tracked tables.
 ///
-///     let store = try Store(path: "shop.db")
-///     try await store.track(.tables(["Customer", "Invoice"]))
+///     let store = try Store(path: path)
+///     try await store.track(.tables(["customer", "invoice"]))
 ///     try await store.write(author: "till 3") { db in
-///         try db.execute(sql: "UPDATE Invoice SET paid = 1 WHERE id = ?", arguments: [17])
+///         try db.execute(sql: "UPDATE invoice SET isPaid = 1 WHERE id = ?", arguments: [17])
 ///     }
 ///
 /// Any program may go on reading and writing the file. What others write is captured too, and told apart.
@@ -80,7 +80,7 @@ public final class Store: Sendable {
     ///     configuration.createIfMissing = true
     ///     configuration.migrator = migrator
     ///     configuration.tables = .all
-    ///     let store = try Store(path: "shop.db", configuration: configuration)
+    ///     let store = try Store(path: path, configuration: configuration)
     ///
     /// The journal mode of a file that exists stays as it is found. This blocks the calling thread for as long as migrations
     /// take.

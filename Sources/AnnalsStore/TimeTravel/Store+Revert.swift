@@ -14,7 +14,7 @@ public struct RevertOutcome: Hashable, Sendable {
 extension Store {
     /// Does the inverse of a transaction as a new one of origin local, whose context has the token of what was reverted.
     ///
-    ///     let outcome = try await store.revert(transaction: 17)
+    ///     let outcome = try await store.revert(transaction: transaction.number)
     ///
     /// Rows that later work touched in other columns keep that work. On a joined store the new transaction is sent like any
     /// other. Triggers of the user's that write tracked tables stay silent, since their effects are in the transaction; those

@@ -6,5 +6,5 @@ final class Counter: Sendable {
 
     var value: Int { count.withLock { $0 } }
 
-    func add() { count.withLock { $0 += 1 } }
+    func add(_ more: Int = 1) { count.withLock { $0 += more } }
 }

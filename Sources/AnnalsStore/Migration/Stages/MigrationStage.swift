@@ -1,6 +1,6 @@
 public import GRDB
 
-/// The way from one version of a schema to the next.
+/// The way from one version of a schema to the next; see `StagedMigrationManager`.
 public struct MigrationStage: Sendable {
     public typealias Handler = @Sendable (Database) throws -> Void
 
@@ -18,7 +18,8 @@ public struct MigrationStage: Sendable {
     /// New tables, new columns that may be NULL or have a constant for a default, and other indexes, views and triggers, as the
     /// definitions say; other names where they are given. Stages that are not given are of this kind.
     ///
-    ///     .lightweight(from: SchemaV1.self, to: SchemaV2.self, renames: [.column("title", of: "todo", to: "heading")])
+    ///     let stage = MigrationStage.lightweight(
+    ///         from: SchemaV1.self, to: SchemaV2.self, renames: [.column("title", of: "todo", to: "heading")])
     public static func lightweight(
         label: String? = nil, from: any VersionedSchema.Type, to: any VersionedSchema.Type, renames: [Rename] = []
     ) -> MigrationStage {
@@ -27,9 +28,9 @@ public struct MigrationStage: Sendable {
 
     /// A stage with code of the app's own.
     ///
-    ///     .custom(from: SchemaV1.self, to: SchemaV2.self) { db in
-    ///         try db.execute(sql: "UPDATE todo SET priority = 1 WHERE title LIKE '%!'")
-    ///     }
+    ///     let stage = MigrationStage.custom(
+    ///         label: "priorities", from: SchemaV2.self, to: SchemaV3.self,
+    ///         didMigrate: { db in try db.execute(sql: "UPDATE todo SET priority = 1 WHERE heading LIKE '%!'") })
     ///
     /// - Parameters:
     ///   - label: what history calls the transaction; the versions, where it is nil.

@@ -1,4 +1,6 @@
 /// A version of an app's schema, ordered as versions are: `2.0.0` before `2.0.1` before `10.0.0`.
+///
+///     static let versionIdentifier = SchemaVersion(2, 1)
 public struct SchemaVersion: Hashable, Comparable, Codable, Sendable {
     public let major: Int
     public let minor: Int

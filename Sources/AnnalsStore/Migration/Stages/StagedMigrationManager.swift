@@ -6,13 +6,14 @@ public import GRDB
 ///     let stages = try StagedMigrationManager(
 ///         [SchemaV1.self, SchemaV2.self, SchemaV3.self],
 ///         stages: [
-///             .custom(from: SchemaV2.self, to: SchemaV3.self) { db in
-///                 try db.execute(sql: "UPDATE todo SET priority = 1 WHERE title LIKE '%!'")
-///             }
+///             .lightweight(from: SchemaV1.self, to: SchemaV2.self, renames: [.column("title", of: "todo", to: "heading")]),
+///             .custom(
+///                 label: "priorities", from: SchemaV2.self, to: SchemaV3.self,
+///                 didMigrate: { db in try db.execute(sql: "UPDATE todo SET priority = 1 WHERE heading LIKE '%!'") }),
 ///         ])
 ///     var configuration = Store.Configuration()
 ///     configuration.stages = stages
-///     let store = try Store(path: "todo.db", configuration: configuration)
+///     let store = try Store(path: path, configuration: configuration)
 ///
 /// An empty file gets the newest version at once. Each stage is one SQLite transaction, and in history one transaction of origin
 /// migration with the stage's label; one that fails or is killed leaves the file at the version before, and the next opening goes on from
