@@ -66,7 +66,7 @@ final class RowTable {
         self.columns = quoted
         self.abort = try Self.abortClause(db, definition.name)
         self.hiddenRowid = definition.rowidAlias == nil ? definition.rowidName.map(SQL.quote) : nil
-        self.keyCondition = definition.primaryKey.enumerated().map { "\(quoted[$1]) = ?\($0 + 1)" }.joined(separator: " AND ")
+        self.keyCondition = definition.keyCondition()
         self.uniquePlaces = definition.uniquePlaces(entry.rules)
         self.referencePlaces = Set(references.flatMap(\.places))
         let naming = referencePlaces.union(definition.primaryKey)

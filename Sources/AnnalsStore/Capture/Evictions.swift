@@ -161,7 +161,9 @@ struct Evictions {
             self.table = table
             let columns = present.columns.map(SQL.quote).joined(separator: ", ")
             let select = "SELECT \(columns) FROM main.\(SQL.quote(present.name)) WHERE"
-            let key = table.key.places.map { "\(SQL.quote(present.columns[$0])) = ?" }.joined(separator: " AND ")
+            let key = zip(table.key.places, table.key.collations).map { place, collation in
+                "\(SQL.quote(present.columns[place])) = ? COLLATE \(SQL.quote(collation))"
+            }.joined(separator: " AND ")
             byKey = try db.cachedStatement(sql: "\(select) \(key)")
             let rowid = table.key.isByRowid ? try SchemaReader(db).table(present.name)?.rowidName : nil
             byRowid = try rowid.map { try db.cachedStatement(sql: "\(select) \(SQL.quote($0)) = ?") }

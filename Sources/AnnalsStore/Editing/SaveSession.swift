@@ -46,19 +46,19 @@ package final class SaveSession {
 
     /// The row of a key as it is stored; nil where there is none.
     package func row(_ key: [Value], of table: TableDefinition) throws -> [Value]? {
-        try fetch(table, table.primaryKey.map { "\(SQL.quote(table.columns[$0].name)) = ?" }, key)
+        try fetch(table, table.keyCondition(), key)
     }
 
     /// The row that was just inserted into a table with rowids.
     package func lastInsertedRow(of table: TableDefinition) throws -> [Value]? {
         guard !table.isWithoutRowid, let name = table.rowidName else { return nil }
-        return try fetch(table, ["\(name) = ?"], [.integer(db.lastInsertedRowID)])
+        return try fetch(table, "\(name) = ?1", [.integer(db.lastInsertedRowID)])
     }
 
-    private func fetch(_ table: TableDefinition, _ conditions: [String], _ values: [Value]) throws -> [Value]? {
+    private func fetch(_ table: TableDefinition, _ condition: String, _ values: [Value]) throws -> [Value]? {
         let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
         let statement = try session.prepared(
-            "SELECT \(columns) FROM \(SQL.quote(table.name)) WHERE \(conditions.joined(separator: " AND "))")
+            "SELECT \(columns) FROM \(SQL.quote(table.name)) WHERE \(condition)")
         for (place, value) in values.enumerated() { statement.bind(place + 1, value) }
         defer { statement.reset() }
         return try statement.step() ? statement.values(0..<table.columns.count) : nil

@@ -124,10 +124,7 @@ final class RebuiltTables {
             }
             if now != row { try writer.update(row, to: now) }
         }
-        let key = zip(table.definition.primaryKey, table.definition.primaryKeyCollations).enumerated().map { number, part in
-            "\(SQL.quote(table.definition.columns[part.0].name)) = ?\(number + 1) COLLATE \(SQL.quote(part.1))"
-        }
-        let was = try PreparedStatement(db, "SELECT 1 FROM \(table.copy) WHERE \(key.joined(separator: " AND "))")
+        let was = try PreparedStatement(db, "SELECT 1 FROM \(table.copy) WHERE \(table.definition.keyCondition())")
         while let row = try rows.next() {
             for (number, place) in definition.primaryKey.enumerated() { was.bind(number + 1, row[place]) }
             defer { was.reset() }

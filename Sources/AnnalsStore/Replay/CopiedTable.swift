@@ -159,14 +159,10 @@ final class CopiedTable {
 
     // MARK: Statements, made when first needed
 
-    private func keyCondition(_ comparison: String) -> String {
-        definition.primaryKey.enumerated().map { "\(columns[$1]) \(comparison) ?\($0 + 1)" }.joined(separator: " AND ")
-    }
-
     private lazy var selectStatement = Result {
-        try PreparedStatement(db, "SELECT \(columns.joined(separator: ", ")) FROM \(name) WHERE \(keyCondition("="))")
+        try PreparedStatement(db, "SELECT \(columns.joined(separator: ", ")) FROM \(name) WHERE \(definition.keyCondition())")
     }
-    private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(keyCondition("="))") }
+    private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(definition.keyCondition())") }
     private lazy var insertStatement = Result {
         // ABORT whatever the constraint declares: nothing may be skipped or replaced without a word.
         let places = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
@@ -176,10 +172,10 @@ final class CopiedTable {
 
     private func updateSQL(_ places: [Int]) -> String {
         let sets = places.enumerated().map { "\(columns[$1]) = ?\(definition.primaryKey.count + $0 + 1)" }
-        return "UPDATE OR ABORT \(name) SET \(sets.joined(separator: ", ")) WHERE \(keyCondition("="))"
+        return "UPDATE OR ABORT \(name) SET \(sets.joined(separator: ", ")) WHERE \(definition.keyCondition())"
     }
     private lazy var selectKeylessStatement = Result {
-        try PreparedStatement(db, "SELECT \(rowid.get()), \(columns.joined(separator: ", ")) FROM \(name) WHERE \(keyCondition("IS"))")
+        try PreparedStatement(db, "SELECT \(rowid.get()), \(columns.joined(separator: ", ")) FROM \(name) WHERE \(definition.keyCondition("IS"))")
     }
     private lazy var deleteKeylessStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(rowid.get()) = ?1") }
 

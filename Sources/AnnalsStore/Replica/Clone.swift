@@ -98,7 +98,9 @@ extension Store {
             let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM main.\(name)") ?? 0
             return RowDifferences.Table(name: table.name, equal: 0, onlyHere: count, onlyThere: 0, differing: 0)
         }
-        let match = table.primaryKey.map { "a.\(SQL.quote(table.columns[$0].name)) = b.\(theirs($0))" }
+        let match = table.primaryKey.enumerated().map { part, place in
+            "a.\(SQL.quote(table.columns[place].name)) = b.\(theirs(place))\(table.keyCollate(part))"
+        }
         let same = table.columns.indices.map { place in
             let (quoted, other) = (SQL.quote(table.columns[place].name), theirs(place))
             return "(typeof(a.\(quoted)) = typeof(b.\(other)) AND a.\(quoted) COLLATE BINARY IS b.\(other))"

@@ -26,14 +26,9 @@ final class RowReader {
             }
         }
         let select = "SELECT \(selected.joined(separator: ", ")) FROM \(source)"
-        let key = zip(table.primaryKey, table.primaryKeyCollations).enumerated().map { number, part -> String in
-            // Where the key's index compares otherwise than the column does.
-            let isColumns = table.columns[part.0].collation.isSameIdentifier(as: part.1)
-            return "\(columns[part.0]) = ?\(number + 1)\(isColumns ? "" : " COLLATE \(SQL.quote(part.1))")"
-        }.joined(separator: " AND ")
         all = try PreparedStatement(
             db, "\(select) WHERE \(table.primaryKey.map { "\(columns[$0]) IS NOT NULL" }.joined(separator: " AND "))")
-        one = try PreparedStatement(db, "\(select) WHERE \(key)")
+        one = try PreparedStatement(db, "\(select) WHERE \(table.keyCondition())")
         count = columns.count
     }
 

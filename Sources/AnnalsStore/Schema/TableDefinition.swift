@@ -118,6 +118,18 @@ package struct TableDefinition: Hashable, Codable, Sendable {
         return columns.indices.filter { [.text, .blob, .any].contains(columns[$0].affinity) && !naming.contains($0) }
     }
 
+    /// What finds the row of a key, whose parts are bound to ?1, ?2 and so on.
+    package func keyCondition(_ comparison: String = "=") -> String {
+        primaryKey.enumerated().map { "\(SQL.quote(columns[$1].name)) \(comparison) ?\($0 + 1)\(keyCollate($0))" }.joined(separator: " AND ")
+    }
+
+    /// What follows a comparison with a part of the key: the key's index may compare otherwise than the column does, and then two rows
+    /// are one to the column, or one row two.
+    package func keyCollate(_ part: Int) -> String {
+        let collation = primaryKeyCollations[part]
+        return columns[primaryKey[part]].collation.isSameIdentifier(as: collation) ? "" : " COLLATE \(SQL.quote(collation))"
+    }
+
     package var layout: TableLayout {
         TableLayout(name: name, columns: columns.map(\.name), key: primaryKey)
     }

@@ -132,7 +132,9 @@ struct DifferenceSQL {
         /// A row whose key holds NULL is found by all its values, one of those that have them.
         private func condition(_ row: [Value]) -> String {
             guard definition.primaryKey.contains(where: { row[$0].isNull }), let rowid = definition.rowidName else {
-                return definition.primaryKey.map { "\(columns[$0]) = \(literals.operand(row[$0]))" }.joined(separator: " AND ")
+                return definition.primaryKey.enumerated().map { part, place in
+                    "\(columns[place]) = \(literals.operand(row[place]))\(definition.keyCollate(part))"
+                }.joined(separator: " AND ")
             }
             let equal = columns.indices.map { place in
                 row[place].isNull
