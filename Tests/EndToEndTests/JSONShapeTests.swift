@@ -149,6 +149,36 @@ struct JSONShapeTests {
         }
     }
 
+    @Test("what is decided: policies, conflicts, tokens and replicas")
+    func decisions() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            let set = try await shop.succeed("policy", "shop.db", "set", "customer", "manual", "--json").object()
+            #expect(set["table"] as? String == "customer" && set["policy"] as? String == "manual" && set["here"] as? Bool == false)
+            try Data("space: {unique: keepLast}\n".utf8).write(to: URL(fileURLWithPath: shop.path + "/policies.yaml"))
+            let imported = try await shop.succeed("policy", "shop.db", "import", "policies.yaml", "--json").objects()
+            #expect(imported.map { $0["policy"] as? String } == ["keepLast"])
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Rome' WHERE id = 1;")
+            try await shop.shell("laptop.db", "UPDATE customer SET city = 'Oslo' WHERE id = 1;")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.succeed("sync", "shop.db")
+            let resolved = try await shop.succeed("resolve", "shop.db", "1", "--take", "incoming", "--json").object()
+            #expect(resolved["id"] as? Int == 1 && resolved["outcome"] as? String == "changed" && resolved["store"] as? String == "shop.db")
+
+            try await shop.succeed("relay", "token", "create", "--data", "relay-data")
+            let revoked = try await shop.succeed("relay", "token", "revoke", "1", "--data", "relay-data", "--json").object()
+            #expect(revoked["id"] as? Int == 1 && revoked["revoked"] is String && revoked["token"] == nil)
+            let replicas = try await shop.succeed("relay", "replicas", "--data", "relay-data", "--space", "shop", "--json").objects()
+            let id = try #require(replicas.first?["replica"] as? String)
+            for action in ["retire", "release"] {
+                let replica = try await shop.succeed("relay", action, id, "--data", "relay-data", "--space", "shop", "--json")
+                    .object()
+                #expect(replica["replica"] as? String == id && replica["retired"] is String, "\(action)")
+            }
+        }
+    }
+
     @Test("verify finds a child whose parent another program removed, with status 1")
     func verifyFinds() async throws {
         try await Workshop.with { shop in

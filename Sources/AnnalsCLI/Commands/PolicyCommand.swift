@@ -49,12 +49,20 @@ struct PolicyCommand: AsyncParsableCommand {
             let store = try argument.open()
             let setting = try await setting(words[1], words[2], store.status().tracked)
             try await store.setPolicies([setting], isOverride: here)
-            if !output.json { console.print("\(PolicyText.scope(setting)): \(PolicyText.change(setting))") }
+            if output.json {
+                console.print(PolicyText.json(setting, isOverride: here))
+            } else {
+                console.print("\(PolicyText.scope(setting)): \(PolicyText.change(setting))")
+            }
         case "import" where words.count == 2:
             let settings = try PolicyFile.read(words[1])
             let store = try argument.open()
             try await store.setPolicies(settings, isOverride: here)
-            if !output.json { console.print("\(Count.of(settings.count, "setting")) in force") }
+            if output.json {
+                for setting in settings { console.print(PolicyText.json(setting, isOverride: here)) }
+            } else {
+                console.print("\(Count.of(settings.count, "setting")) in force")
+            }
         default:
             throw ValidationError("say show, set SCOPE POLICY, or import FILE.")
         }
@@ -76,7 +84,7 @@ struct PolicyCommand: AsyncParsableCommand {
 
     private func print(_ policies: [PolicyInForce], _ console: Console) {
         if output.json {
-            for policy in policies { console.print(PolicyText.json(policy)) }
+            for policy in policies { console.print(PolicyText.json(policy.setting, isOverride: policy.isOverride)) }
             return
         }
         guard !policies.isEmpty else {
@@ -126,10 +134,11 @@ enum PolicyText {
         setting.policy.isEmpty ? "\(aspect(setting.aspect)) as by default" : "\(aspect(setting.aspect)) \(setting.policy)"
     }
 
-    static func json(_ policy: PolicyInForce) -> JSON {
+    /// A policy that is taken back is empty.
+    static func json(_ setting: PolicySetting, isOverride: Bool) -> JSON {
         .object([
-            "table": .text(policy.setting.table), "column": .text(policy.setting.column), "on": .text(aspect(policy.setting.aspect)),
-            "policy": .text(policy.setting.policy), "here": .bool(policy.isOverride),
+            "table": .text(setting.table), "column": .text(setting.column), "on": .text(aspect(setting.aspect)),
+            "policy": .text(setting.policy), "here": .bool(isOverride),
         ])
     }
 }

@@ -25,7 +25,7 @@ struct ResolveCommand: AsyncParsableCommand {
     var take: ConflictSide?
     @Option(help: ArgumentHelp("A column's value; may be repeated.", valueName: "column=value"))
     var set: [String] = []
-    @OptionGroup var plain: PlainOutputOptions
+    @OptionGroup var output: OutputOptions
 
     func validate() throws {
         if take == nil, set.isEmpty { throw ValidationError("say --take stored, --take incoming, or --set COLUMN=VALUE.") }
@@ -34,10 +34,16 @@ struct ResolveCommand: AsyncParsableCommand {
 
     func run() async throws {
         let store = try argument.open()
-        switch try await store.resolve(id, taking: take?.side, setting: try values()) {
-        case .changed: plain.console.print("conflict \(id) is resolved")
-        case .agreed: plain.console.print("conflict \(id) is resolved; the row held that already")
-        case .nothingToDo: plain.console.print("conflict \(id) was resolved before, and the row holds that; nothing was changed")
+        let (word, text) =
+            switch try await store.resolve(id, taking: take?.side, setting: try values()) {
+            case .changed: ("changed", "conflict \(id) is resolved")
+            case .agreed: ("agreed", "conflict \(id) is resolved; the row held that already")
+            case .nothingToDo: ("nothingToDo", "conflict \(id) was resolved before, and the row holds that; nothing was changed")
+            }
+        if output.json {
+            output.console.print(.object(["store": .text(argument.store), "id": .integer(id), "outcome": .text(word)]))
+        } else {
+            output.console.print(text)
         }
     }
 

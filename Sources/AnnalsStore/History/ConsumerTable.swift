@@ -48,6 +48,10 @@ struct ConsumerTable {
     /// Puts a consumer at a token; one that exists is moved there and gets the lease.
     func register(_ consumer: HistoryConsumer, at token: HistoryToken, now: Int64) throws {
         guard !consumer.name.isEmpty else { throw AnnalsError(.usage, operation: "consumers", "a consumer needs a name") }
+        guard consumer.name != PushPlace.consumer.name else {
+            throw AnnalsError(
+                .usage, operation: "consumers", "\(consumer.name) is what a joined store has not pushed yet", hint: "Choose another name")
+        }
         try bounds.check(token)
         try createIfMissing()
         try db.execute(

@@ -175,7 +175,8 @@ final class CopiedTable {
         return "UPDATE OR ABORT \(name) SET \(sets.joined(separator: ", ")) WHERE \(definition.keyCondition())"
     }
     private lazy var selectKeylessStatement = Result {
-        try PreparedStatement(db, "SELECT \(rowid.get()), \(columns.joined(separator: ", ")) FROM \(name) WHERE \(definition.keyCondition("IS"))")
+        try PreparedStatement(
+            db, "SELECT \(rowid.get()), \(columns.joined(separator: ", ")) FROM \(name) WHERE \(definition.keyCondition("IS"))")
     }
     private lazy var deleteKeylessStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(rowid.get()) = ?1") }
 

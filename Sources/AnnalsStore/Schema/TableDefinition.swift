@@ -120,7 +120,8 @@ package struct TableDefinition: Hashable, Codable, Sendable {
 
     /// What finds the row of a key, whose parts are bound to ?1, ?2 and so on.
     package func keyCondition(_ comparison: String = "=") -> String {
-        primaryKey.enumerated().map { "\(SQL.quote(columns[$1].name)) \(comparison) ?\($0 + 1)\(keyCollate($0))" }.joined(separator: " AND ")
+        primaryKey.enumerated().map { "\(SQL.quote(columns[$1].name)) \(comparison) ?\($0 + 1)\(keyCollate($0))" }.joined(
+            separator: " AND ")
     }
 
     /// What follows a comparison with a part of the key: the key's index may compare otherwise than the column does, and then two rows

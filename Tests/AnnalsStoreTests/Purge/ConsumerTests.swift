@@ -55,6 +55,8 @@ struct ConsumerTests {
         try await shop.store.unregister("a")
         #expect(try await shop.store.consumers().map(\.consumer.name) == ["b"])
         await #expect { try await shop.store.unregister("a") } throws: { ($0 as? AnnalsError)?.code == .consumerUnknown }
+        // It is how the agent's own place is listed.
+        await #expect { try await shop.store.register("sync") } throws: { ($0 as? AnnalsError)?.code == .usage }
     }
 
     @Test("Reading does not move one on; an acknowledgement does, and never back")

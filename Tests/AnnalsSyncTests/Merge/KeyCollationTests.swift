@@ -51,7 +51,8 @@ struct KeyCollationMergeTests {
             }
         }
         let outcome = try await Story.conflict(
-            "CREATE TABLE \(table)\(end); INSERT OR IGNORE INTO t VALUES ('x', 1, 1), ('X', 2, 2), ('y', 3, 3);", first: work(), second: work())
+            "CREATE TABLE \(table)\(end); INSERT OR IGNORE INTO t VALUES ('x', 1, 1), ('X', 2, 2), ('y', 3, 3);", first: work(),
+            second: work())
         #expect(try await outcome.store.verify() == [], "seed \(seed)")
     }
 }

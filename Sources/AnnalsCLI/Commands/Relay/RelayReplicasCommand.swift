@@ -56,13 +56,17 @@ struct RelayRetireCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var which: ReplicaOptions
-    @OptionGroup var output: PlainOutputOptions
+    @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let replica = try await which.with { database, replica in
+        let record = try await which.with { database, replica in
             _ = try await database.retire(replica, of: which.space, now: RelayReplicas.now, by: .commandLine)
         }
-        output.console.print("\(replica) holds back nothing any more")
+        if output.json {
+            output.console.print(RelayReplicas.json(record))
+        } else {
+            output.console.print("\(record.replica) holds back nothing any more")
+        }
     }
 }
 
@@ -79,13 +83,17 @@ struct RelayReleaseCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var which: ReplicaOptions
-    @OptionGroup var output: PlainOutputOptions
+    @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let replica = try await which.with { database, replica in
+        let record = try await which.with { database, replica in
             _ = try await database.release(replica, of: which.space, now: RelayReplicas.now, by: .commandLine)
         }
-        output.console.print("\(replica) belongs to whoever pushes as it next")
+        if output.json {
+            output.console.print(RelayReplicas.json(record))
+        } else {
+            output.console.print("\(record.replica) belongs to whoever pushes as it next")
+        }
     }
 }
 
@@ -97,13 +105,13 @@ struct ReplicaOptions: ParsableArguments {
     @Option(help: "The space.")
     var space: SpaceName
 
-    /// Does something to it; returns its id.
-    func with(_ body: (RelayDatabase, ReplicaID) async throws -> Void) async throws -> ReplicaID {
+    /// Does something to it; returns what the relay knows of it then.
+    func with(_ body: (RelayDatabase, ReplicaID) async throws -> Void) async throws -> ReplicaRecord {
         let database = try folder.openExisting()
         defer { try? database.close() }
         let found = try await RelayReplicas.record(replica, of: space, in: database).replica
         try await RelayReplicas.found(space) { try await body(database, found) }
-        return found
+        return try await RelayReplicas.record(found.description, of: space, in: database)
     }
 }
 

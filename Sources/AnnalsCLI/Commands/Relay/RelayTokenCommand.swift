@@ -106,15 +106,20 @@ struct RelayTokenRevokeCommand: AsyncParsableCommand {
     @Argument(help: "The token's number, as the list shows it.")
     var id: Int64
     @OptionGroup var folder: RelayDataOption
-    @OptionGroup var output: PlainOutputOptions
+    @OptionGroup var output: OutputOptions
 
     func run() async throws {
         let database = try folder.openExisting()
         defer { try? database.close() }
-        guard try await TokenStore(database: database).revoke(id, by: .commandLine) else {
+        let tokens = TokenStore(database: database)
+        guard try await tokens.revoke(id, by: .commandLine) else {
             throw AnnalsError(.fileNotFound, "there is no token \(id) that could be revoked", hint: "See annals relay token list")
         }
-        output.console.print("token \(id) is revoked")
+        if output.json {
+            for record in try await tokens.list() where record.id == id { output.console.print(RelayTokenReport.json(record)) }
+        } else {
+            output.console.print("token \(id) is revoked")
+        }
     }
 }
 
