@@ -41,7 +41,8 @@ public struct HTTPRelay: RelayTransport {
             url.user == nil, url.query == nil
         else {
             throw AnnalsError(
-                .usage, operation: "connect", "\(address) is not the address of a relay", hint: "Give one such as http://127.0.0.1:8640")
+                .usage, operation: "connect", "\(address.isEmpty ? "an empty text" : address) is not the address of a relay",
+                hint: "Give one such as http://127.0.0.1:8640")
         }
         self.address = address.hasSuffix("/") ? String(address.dropLast()) : address
         self.space = space

@@ -264,6 +264,11 @@ struct BadInputTests {
             try await shop.fail(64, "is no token", "replay", "shop.db", "--to", "yesterday", "--output", "old.db")
             try await shop.fail(65, "is ahead of this store", "replay", "shop.db", "--to", "99", "--output", "old.db")
             try await shop.fail(65, "holds no transaction 99", "show", "shop.db", "99")
+            try await shop.fail(65, "holds no transaction at 2001-01-01", "show", "shop.db", "2001-01-01")
+            try await shop.fail(64, "an empty text is no token", "show", "shop.db", "")
+            try await shop.fail(66, "the name of the file is empty", "status", "")
+            try await shop.fail(64, "an empty text is not the address of a relay", "join", "shop.db", "--relay", "", "--space", "shop")
+            try await shop.fail(64, "See annals policy --help", "policy", "shop.db", "set", "customer")
             #expect(!shop.exists("old.db"))
         }
     }

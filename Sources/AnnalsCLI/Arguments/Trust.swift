@@ -51,7 +51,7 @@ struct TrustOptions: ParsableArguments {
         guard let file = FileHandle(forReadingAtPath: path), let data = try? file.readToEnd() else {
             throw AnnalsError(.notPermitted, "the certificates in \(path) cannot be read", hint: "Check its permissions")
         }
-        guard String(decoding: data, as: UTF8.self).contains("-----BEGIN") else {
+        guard String(decoding: data, as: UTF8.self).contains("CERTIFICATE-----") else {
             throw AnnalsError(.configuration, "\(path) holds no certificate", hint: "Name a PEM file with --ca-file")
         }
     }

@@ -39,13 +39,20 @@ struct PolicyCommand: AsyncParsableCommand {
     var here = false
     @OptionGroup var output: OutputOptions
 
+    func validate() throws {
+        switch (words.first ?? "show", words.count) {
+        case ("show", 0...1), ("set", 3), ("import", 2): break
+        default: throw ValidationError("say show, set SCOPE POLICY, or import FILE.")
+        }
+    }
+
     func run() async throws {
         let console = output.console
         switch words.first ?? "show" {
-        case "show" where words.count <= 1:
+        case "show":
             let store = try argument.open()
             print(try await store.policies(), console)
-        case "set" where words.count == 3:
+        case "set":
             let store = try argument.open()
             let setting = try await setting(words[1], words[2], store.status().tracked)
             try await store.setPolicies([setting], isOverride: here)
@@ -54,7 +61,7 @@ struct PolicyCommand: AsyncParsableCommand {
             } else {
                 console.print("\(PolicyText.scope(setting)): \(PolicyText.change(setting))")
             }
-        case "import" where words.count == 2:
+        default:
             let settings = try PolicyFile.read(words[1])
             let store = try argument.open()
             try await store.setPolicies(settings, isOverride: here)
@@ -63,8 +70,6 @@ struct PolicyCommand: AsyncParsableCommand {
             } else {
                 console.print("\(Count.of(settings.count, "setting")) in force")
             }
-        default:
-            throw ValidationError("say show, set SCOPE POLICY, or import FILE.")
         }
     }
 
@@ -76,7 +81,11 @@ struct PolicyCommand: AsyncParsableCommand {
         for place in scope.indices where scope[place] == "." {
             let (table, column) = (String(scope[..<place]), String(scope[scope.index(after: place)...]))
             guard tables.contains(where: { $0.isSameIdentifier(as: table) }) else { continue }
-            guard on == .update else { throw ValidationError("--on \(on.rawValue) is for the space or a table, not for a column.") }
+            guard on == .update else {
+                throw AnnalsError(
+                    .usage, operation: "policy", "--on \(on.rawValue) is for the space or a table, not for a column",
+                    hint: "See annals policy --help")
+            }
             return PolicySetting(table: table, column: column, aspect: aspect, policy: name)
         }
         return PolicySetting(table: scope, aspect: aspect, policy: name)

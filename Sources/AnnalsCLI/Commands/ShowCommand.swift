@@ -27,8 +27,9 @@ struct ShowCommand: AsyncParsableCommand {
         let rest = try await store.read { db in
             let reader = try HistoryReader(db)
             guard let transaction = try reader.transaction(number) else {
+                let what = Int64(token) == nil ? "history holds no transaction at \(token)" : "history holds no transaction \(number)"
                 throw AnnalsError(
-                    .tokenUnknown, operation: "show", "history holds no transaction \(number)",
+                    .tokenUnknown, operation: "show", what,
                     hint: "It reaches from \(reader.bounds.oldest) to \(reader.bounds.latest)")
             }
             var text = HistoryPrint.Buffer()

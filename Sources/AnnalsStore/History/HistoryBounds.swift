@@ -64,7 +64,7 @@ package struct HistoryBounds: Sendable {
         }
         guard let milliseconds = ISODate.milliseconds(text) else {
             throw AnnalsError(
-                .usage, operation: "history", "\(text) is no token",
+                .usage, operation: "history", "\(text.isEmpty ? "an empty text" : text) is no token",
                 hint: "Give one that annals history prints, a transaction's number, an ISO 8601 date, start or latest")
         }
         return try token(atMilliseconds: milliseconds, db, named: "the date \(text)")

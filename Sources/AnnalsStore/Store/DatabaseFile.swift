@@ -12,7 +12,7 @@ enum DatabaseFile {
     static func check(_ path: String) throws {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
-            throw AnnalsError(.fileNotFound, operation: "open", "there is no file \(path)")
+            throw AnnalsError(.fileNotFound, operation: "open", path.isEmpty ? "the name of the file is empty" : "there is no file \(path)")
         }
         guard !isFolder.boolValue else { throw AnnalsError(.notADatabase, operation: "open", "\(path) is a folder") }
         guard FileManager.default.isReadableFile(atPath: path) else {
