@@ -15,7 +15,8 @@ enum Limits {
     /// Bytes of a file that are read through a map of it where that is done. SQLite maps less where it is built so.
     static let mappedBytes: Int64 = 2 << 30
 
-    /// Raw changes of one table that are held in memory to put them in order, once after a program made a trigger.
+    /// Raw changes of one table that are held in memory at once: to put them in order, once after a program made a trigger, and to see
+    /// where rows end that such triggers write.
     static let changesPutInOrder: Int64 = 200_000
 
     /// Rows named in a tracking report for each thing found; the count goes on.

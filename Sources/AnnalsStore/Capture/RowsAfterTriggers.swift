@@ -28,29 +28,40 @@ struct RowsAfterTriggers {
     /// - Parameters:
     ///   - sealed: the last raw change that belongs to a transaction.
     ///   - newest: the last there is, with evictions concluded.
+    ///   - atOnce: how many raw changes are held in memory. Where there are more, they are read again and again, each time for some of the
+    ///     rows.
     /// - Returns: the newest then.
-    func follow(sealed: Int64, newest: Int64) throws -> Int64 {
-        guard newest > sealed, newest - sealed <= Limits.changesPutInOrder else { return newest }
-        var folder = NetChangeFolder(table.identityRule)
-        var holdsAll = true
-        try RawChangeReader(cachedIn: db, table).read((sealed + 1)...newest) { change in
-            holdsAll = holdsAll && change.leftOut.isEmpty
-            folder.add(change)
-        }
-        guard holdsAll else { return newest }
+    func follow(sealed: Int64, newest: Int64, atOnce: Int64 = Limits.changesPutInOrder) throws -> Int64 {
+        guard newest > sealed else { return newest }
         let (rows, writer) = (try RowReader(db, definition), try RawChangeWriter(db, table))
         let day = try Double.fetchOne(
             db, sql: "SELECT at FROM main.\(StoreSchema.changesTable(table.id)) WHERE id = ?", arguments: [newest])
         var last = newest
-        for (identity, end) in folder.ends() {
-            // Rows whose key holds NULL stay local.
-            guard case .key(let key) = identity, !key.contains(where: \.isNull) else { continue }
-            let present = try rows.row(key)
-            guard end != present else { continue }
-            last += 1
-            try writer.write(RawChange(id: last, old: end, new: present), at: day)
+        let parts = Int((newest - sealed - 1) / atOnce) + 1
+        for part in 0..<parts {
+            guard let ends = try ends((sealed + 1)...newest, part, of: parts) else { return last }
+            for (identity, end) in ends {
+                // Rows whose key holds NULL stay local.
+                guard case .key(let key) = identity, !key.contains(where: \.isNull) else { continue }
+                let present = try rows.row(key)
+                guard end != present else { continue }
+                last += 1
+                try writer.write(RawChange(id: last, old: end, new: present), at: day)
+            }
         }
         return last
+    }
+
+    /// Where the raw changes leave a part of the rows; nil where they do not hold all values.
+    private func ends(_ ids: ClosedRange<Int64>, _ part: Int, of parts: Int) throws -> [(identity: RowIdentity, row: [Value]?)]? {
+        let isMeant: @Sendable (RowIdentity) -> Bool = { identity in identity.hashValue.magnitude % UInt(parts) == UInt(part) }
+        var folder = NetChangeFolder(table.identityRule, of: parts == 1 ? nil : isMeant)
+        var holdsAll = true
+        try RawChangeReader(cachedIn: db, table).read(ids) { change in
+            holdsAll = holdsAll && change.leftOut.isEmpty
+            folder.add(change)
+        }
+        return holdsAll ? folder.ends() : nil
     }
 
     // MARK: Which tables

@@ -61,14 +61,22 @@ package struct NetChange: Hashable, Sendable {
 package struct NetChangeFolder: Sendable {
     private let rule: IdentityRule
     private let rawOrder: RawChangeOrder
+    /// nil: all identities.
+    private let isMeant: (@Sendable (RowIdentity) -> Bool)?
     /// What happened under each identity, in the order in which they were first met: so the outcome does not depend on hashing.
     private var slots: [RowSlot] = []
     /// The place of each among them.
     private var places: [RowIdentity: Int] = [:]
 
     package init(_ rule: IdentityRule, order: RawChangeOrder = .asHappened) {
+        self.init(rule, order: order, of: nil)
+    }
+
+    /// - Parameter isMeant: which identities it follows. Where rows end can be told of some at a time, and `finish` needs all.
+    init(_ rule: IdentityRule, order: RawChangeOrder = .asHappened, of isMeant: (@Sendable (RowIdentity) -> Bool)?) {
         self.rule = rule
         rawOrder = order
+        self.isMeant = isMeant
     }
 
     /// Takes one raw change, in the order of their ids.
@@ -86,6 +94,7 @@ package struct NetChangeFolder: Sendable {
     }
 
     private mutating func append(_ edge: RowEdge, at identity: RowIdentity) {
+        if let isMeant, !isMeant(identity) { return }
         if let place = places[identity] { return slots[place].append(edge) }
         places[identity] = slots.count
         var slot = RowSlot()

@@ -72,6 +72,36 @@ import Testing
         #expect(try store.findings() == [])
     }
 
+    @Test func `more changes than are held in memory at once`() throws {
+        let store = try HistoryFile(
+            """
+            CREATE TABLE t(id INTEGER PRIMARY KEY, a, b);
+            CREATE TRIGGER own BEFORE UPDATE ON t BEGIN UPDATE t SET b = coalesce(b, 0) + 1 WHERE id = OLD.id; END;
+            INSERT INTO t SELECT value, 0, 0 FROM json_each('[1, 2, 3, 4, 5, 6, 7, 8, 9]');
+            """)
+        try store.track()
+        try store.outside("UPDATE t SET a = a, b = 0; UPDATE t SET id = id + 100 WHERE id < 3; DELETE FROM t WHERE id = 4")
+        let written = try [Int64(1_000), 7, 1].map { atOnce -> Set<[[Value]?]> in
+            var changes: Set<[[Value]?]> = []
+            try store.queue.writeWithoutTransaction { db in
+                try db.inTransaction {
+                    let open = try #require(try OpenTable.fetchAll(db).first)
+                    let last = try #require(try RowsAfterTriggers(db, open.id)).follow(
+                        sealed: open.sealed, newest: open.newest, atOnce: atOnce)
+                    let table = try #require(try TrackedTable.fetch(db, id: open.id))
+                    if last > open.newest {
+                        try RawChangeReader(db, table).read((open.newest + 1)...last) { changes.insert([$0.old, $0.new]) }
+                    }
+                    return .rollback
+                }
+            }
+            return changes
+        }
+        #expect(!written[0].isEmpty && written.allSatisfy { $0 == written[0] }, "\(written.map(\.count))")
+        try store.seal()
+        #expect(try store.findings() == [])
+    }
+
     @Test func `numbers only, and a trigger that came after tracking`() throws {
         let store = try HistoryFile("CREATE TABLE n(id INTEGER PRIMARY KEY, a INT, b INT); INSERT INTO n VALUES(1, 1, 1)")
         try store.track()
