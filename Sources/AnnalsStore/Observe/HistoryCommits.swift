@@ -27,6 +27,11 @@ package final class HistoryCommits: TransactionObserver, Sendable {
         hasChanged.withLock { $0 = true }
     }
 
+    /// Rows came that GRDB did not see being written; see `UndetectedChanges`.
+    package func databaseDidChange() {
+        hasChanged.withLock { $0 = true }
+    }
+
     package func databaseDidCommit(_ db: Database) {
         let isNews = hasChanged.withLock { hasChanged in
             defer { hasChanged = false }

@@ -24,6 +24,7 @@ struct ManagedStep {
         environment.largeValue = configuration.largeValue
         environment.didRecord = { db, info, number in
             try UnsettledReferences.note(db, info, number) { try schema.tables(db) }
+            if info.origin == .external { try UndetectedChanges.tell(db, after: number - 1) }
         }
         self.environment = environment
     }

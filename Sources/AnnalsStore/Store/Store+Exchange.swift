@@ -274,7 +274,9 @@ extension Store {
                 try db.inTransaction(.immediate) {
                     try foreign.look(db)
                     try schema.begin(db)
+                    let undetected = try UndetectedChanges(db)
                     result = try body(db, ManagedStep(db, configuration, schema))
+                    try undetected.tell()
                     return .commit
                 }
                 guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }
@@ -299,7 +301,9 @@ extension Store {
                     try db.inTransaction(.immediate) {
                         try foreign.look(db)
                         try schema.begin(db)
+                        let undetected = try UndetectedChanges(db)
                         result = try body(db, ManagedStep(db, configuration, schema))
+                        if commits { try undetected.tell() }
                         return commits ? .commit : .rollback
                     }
                     if !commits { schema.forgetRolledBack() }
