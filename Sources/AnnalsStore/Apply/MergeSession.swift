@@ -65,7 +65,7 @@ final class MergeSession {
             return place
         }
         let missing = try table.definition.columns.indices.filter { !places.contains($0) }
-            .map { (place: $0, value: try defaultValue(of: table.definition.columns[$0])) }
+            .map { (place: $0, value: try AddedColumn.value(of: table.definition.columns[$0])) }
         return LayoutInUse(all: places, missing: missing)
     }
 

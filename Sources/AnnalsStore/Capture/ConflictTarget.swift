@@ -107,12 +107,8 @@ extension TableDefinition.Column {
     private var valueForNull: String? {
         guard isNotNull, let defaultSQL else { return nil }
         let tokens = SQLText(defaultSQL).tokens
-        if tokens.count == 1, let name = tokens[0].identifier {
-            if tokens[0].isKeyword("NULL") { return nil }
-            let values = ["TRUE", "FALSE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP"]
-            // DEFAULT reads any other word as text.
-            return values.contains { tokens[0].isKeyword($0) } ? name : "'\(name.replacing("'", with: "''"))'"
-        }
+        // One word is TRUE, a time or the like.
+        if tokens.count == 1, let name = tokens[0].identifier { return tokens[0].isKeyword("NULL") ? nil : name }
         return tokens.contains { $0.identifier != nil } ? nil : "(\(defaultSQL))"
     }
 }

@@ -92,7 +92,7 @@ struct TableRepair {
     /// these are written down as updates. False where a row cannot be told by its key.
     private func recordAdded(_ added: [TableDefinition.Column], _ definition: TableDefinition, _ id: Int64) throws -> Bool {
         let defaults = try added.compactMap { column in
-            try definition.place(of: column.name).map { ($0, try LayoutTranslation.defaultValue(db, column)) }
+            try definition.place(of: column.name).map { ($0, try AddedColumn.value(of: column)) }
         }
         if try definition.hasKeylessRows(db) { return false }
         let reader = try RowReader(db, definition)
@@ -155,9 +155,11 @@ struct TableRepair {
 
     /// Whether a column just added still holds its default in every row.
     private func holdsDefault(_ column: TableDefinition.Column, in definition: TableDefinition) throws -> Bool {
-        let name = SQL.quote(column.name)
-        let differs = "\(name) IS NOT (\(column.defaultSQL ?? "NULL")) COLLATE BINARY"
-        return try Bool.fetchOne(db, sql: "SELECT NOT EXISTS(SELECT 1 FROM main.\(SQL.quote(definition.name)) WHERE \(differs))") ?? false
+        let statement = try PreparedStatement(
+            db, "SELECT 1 FROM main.\(SQL.quote(definition.name)) WHERE \(SQL.quote(column.name)) IS NOT ?1 COLLATE BINARY")
+        statement.bind(1, try AddedColumn.value(of: column))
+        defer { statement.reset() }
+        return try !statement.step()
     }
 
     private func openChanges() throws -> ClosedRange<Int64>? {

@@ -25,7 +25,7 @@ struct LayoutTranslation {
         var defaults: [Value] = []
         if !isSame {
             for (place, column) in columns.enumerated() {
-                defaults.append(places[place] == nil ? try Self.defaultValue(db, column) : .null)
+                defaults.append(places[place] == nil ? try AddedColumn.value(of: column) : .null)
             }
         }
         self.defaults = defaults
@@ -51,20 +51,6 @@ struct LayoutTranslation {
             places[place] = place
         }
         return places
-    }
-
-    /// The default as the column stores it, its affinity applied.
-    static func defaultValue(_ db: Database, _ column: TableDefinition.Column) throws -> Value {
-        guard let sql = column.defaultSQL else { return .null }
-        let stored =
-            switch column.affinity {
-            case .text: "CASE WHEN typeof(value) IN ('integer', 'real') THEN CAST(value AS TEXT) ELSE value END"
-            case .real: "CASE typeof(value) WHEN 'integer' THEN CAST(value AS REAL) ELSE value END"
-            case .integer, .numeric, .blob, .any: "value"
-            }
-        let statement = try PreparedStatement(db, "SELECT \(stored) FROM (SELECT \(sql) AS value)")
-        defer { statement.reset() }
-        return try statement.step() ? statement.value(0) : .null
     }
 
     func translate(_ row: [Value]) -> [Value] {

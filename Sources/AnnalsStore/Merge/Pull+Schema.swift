@@ -182,7 +182,7 @@ private struct KeptIntoRows {
 
     private func insert(_ table: RowTable, _ cells: [String: Value]) throws -> Bool {
         let row = try table.first.columns.map { column in
-            try cells[column.name.foldedIdentifier] ?? session.defaultValue(of: column)
+            try cells[column.name.foldedIdentifier] ?? AddedColumn.value(of: column)
         }
         try table.insert(row)
         notes.note(table, nil, row, nil)

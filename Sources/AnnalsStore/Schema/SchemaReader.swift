@@ -117,7 +117,7 @@ package struct SchemaReader {
                 continue
             }
             let declared: String = row["type"]
-            let defaultSQL: String? = row["dflt_value"]
+            let defaultSQL = (row["dflt_value"] as String?).map(Self.spelledOut)
             let order: Int = row["pk"]
             if order > 0 { keyParts.append((order, table.columns.count)) }
             table.columns.append(
@@ -127,6 +127,14 @@ package struct SchemaReader {
         }
         table.primaryKey = keyParts.sorted { $0.order < $1.order }.map(\.place)
         return names
+    }
+
+    /// A default that is one word or quoted name is text to SQLite where it stands, and a column's name anywhere else.
+    private static func spelledOut(_ value: String) -> String {
+        let tokens = SQLText(value).tokens
+        let keywords = ["NULL", "TRUE", "FALSE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP"]
+        guard tokens.count == 1, let word = tokens[0].identifier, !keywords.contains(where: tokens[0].isKeyword) else { return value }
+        return "'\(word.replacing("'", with: "''"))'"
     }
 
     private func readExpressions(into table: inout TableDefinition, _ text: SQLText) {

@@ -74,6 +74,25 @@ struct DriftTests {
         }
     }
 
+    /// What SQLite makes of a default in rows that are there already is nobody's change, however it is written and converted.
+    @Test func aDefaultIsWhatSQLiteMakesOfIt() throws {
+        for column in [
+            "TEXT DEFAULT \"open\"", "TEXT DEFAULT `it's`", "TEXT NOT NULL DEFAULT open", "DECIMAL(10,2) NOT NULL DEFAULT 0.0", "INT DEFAULT '7'",
+            "NUMERIC DEFAULT 1e3", "INT DEFAULT 1.0", "NUMERIC DEFAULT ' 12 '", "DEFAULT -0.0", "TEXT DEFAULT 1e2", "TEXT DEFAULT 1e400", "REAL DEFAULT 5",
+            "BLOB DEFAULT x'00'", "INT DEFAULT TRUE", "BOOLEAN DEFAULT false", "TEXT DEFAULT +5", "REAL DEFAULT '1.50'", "TEXT DEFAULT 0x10",
+        ] {
+            let store = try HistoryFile("CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES(1, 'a'), (2, 'b')")
+            try store.track()
+            try store.external("UPDATE t SET v = 'n' WHERE id = 1")
+            try store.outside("ALTER TABLE t ADD COLUMN c \(column)")
+            #expect(try store.seal() == nil, "\(column)")
+            try store.external("INSERT INTO t(id, v) VALUES(3, 'c'); UPDATE t SET v = 'm' WHERE id = 2")
+            #expect(try store.findings() == [], "\(column)")
+            try store.replay(to: store.token(0))
+            #expect(try RowDump(path: store.path("replayed.db")).tables["t"]?.count == 2, "\(column)")
+        }
+    }
+
     /// Its default was in every row when it came, so what is otherwise was written since.
     @Test func whatWasWrittenToANewColumnIsCaptured() throws {
         for write in ["UPDATE t SET n = 1", "UPDATE t SET n = 'X' WHERE id = 1", "INSERT INTO t VALUES(2, 'b', NULL)"] {
