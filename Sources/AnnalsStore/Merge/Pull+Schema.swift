@@ -172,18 +172,17 @@ private struct KeptIntoRows {
             let name = table.first.name
             guard lacking.touches(name) else { continue }
             let columns = table.first.columns.map(\.name).filter { lacking.has($0, of: name) }
+            let defaults = try lacking.has(table: name) ? table.first.columns.map(AddedColumn.value) : []
             try KeptRows.forEachRow(db, of: name) { key, cells in
-                if try lacking.has(table: name) ? insert(table, cells) : update(table, key, cells, columns) { count += 1 }
+                if try lacking.has(table: name) ? insert(table, cells, defaults) : update(table, key, cells, columns) { count += 1 }
             }
             try KeptRows.forget(db, name, columns: columns)
         }
         return count
     }
 
-    private func insert(_ table: RowTable, _ cells: [String: Value]) throws -> Bool {
-        let row = try table.first.columns.map { column in
-            try cells[column.name.foldedIdentifier] ?? AddedColumn.value(of: column)
-        }
+    private func insert(_ table: RowTable, _ cells: [String: Value], _ defaults: [Value]) throws -> Bool {
+        let row = zip(table.first.columns, defaults).map { column, value in cells[column.name.foldedIdentifier] ?? value }
         try table.insert(row)
         notes.note(table, nil, row, nil)
         try session.checks.noteNew(table, row)

@@ -199,7 +199,10 @@ extension SchemaAdditions {
                 statements[table.name] = try Self.statements(of: table.name, db)
                 continue
             }
-            let columns = table.columns.filter { known.place(of: $0.name) == nil }
+            // Generated columns stand in the outline as any other.
+            let columns = table.columns.filter { column in
+                known.place(of: column.name) == nil && !known.generatedColumns.contains { $0.name.isSameIdentifier(as: column.name) }
+            }
             guard !columns.isEmpty else { continue }
             guard columns.allSatisfy(Self.isOptional) else { throw Self.refused("a column of \(layout.name) that needs a value", nil) }
             let keys = table.foreignKeys.filter { key in key.columns.contains { known.place(of: $0) == nil } }

@@ -36,6 +36,49 @@ struct AdditionTests {
         #expect(try await !world.stores[1].prepareOutbox().isBehindSchema)
     }
 
+    @Test("a table with generated columns gets columns, one after another", arguments: ["VIRTUAL", "STORED"])
+    func generated(kind: String) async throws {
+        let world = try await World(
+            replicas: 2,
+            schema: """
+                CREATE TABLE person(id TEXT PRIMARY KEY NOT NULL, name TEXT, up TEXT AS (upper(name)) \(kind));
+                INSERT INTO person(id, name) VALUES('p1', 'Ann');
+                """)
+        for column in ["a INTEGER", "b TEXT DEFAULT 'x'", "c REAL NOT NULL DEFAULT 0"] {
+            try world.outside(0, "ALTER TABLE person ADD COLUMN \(column)")
+            try await world.settle()
+            #expect(try await world.stores[0].status().lacking.isEmpty, "\(column)")
+            try await world.addClone("with \(column)")
+            try world.outside(0, "UPDATE person SET \(column.prefix(1)) = 3")
+            try await world.settle()
+        }
+        for column in ["a INTEGER", "b TEXT DEFAULT 'x'", "c REAL NOT NULL DEFAULT 0"] {
+            try world.outside(1, "ALTER TABLE person ADD COLUMN \(column)")
+        }
+        for index in 2..<4 {
+            for column in ["b TEXT DEFAULT 'x'", "c REAL NOT NULL DEFAULT 0"].dropFirst(index - 2) {
+                try world.outside(index, "ALTER TABLE person ADD COLUMN \(column)")
+            }
+        }
+        try await world.expectAlike()
+    }
+
+    @Test(
+        "a default that SQLite converts is the same on every side",
+        arguments: ["DECIMAL(10,2) NOT NULL DEFAULT 0.0", "INTEGER DEFAULT '7'", "TEXT DEFAULT 1e2", "TEXT DEFAULT \"open\"", "NUMERIC DEFAULT ' 12 '"])
+    func converted(column: String) async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        let statement = "ALTER TABLE person ADD COLUMN added \(column)"
+        try world.outside(0, statement)
+        try world.outside(0, "UPDATE person SET name = 'Bea' WHERE id = 'p2'")
+        try world.outside(1, "UPDATE person SET name = 'Ada' WHERE id = 'p1'; INSERT INTO person VALUES('p5', 'Ed', 't1')")
+        try await world.settle()
+        try world.outside(1, "UPDATE person SET team = 't2' WHERE id = 'p1'")
+        try world.outside(1, statement)
+        try await world.expectAlike()
+        for store in world.stores { #expect(try await store.verify() == [], "\(column)") }
+    }
+
     @Test("what an older replica does not know follows rows that go, change their keys or come anew")
     func kept() async throws {
         let world = try await World(replicas: 3, schema: Self.schema)

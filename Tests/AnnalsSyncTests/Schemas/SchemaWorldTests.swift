@@ -17,12 +17,12 @@ import Testing
     static let versions: [[String]] = [
         [],
         [
-            "ALTER TABLE person ADD COLUMN score INTEGER NOT NULL DEFAULT 7",
+            "ALTER TABLE person ADD COLUMN score INTEGER NOT NULL DEFAULT '7'",
             "CREATE TABLE badge (id TEXT PRIMARY KEY NOT NULL, person INTEGER REFERENCES person (id) ON DELETE CASCADE ON UPDATE CASCADE, label TEXT UNIQUE)",
         ],
         [
-            "ALTER TABLE team ADD COLUMN color TEXT",
-            "ALTER TABLE badge ADD COLUMN note TEXT DEFAULT 'none'",
+            "ALTER TABLE team ADD COLUMN color TEXT DEFAULT 1e2",
+            "ALTER TABLE badge ADD COLUMN note TEXT DEFAULT `none`",
             "ALTER TABLE tag ADD COLUMN owner INTEGER REFERENCES team (id) ON DELETE SET NULL ON UPDATE CASCADE",
         ],
     ]
@@ -107,7 +107,7 @@ import Testing
         let text = try await world.rows(
             index, "SELECT group_concat(sql) FROM sqlite_master WHERE type = 'table' AND name IN ('team', 'badge', 'tag')")
         let sql = text.first.flatMap { String.fromDatabaseValue($0[0]) } ?? ""
-        return sql.contains("color") && sql.contains("owner") && sql.contains("'none'") ? 3 : sql.contains("badge") ? 2 : 1
+        return sql.contains("color") && sql.contains("owner") && sql.contains("none") ? 3 : sql.contains("badge") ? 2 : 1
     }
 
     /// To the next version, by a program of its own or through the store, with rows or without.
