@@ -67,7 +67,7 @@ public enum Tracking {
     /// - Parameter recordsRows: the rows that are there count as inserted now.
     static func trackUnsealed(_ db: Database, _ selection: Selection, recordsRows: Bool) throws -> [TrackingReport.Table] {
         try TrackingPlan(db, selection).entries.map { entry in
-            let table = try perform(entry, db)
+            let table = try perform(entry, recordsRows, db)
             if recordsRows, case .tracked(let id) = table.outcome, case .accepted(let definition) = entry.verdict {
                 try recordRows(definition, id, db)
             }
@@ -75,14 +75,17 @@ public enum Tracking {
         }
     }
 
-    private static func perform(_ entry: TrackingPlan.Entry, _ db: Database) throws -> TrackingReport.Table {
+    private static func perform(_ entry: TrackingPlan.Entry, _ recordsRows: Bool, _ db: Database) throws -> TrackingReport.Table {
         switch entry.verdict {
         case .refused(let reason):
             return TrackingReport.Table(name: entry.name, outcome: .skipped(reason))
         case .alreadyTracked(let table, let definition):
             return try report(on: definition, .alreadyTracked(id: table.id), db)
         case .accepted(let definition):
-            let newest = try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions")
+            // Of a table that holds nothing yet, or whose rows are told as they come, nothing is missing: earlier tokens stay good.
+            let holdsRows = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM main.\(SQL.quote(definition.name)))") ?? false
+            let isWhole = recordsRows || !holdsRows
+            let newest = try isWhole ? nil : Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions")
             var table = try start(definition, gap: newest, db)
             if let complaint = complaintAboutWriting(to: definition, db) {
                 try removeLists([table], db)

@@ -84,7 +84,7 @@ struct ConsumerTable {
         let entry = try entry(name)
         guard entry.number >= bounds.oldest.number else {
             throw AnnalsError(
-                .tokenExpired, operation: "consumers", "what \(name) had not read of history was purged",
+                .tokenExpired, operation: "consumers", "history no longer holds what \(name) had not read",
                 hint: "Read the rows as they are and let it start over from there; the oldest token is \(bounds.oldest)")
         }
         return try bounds.check(HistoryToken(number: entry.number, store: bounds.storeID))

@@ -77,9 +77,12 @@ struct DriftTests {
     /// What SQLite makes of a default in rows that are there already is nobody's change, however it is written and converted.
     @Test func aDefaultIsWhatSQLiteMakesOfIt() throws {
         for column in [
-            "TEXT DEFAULT \"open\"", "TEXT DEFAULT `it's`", "TEXT NOT NULL DEFAULT open", "DECIMAL(10,2) NOT NULL DEFAULT 0.0", "INT DEFAULT '7'",
-            "NUMERIC DEFAULT 1e3", "INT DEFAULT 1.0", "NUMERIC DEFAULT ' 12 '", "DEFAULT -0.0", "TEXT DEFAULT 1e2", "TEXT DEFAULT 1e400", "REAL DEFAULT 5",
-            "BLOB DEFAULT x'00'", "INT DEFAULT TRUE", "BOOLEAN DEFAULT false", "TEXT DEFAULT +5", "REAL DEFAULT '1.50'", "TEXT DEFAULT 0x10",
+            "TEXT DEFAULT \"open\"", "TEXT DEFAULT `it's`", "TEXT NOT NULL DEFAULT open", "DECIMAL(10,2) NOT NULL DEFAULT 0.0",
+            "INT DEFAULT '7'",
+            "NUMERIC DEFAULT 1e3", "INT DEFAULT 1.0", "NUMERIC DEFAULT ' 12 '", "DEFAULT -0.0", "TEXT DEFAULT 1e2", "TEXT DEFAULT 1e400",
+            "REAL DEFAULT 5",
+            "BLOB DEFAULT x'00'", "INT DEFAULT TRUE", "BOOLEAN DEFAULT false", "TEXT DEFAULT +5", "REAL DEFAULT '1.50'",
+            "TEXT DEFAULT 0x10",
         ] {
             let store = try HistoryFile("CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES(1, 'a'), (2, 'b')")
             try store.track()

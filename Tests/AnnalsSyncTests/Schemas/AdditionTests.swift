@@ -65,7 +65,10 @@ struct AdditionTests {
 
     @Test(
         "a default that SQLite converts is the same on every side",
-        arguments: ["DECIMAL(10,2) NOT NULL DEFAULT 0.0", "INTEGER DEFAULT '7'", "TEXT DEFAULT 1e2", "TEXT DEFAULT \"open\"", "NUMERIC DEFAULT ' 12 '"])
+        arguments: [
+            "DECIMAL(10,2) NOT NULL DEFAULT 0.0", "INTEGER DEFAULT '7'", "TEXT DEFAULT 1e2", "TEXT DEFAULT \"open\"",
+            "NUMERIC DEFAULT ' 12 '",
+        ])
     func converted(column: String) async throws {
         let world = try await World(replicas: 2, schema: Self.schema)
         let statement = "ALTER TABLE person ADD COLUMN added \(column)"

@@ -47,7 +47,9 @@ struct ObservationTests {
     func listInMemory() async throws {
         let space = try await TestSpace { db in try db.execute(sql: Self.schema) }
         let list = FetchedResults(Item.query.ascending("name"), in: space[1].store)
-        try await wait(for: ["Milk"], in: list) { $0.allItems.map(\.name) } meanwhile: {
+        try await wait(for: ["Milk"], in: list) {
+            $0.allItems.map(\.name)
+        } meanwhile: {
             try await insert("Milk", space[0].store)
             try await space.settle()
         }
@@ -101,16 +103,22 @@ struct ObservationTests {
         try await agent.sync()
 
         let observation = ValueObservation.tracking { db in try String.fetchAll(db, sql: "SELECT name FROM item ORDER BY name") }
-        try await wait(for: ["synced"], in: observation.values(in: writer)) { $0 } meanwhile: {
+        try await wait(for: ["synced"], in: observation.values(in: writer)) {
+            $0
+        } meanwhile: {
             try await insert("synced", space[0].store)
             try await space[0].agent.sync()
             try await agent.sync()
         }
         let number = try #require(try await newest(store))
-        try await wait(for: [], in: observation.values(in: writer)) { $0 } meanwhile: {
+        try await wait(for: [], in: observation.values(in: writer)) {
+            $0
+        } meanwhile: {
             try await store.revert(transaction: number)
         }
-        try await wait(for: ["elsewhere"], in: observation.values(in: writer)) { $0 } meanwhile: {
+        try await wait(for: ["elsewhere"], in: observation.values(in: writer)) {
+            $0
+        } meanwhile: {
             try await DatabaseQueue(path: path).write { db in try Item(id: "e", name: "elsewhere").insert(db) }
             _ = try await store.latestToken()
         }
