@@ -196,9 +196,14 @@ struct InstalledTriggers {
     init(_ db: Database, id: Int64) throws {
         let names = CaptureTriggers.names(id: id)
         var oldest = Int64.max
-        for row in try Row.fetchAll(
-            db, sql: "SELECT rowid, name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger' ORDER BY rowid")
-        {
+        let standing = try db.cachedStatement(sql: "SELECT tbl_name FROM main.sqlite_master WHERE type = 'trigger' AND name = ?")
+        let all = try db.cachedStatement(
+            sql: "SELECT rowid, name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger' AND tbl_name = ? ORDER BY rowid")
+        // They stand on one table, or the table is gone and they with it.
+        var found: String?
+        for name in names where found == nil { found = try String.fetchOne(standing, arguments: [name]) }
+        guard let found else { return }
+        for row in try Row.fetchAll(all, arguments: [found]) {
             let name: String = row["name"]
             if names.contains(name) {
                 sqlByName[name] = row["sql"]

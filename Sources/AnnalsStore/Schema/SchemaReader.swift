@@ -21,7 +21,12 @@ package struct SchemaReader {
 
     /// The table or view of that name, in any case; nil when there is none.
     package func table(_ name: String) throws -> TableDefinition? {
-        try tables(named: [name]).first
+        // All tables need not be listed for one, unless a virtual table of a module that is not loaded may have it for a shadow.
+        let virtual = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND rootpage = 0)")
+        if try Bool.fetchOne(virtual) ?? false { return try tables(named: [name]).first }
+        let one = try db.cachedStatement(sql: "SELECT name, type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'")
+        guard let row = try Row.fetchOne(one, arguments: [name]) else { return nil }
+        return try definition(of: row["name"], as: Kind(row))
     }
 
     /// The tables and views of those names, in any case and in that order, as far as there are any.
@@ -53,13 +58,18 @@ package struct SchemaReader {
         var kind: TableDefinition.Kind
         var isWithoutRowid: Bool
         var isStrict: Bool
+
+        init(_ row: Row) {
+            kind = TableDefinition.Kind(rawValue: row["type"]) ?? .table
+            isWithoutRowid = row["wr"]
+            isStrict = row["strict"]
+        }
     }
 
     private func kinds() throws -> [String: Kind] {
         var kinds: [String: Kind] = [:]
         for row in try Row.fetchAll(db.cachedStatement(sql: "PRAGMA main.table_list")) where row["schema"] == "main" {
-            let kind = TableDefinition.Kind(rawValue: row["type"]) ?? .table
-            kinds[row["name"]] = Kind(kind: kind, isWithoutRowid: row["wr"], isStrict: row["strict"])
+            kinds[row["name"]] = Kind(row)
         }
         try markShadowsOfUnknownModules(in: &kinds)
         return kinds

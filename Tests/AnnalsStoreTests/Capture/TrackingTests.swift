@@ -103,13 +103,17 @@ struct TrackingTests {
 
     @Test func trackingAgainAddsWhatIsNew() throws {
         let fixture = try Fixture(tracking: "CREATE TABLE t(id INTEGER PRIMARY KEY)")
-        try fixture.file.shell("INSERT INTO t VALUES(1); CREATE TABLE u(id INTEGER PRIMARY KEY, t REFERENCES t)")
+        try fixture.file.shell(
+            """
+            INSERT INTO t VALUES(1); CREATE TABLE u(id INTEGER PRIMARY KEY, t REFERENCES t);
+            CREATE TABLE v(id INTEGER PRIMARY KEY); INSERT INTO u VALUES(1, 1);
+            """)
         let tables = try track(fixture)
         #expect(tables["t"]?.outcome == .alreadyTracked(id: 1))
-        #expect(tables["u"]?.outcome == .tracked(id: 2))
-        // What was written before is sealed first, so that the new table's history begins after it.
+        #expect(tables["u"]?.outcome == .tracked(id: 2) && tables["v"]?.outcome == .tracked(id: 3))
+        // What was written before is sealed first, so that history of the new table's rows begins after it. An empty one lacks nothing.
         let gaps = try fixture.tracked().map(\.gap)
-        #expect(gaps == [nil, 1])
+        #expect(gaps == [nil, 1, nil])
     }
 
     @Test func aDryRunAndARefusalLeaveNoTrace() throws {

@@ -54,12 +54,13 @@ struct HistoryTokenTests {
 
     @Test("A token of another store or from the future is unknown, one before a gap has expired")
     func errors() throws {
-        let store = try HistoryFile("CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE TABLE u(id INTEGER PRIMARY KEY, a)")
+        let store = try HistoryFile(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE TABLE u(id INTEGER PRIMARY KEY, a); INSERT INTO u VALUES(1, 'x')")
         try store.track("t")
         for number in 1...3 { try store.external("INSERT INTO t VALUES(\(number), 'x')") }
         #expect(code { try resolve("4", store) } == .tokenUnknown)
         #expect(code { try resolve("2-0123456789ab", store) } == .tokenUnknown)
-        // A table tracked later has no history from before.
+        // The rows of a table tracked later have no history from before.
         try store.track("u")
         #expect(code { try resolve("2", store) } == .tokenExpired)
         #expect(code { try resolve("3", store) } == nil)

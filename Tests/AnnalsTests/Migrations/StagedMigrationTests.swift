@@ -150,6 +150,16 @@ struct StagedMigrationTests {
         static func define(_ db: Database) throws { try db.execute(sql: "CREATE") }
     }
 
+    /// The third version, and one thing more.
+    private enum Later: VersionedSchema {
+        static let versionIdentifier = SchemaVersion(3)
+        static let statement = Mutex("SELECT 1")
+        static func define(_ db: Database) throws {
+            try Todo.V3.define(db)
+            try db.execute(sql: statement.withLock { $0 })
+        }
+    }
+
     @Test("a file of a newer app, of a version that is not known, or of one defined otherwise is refused, and stays as it is")
     func refused() async throws {
         let file = try TemporaryFile("todo.db")
@@ -171,6 +181,17 @@ struct StagedMigrationTests {
             static func define(_ db: Database) throws { try Todo.V2.define(db) }
         }
         #expect(try message(StagedMigrationManager([Other.self])).contains("was defined otherwise"))
+        for more in [
+            "CREATE INDEX later ON todo(title)", "CREATE VIEW later AS SELECT 1",
+            "CREATE TRIGGER later AFTER DELETE ON todo BEGIN SELECT 1; END",
+        ] {
+            Later.statement.withLock { $0 = more }
+            #expect(try message(StagedMigrationManager([Later.self])).contains("was defined otherwise"), "\(more)")
+        }
+        Later.statement.withLock { $0 = "SELECT 1" }
+        var configuration = Store.Configuration()
+        configuration.stages = try StagedMigrationManager([Later.self])
+        try Store(path: file.path, configuration: configuration).close()
         let foreign = try TemporaryFile("other.db")
         try await DatabaseQueue(path: foreign.path).write { db in try db.execute(sql: "CREATE TABLE todo (id INTEGER PRIMARY KEY)") }
         let error = #expect(throws: AnnalsError.self) { _ = try Store(path: foreign.path, configuration: Todo.configuration(upTo: 2)) }

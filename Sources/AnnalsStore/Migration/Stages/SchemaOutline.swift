@@ -168,7 +168,11 @@ struct SchemaOutline: Sendable {
 
     // MARK: The checksum
 
-    /// A digest of what the tables ask of rows, which tells versions apart: 64 hexadecimal digits behind the rule's number.
+    /// What checksums by the present rule begin with.
+    static let checksumRule = "2:"
+
+    /// A digest of what the tables ask of rows, and of the indexes, views and triggers, which tells versions apart: 64 hexadecimal digits
+    /// behind the rule's number.
     var checksum: String {
         var hasher = Digest.Hasher()
         func add(_ parts: String...) {
@@ -190,7 +194,10 @@ struct SchemaOutline: Sendable {
             }
             for check in table.checks.sorted() { add("check", check) }
         }
-        return "1:\(hasher.finish())"
+        for item in items where !item.isRowTable(in: self) {
+            add(item.type, item.name.foldedIdentifier, SQLText(item.sql).comparable)
+        }
+        return "\(Self.checksumRule)\(hasher.finish())"
     }
 }
 

@@ -125,7 +125,7 @@ public struct StagedMigrationManager: Sendable {
             guard let checksum = checksum(of: record.version) else {
                 throw refused("version \(record.version) of the schema is not among those that this app knows", "Nothing was changed")
             }
-            guard !record.checksum.hasPrefix("1:") || checksum == record.checksum else {
+            guard !record.checksum.hasPrefix(SchemaOutline.checksumRule) || checksum == record.checksum else {
                 throw refused(
                     "version \(record.version) of the schema was defined otherwise when this file got it",
                     "A version that was shipped stays as it is; make another")
