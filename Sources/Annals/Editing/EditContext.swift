@@ -113,7 +113,7 @@ public final class EditContext: Sendable {
     private func follow(_ db: Database, _ catalog: TableCatalog, upTo newest: Int64) throws -> EditSet {
         let renumbered = try Store.renumberedRows(db, after: edits.oldest)
         return state.withLock { state in
-            state.edits.catalog = catalog
+            state.edits.move(to: catalog)
             state.edits.follow(renumbered, upTo: newest)
             return state.edits
         }
@@ -221,6 +221,8 @@ public final class EditContext: Sendable {
         } write: { session, edits in
             var saving = Saving(session, edits.0, edits.1)
             return try saving.run()
+        } conclude: { session, saved, touched in
+            try Saving.noteEffects(session, &saved, touched)
         } done: { [self] saved, token in
             state.withLock { state in
                 state.edits.absorb(saved.rows)

@@ -95,6 +95,15 @@ extension EditSet {
         rows[identifier] = row
     }
 
+    /// Goes on with tables as they are declared now.
+    mutating func move(to catalog: TableCatalog) {
+        guard catalog.version != self.catalog.version else { return }
+        self.catalog = catalog
+        for identifier in Array(rows.keys) {
+            if let table = catalog[identifier.table] { rows[identifier]?.move(to: table) }
+        }
+    }
+
     // MARK: Keys that others gave out first
 
     /// The point of history from which on renumberings are of interest.
@@ -142,6 +151,7 @@ extension EditSet {
     mutating func undo(to savepoint: EditSet) {
         var earlier = savepoint
         earlier.follow(renumberings, upTo: newest)
+        earlier.move(to: catalog)
         for (identifier, row) in rows {
             if let before = earlier.rows[identifier] {
                 rows[identifier] = before
@@ -170,6 +180,8 @@ extension EditSet {
 
         /// By what they were called when the save looked at them.
         var rows: [PersistentIdentifier: Row] = [:]
+        /// Other rows that are known, as the save's own cascades and triggers left them.
+        var effects: [PersistentIdentifier: Row] = [:]
         /// What new rows are called that were called otherwise.
         var names: [PersistentIdentifier: PersistentIdentifier] = [:]
         /// The edits as the save took them, and the renumberings that it followed.
@@ -181,7 +193,9 @@ extension EditSet {
     /// Goes on after a save. What was edited since it began stays edited.
     mutating func absorb(_ saved: Saved) {
         follow(saved.renumbered, upTo: saved.newest)
+        move(to: saved.start.catalog)
         var rewritten: [PersistentIdentifier: Saved.Row] = [:]
+        for (identifier, row) in saved.effects { rewritten[renumberings.current(identifier, since: saved.newest)] = row }
         for (old, outcome) in saved.rows {
             // Somebody may have renumbered it once more since.
             let called = renumberings.current(old, since: saved.newest)
@@ -283,14 +297,30 @@ extension EditedRow {
         return values
     }
 
+    /// The row in a table whose columns are others now, as long as no edited one is gone. What was not read counts as unchanged.
+    mutating func move(to new: DeclaredTable) {
+        func key(_ table: DeclaredTable) -> [String] { table.primaryKey.map { table.columns[$0].name.lowercased() } }
+        guard key(new) == key(table) else { return }
+        if new.columns.map(\.name) != table.columns.map(\.name) {
+            let edited = base == nil ? (now ?? []).indices.filter { now?[$0] != nil } : changed
+            guard edited.allSatisfy({ new.place(of: table.columns[$0].name) != nil }) else { return }
+            let places = new.columns.map { table.place(of: $0.name) }
+            base = base.map { base in places.map { place in place.flatMap { base[$0] } } }
+            now = now.map { now in places.map { place in place.flatMap { now[$0] } } }
+        }
+        table = new
+    }
+
     /// Whom these values refer to by foreign keys to primary keys, with the places of the key's columns in their order.
-    func references(in values: [Value?]) -> [(parent: PersistentIdentifier, places: [Int])] {
+    func references(
+        in values: [Value?]
+    ) -> [(parent: PersistentIdentifier, places: [Int], onDelete: DeclaredTable.ForeignKeyAction)] {
         table.foreignKeys.compactMap { key in
             let places = key.places.compactMap(\.self)
             guard places.count == key.columns.count else { return nil }
             let parts = places.compactMap { values[$0] }
             guard parts.count == places.count, !parts.contains(where: \.isNull) else { return nil }
-            return (PersistentIdentifier(table: key.parentTable, key: parts), places)
+            return (PersistentIdentifier(table: key.parentTable, key: parts), places, key.onDelete)
         }
     }
 }

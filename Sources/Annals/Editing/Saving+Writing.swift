@@ -5,25 +5,19 @@ import GRDB
 /// Writes what was planned, by the records' own functions.
 extension Saving {
     mutating func write() throws {
-        var mayGoFirst = false
         while !waiting.isEmpty {
             let round = waiting
             waiting = []
-            let isMoving = try attempt(all: round, parentsMayGoFirst: mayGoFirst)
-            // A parent waits for children that move away, unless they cannot before it is gone.
-            let isStuck = !isMoving && !waiting.isEmpty
-            if isStuck, mayGoFirst || !waiting.contains(where: \.isPatientDelete) { try settleRefusals() }
-            mayGoFirst = isStuck && !mayGoFirst
+            if try !attempt(all: round), !waiting.isEmpty { try settleRefusals() }
         }
     }
 
     /// Attempts each row after those that it waits for, which are told by what it refers to, and by who holds what it wants.
-    private mutating func attempt(all round: [PlannedRow], parentsMayGoFirst: Bool) throws -> Bool {
+    private mutating func attempt(all round: [PlannedRow]) throws -> Bool {
         var pending = Dictionary(round.map { ($0.identifier, $0) }, uniquingKeysWith: { $1 })
+        // Who leaves a parent must be gone from it before it goes, or it goes too.
         var leaving: [PersistentIdentifier: [PersistentIdentifier]] = [:]
-        if !parentsMayGoFirst {
-            for planned in round { for parent in planned.leftParents { leaving[parent, default: []].append(planned.identifier) } }
-        }
+        for planned in round { for parent in planned.leftParents { leaving[parent, default: []].append(planned.identifier) } }
         var blocked: [PersistentIdentifier: [PlannedRow]] = [:]
         var isMoving = false
         for planned in round {

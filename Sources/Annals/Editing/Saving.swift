@@ -48,7 +48,7 @@ struct Saving {
     }
 
     mutating func run() throws -> Outcome {
-        edits.catalog = session.catalog
+        edits.move(to: session.catalog)
         let newest = try session.newestTransaction()
         result.renumbered = try Store.renumberedRows(db, after: edits.oldest)
         let renumbered = edits.follow(result.renumbered, upTo: newest)
@@ -67,17 +67,35 @@ struct Saving {
         return Outcome(rows: result, conflicts: settledConflicts, constraints: settledConstraints, identifiers: renamed)
     }
 
+    /// Takes note of known rows that the save's own cascades and triggers wrote, as its transaction tells: nobody else did.
+    static func noteEffects(
+        _ session: SaveSession, _ outcome: inout Outcome, _ touched: ([String]) throws -> Set<PersistentIdentifier>
+    ) throws {
+        let saved = outcome.rows
+        let written = Set(saved.rows.values.map(\.identifier)).union(saved.rows.keys)
+        let others = saved.start.rows.keys.lazy.filter { !written.contains($0) }
+        let tables = Set(others.map(\.table))
+        guard !tables.isEmpty else { return }
+        for identifier in try touched(tables.sorted()) where saved.start.rows[identifier] != nil && !written.contains(identifier) {
+            outcome.rows.effects[identifier] = try row(identifier, session)
+        }
+    }
+
+    private static func row(_ identifier: PersistentIdentifier, _ session: SaveSession) throws -> EditSet.Saved.Row? {
+        guard let table = session.catalog[identifier.table] else { return nil }
+        var saved = EditSet.Saved.Row(identifier: identifier, stored: try session.row(identifier.key, of: table), generated: [:])
+        if saved.stored != nil, !table.generatedColumns.isEmpty, let row = try identifier.fetch(session.db) {
+            for column in table.generatedColumns { saved.generated[column.name] = row[column.name] }
+        }
+        return saved
+    }
+
     /// What the rows of the save hold now: the next edits begin with that.
     private mutating func noteOutcomes() throws {
         for (followed, row) in edits.rows where row.hasEdits {
             let identifier = names[followed] ?? followed
-            guard let table = session.catalog[identifier.table] else { continue }
-            var saved = EditSet.Saved.Row(
-                identifier: identifier, stored: try session.row(identifier.key, of: table), generated: [:],
-                isNew: made.contains(identifier))
-            if saved.stored != nil, !table.generatedColumns.isEmpty, let row = try identifier.fetch(db) {
-                for column in table.generatedColumns { saved.generated[column.name] = row[column.name] }
-            }
+            guard var saved = try Self.row(identifier, session) else { continue }
+            saved.isNew = made.contains(identifier)
             result.rows[followed] = saved
         }
     }
@@ -107,21 +125,16 @@ struct PlannedRow {
         return Set(stored.indices.filter { values[$0] != stored[$0] })
     }
 
-    /// A row that goes, and that was not refused: it waits for others.
-    var isPatientDelete: Bool {
-        if case .delete = action { refusal == nil } else { false }
-    }
-
     /// The key of a row that is stored, under which it is in nobody's way.
     var ownKey: [Value]? {
         if case .update = action { identifier.key } else { nil }
     }
 
-    /// Whom the row refers to as it is stored, and not any more as it is to be.
+    /// Parents whose end would be the row's, as it is stored, and not any more as it is to be.
     var leftParents: [PersistentIdentifier] {
-        guard case .update(let stored) = action else { return [] }
+        guard case .update(let stored) = action, row.table.foreignKeys.contains(where: { $0.onDelete == .cascade }) else { return [] }
         let kept = Set(row.references(in: values).map(\.parent))
-        return row.references(in: stored).map(\.parent).filter { !kept.contains($0) }
+        return row.references(in: stored).filter { $0.onDelete == .cascade && !kept.contains($0.parent) }.map(\.parent)
     }
 
     var mine: RowSnapshot? {
