@@ -107,7 +107,7 @@ extension EditSet {
     // MARK: Keys that others gave out first
 
     /// The point of history from which on renumberings are of interest.
-    var oldest: Int64 { rows.values.map(\.asOf).min() ?? newest }
+    var oldest: Int64 { isFresh ? .max : rows.values.map(\.asOf).min() ?? newest }
 
     /// Goes on with rows under the keys that syncs gave them, as they are told up to a point of history.
     ///

@@ -24,6 +24,8 @@ public struct EditSet: Sendable {
     /// Goes up where all rows are forgotten.
     private(set) var discards = 0
     private var edits = 0
+    /// What `edits` was when the set was new or was made so.
+    private var editsBefore = 0
     /// No row that is known has a lower integer key; provisional ones begin below.
     private(set) var lowestKey: Int64
 
@@ -221,7 +223,11 @@ public struct EditSet: Sendable {
     mutating func discard() {
         (rows, renamed, renumberings) = ([:], [:], [])
         discards += 1
+        editsBefore = edits
     }
+
+    /// Neither has it a row, nor has a savepoint of it.
+    var isFresh: Bool { rows.isEmpty && edits == editsBefore }
 
     // MARK: Names
 

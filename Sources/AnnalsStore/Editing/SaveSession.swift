@@ -189,7 +189,14 @@ extension Store {
     }
 
     /// Rows that a sync gave other keys after a point of history, oldest first.
+    ///
+    /// - Throws: `AnnalsError` with code `tokenExpired` where some of that was purged: an identifier may mean another row by now.
     package static func renumberedRows(_ db: Database, after number: Int64) throws -> [RenumberedRow] {
-        try RenumberedRows.load(db, after: number)
+        guard try RenumberedRows.reach(db, after: number) else {
+            throw AnnalsError(
+                .tokenExpired, operation: "edit", "rows that were read got other keys, and a purge took the notes of it",
+                hint: "Discard the edits, and fetch the rows anew")
+        }
+        return try RenumberedRows.load(db, after: number)
     }
 }

@@ -186,6 +186,44 @@ struct RenumberingTests {
         #expect(players.map(\.score) == [100, 7])
     }
 
+    /// A context with an edit of a row that got another key since it was read; its new one.
+    private func overtaken(_ replicas: Replicas) async throws -> (EditContext, Int64) {
+        let store = replicas.stores[1]
+        try await store.write { db in try db.execute(sql: "INSERT INTO player (id, name) VALUES (4, 'Dora')") }
+        let context = try await store.editContext(mergePolicy: .mergeByPropertyObjectTrump)
+        let dora = try #require(try await context.find(Player.self, .player(4)))
+        try context.edit(dora) { $0.score = 5 }
+        try await replicas.take("Emil")
+        return (context, try #require(try await store.read { try Player.filter(Column("name") == "Dora").fetchOne($0)?.id }))
+    }
+
+    @Test("a store that left its space still knows what its rows were called")
+    func leaving() async throws {
+        let replicas = try await Replicas()
+        let store = replicas.stores[1]
+        let before = try await store.latestToken()
+        let (context, number) = try await overtaken(replicas)
+        try await store.leave()
+        #expect(try await store.current(.player(4), since: before) == .player(number))
+        try await context.save()
+        let players = try await store.read { try Player.filter(Column("id") > 3).order(Column("name")).fetchAll($0) }
+        #expect(players == [Player(id: number, name: "Dora", score: 5), Player(id: 4, name: "Emil")])
+    }
+
+    @Test("a context from before a purge that took the notes along does not guess")
+    func purged() async throws {
+        let replicas = try await Replicas()
+        let store = replicas.stores[1]
+        let (context, _) = try await overtaken(replicas)
+        _ = try await store.purge(.days(0), mode: .force)
+        let error = await #expect(throws: AnnalsError.self) { try await context.save() }
+        #expect(error?.code == .tokenExpired)
+        context.discard()
+        #expect(try await context.fetch(Player.filter(Column("id") > 3)).count == 2)
+        let players = try await store.read { try Player.filter(Column("id") > 3).fetchAll($0) }
+        #expect(players.allSatisfy { $0.score == 0 })
+    }
+
     @Test("a column whose policy in the space combines is combined by a save as by a sync")
     func combining() async throws {
         let replicas = try await Replicas()
