@@ -1,5 +1,6 @@
 import AnnalsCore
 public import AnnalsStore
+import Foundation
 public import GRDB
 import Synchronization
 
@@ -34,6 +35,8 @@ public final class EditContext: Sendable {
     }
 
     private let state: Mutex<State>
+    /// Edits with closures take turns, so that none misses what another does. A closure may use the context.
+    private let turns = NSRecursiveLock()
 
     init(_ store: Store, _ edits: EditSet, author: String?, contextName: String?, _ policy: MergePolicy) {
         self.store = store
@@ -80,7 +83,8 @@ public final class EditContext: Sendable {
     }
 
     /// Brings all rows that were read to what is stored now. Edits stay, on top of it: a save has no conflict with what was seen
-    /// here. Records from before are out of date; take them anew with `record`.
+    /// here. A row that others deleted is forgotten; if it was edited, it is a new row from then on, with all its values.
+    /// Records from before are out of date; take them anew with `record`.
     ///
     /// - Throws: `AnnalsError` when SQLite refuses.
     public func refresh() async throws {
@@ -109,7 +113,7 @@ public final class EditContext: Sendable {
     private func follow(_ db: Database, _ catalog: TableCatalog, upTo newest: Int64) throws -> EditSet {
         let renumbered = try Store.renumberedRows(db, after: edits.oldest)
         return state.withLock { state in
-            state.edits.catalog = catalog
+            state.edits.move(to: catalog)
             state.edits.follow(renumbered, upTo: newest)
             return state.edits
         }
@@ -139,9 +143,16 @@ public final class EditContext: Sendable {
     }
 
     /// Changes a row's record as it is known here now; see `EditSet.edit`.
+    ///
+    /// The closure may use the context. It must not wait for another thread that edits here.
     @discardableResult
     public func edit<Record: EditableRecord>(_ record: Record, _ change: (inout Record) throws -> Void) throws -> Record {
-        try state.withLock { try $0.edits.edit(record, change) }
+        try turns.withLock {
+            let before = try state.withLock { try $0.edits.known(record) }
+            var changed = before
+            try change(&changed)
+            return try state.withLock { try $0.edits.take(changed, editedFrom: before) }
+        }
     }
 
     /// Takes a record as its row is to be; see `EditSet.update`.
@@ -187,7 +198,7 @@ public final class EditContext: Sendable {
     /// Drops all edits, and forgets the rows as they were read: what is fetched next is what is stored.
     public func discard() {
         state.withLock { state in
-            state.edits = EditSet(state.edits.catalog, newest: state.edits.newest)
+            state.edits.discard()
             state.generation += 1
         }
     }
@@ -210,6 +221,8 @@ public final class EditContext: Sendable {
         } write: { session, edits in
             var saving = Saving(session, edits.0, edits.1)
             return try saving.run()
+        } conclude: { session, saved, touched in
+            try Saving.noteEffects(session, &saved, touched)
         } done: { [self] saved, token in
             state.withLock { state in
                 state.edits.absorb(saved.rows)
@@ -218,22 +231,6 @@ public final class EditContext: Sendable {
             return saved.summary(token)
         }
         return saved ?? SavedEdits()
-    }
-}
-
-extension EditSet {
-    mutating func undo(to earlier: EditSet) {
-        for (identifier, row) in rows {
-            if let before = earlier.rows[identifier] {
-                rows[identifier] = before
-            } else if row.base == nil {
-                rows[identifier] = nil
-            } else {
-                rows[identifier]?.now = row.base
-            }
-        }
-        // New rows that were deleted since.
-        for (identifier, row) in earlier.rows where rows[identifier] == nil { rows[identifier] = row }
     }
 }
 

@@ -19,12 +19,20 @@ public struct EditSet: Sendable {
     var renamed: [PersistentIdentifier: PersistentIdentifier] = [:]
     /// The number of history's newest transaction that was looked at.
     var newest: Int64
+    /// Renumberings that were followed since the last save, for what was remembered before them.
+    var renumberings: [RenumberedRow] = []
+    /// Goes up where all rows are forgotten.
+    private(set) var discards = 0
     private var edits = 0
-    private var provisionalKeys: Int64 = 0
+    /// What `edits` was when the set was new or was made so.
+    private var editsBefore = 0
+    /// No row that is known has a lower integer key; provisional ones begin below.
+    private(set) var lowestKey: Int64
 
-    init(_ catalog: TableCatalog, newest: Int64) {
+    init(_ catalog: TableCatalog, newest: Int64, lowestKey: Int64 = 0) {
         self.catalog = catalog
         self.newest = newest
+        self.lowestKey = min(lowestKey, 0)
     }
 
     // MARK: What is edited
@@ -68,8 +76,9 @@ public struct EditSet: Sendable {
 
     /// Adds a new row.
     ///
-    /// - Returns: the record as the set knows it. Where its integer key is nil it has a provisional one, below zero, by which other
-    ///   records may refer to it; the save gives it a real one, and `current` tells which.
+    /// - Returns: the record as the set knows it. Where its integer key is nil it has a provisional one, below zero and below what
+    ///   the store has, by which other records may refer to it in columns that are declared as foreign keys; elsewhere it stays a
+    ///   number. The save gives it a real one, and `current` tells which. The key's type must have negative numbers.
     /// - Throws: `AnnalsError` with code `usage` for a table or column that does not exist, for a record without a key that
     ///   SQLite would make, and for a row that is there already.
     @discardableResult
@@ -77,16 +86,19 @@ public struct EditSet: Sendable {
         let table = try table(of: Record.self)
         var values = try RecordCoding.encode(record, table)
         var inserted = record
-        if let place = table.rowidAlias, values[place] ?? .null == .null {
-            provisionalKeys += 1
-            values[place] = .integer(.min + provisionalKeys)
+        let isProvisional = table.rowidAlias.map { values[$0] ?? .null == .null } ?? false
+        if isProvisional, let place = table.rowidAlias {
+            lowestKey -= 1
+            values[place] = .integer(lowestKey)
             inserted = try RecordCoding.decode(Record.self, values, table, [:])
         }
+        stayBelow(values, at: table.numberedPlaces)
         let identifier = try identifier(of: values, table)
-        var row = rows[identifier] ?? EditedRow(table: table, base: nil, now: nil, asOf: newest)
+        var row = rows[identifier] ?? EditedRow(table: table, base: nil, now: nil, hasProvisionalKey: isProvisional, asOf: newest)
         guard row.now == nil else { throw AnnalsError.editing("the row of \(table.name) is there already", hint: "Update it") }
         // A row that was to be deleted has its key taken again: it is that row, with other values.
         row.now = zip(values, row.base ?? values.map { _ in nil }).map { $0 ?? $1 }
+        renamed[identifier] = nil
         set(identifier, row, inserted)
         return inserted
     }
@@ -129,17 +141,41 @@ public struct EditSet: Sendable {
     /// - Throws: as `update`; what `change` throws.
     @discardableResult
     public mutating func edit<Record: EditableRecord>(_ record: Record, _ change: (inout Record) throws -> Void) throws -> Record {
+        let before = try known(record)
+        var changed = before
+        try change(&changed)
+        return try take(changed, editedFrom: before)
+    }
+
+    /// A row's record as it is known now.
+    func known<Record: EditableRecord>(_ record: Record) throws -> Record {
         let table = try table(of: Record.self)
-        let identifier = try current(identifier(of: RecordCoding.encode(record, table), table))
-        guard var current = try self.record(Record.self, for: identifier) else {
-            throw AnnalsError.editing("the row of \(table.name) was not read here, or is to be deleted", hint: "Fetch it in this context")
+        guard let known = try self.record(Record.self, for: identifier(of: RecordCoding.encode(record, table), table)) else {
+            throw Self.notKnown(table)
         }
-        try change(&current)
-        guard try self.identifier(of: RecordCoding.encode(current, table), table) == identifier else {
+        return known
+    }
+
+    /// Takes what an edit changed, and no other column: somebody else may have edited those in between.
+    mutating func take<Record: EditableRecord>(_ changed: Record, editedFrom before: Record) throws -> Record {
+        let table = try table(of: Record.self)
+        let (old, new) = (try RecordCoding.encode(before, table), try RecordCoding.encode(changed, table))
+        let called = try identifier(of: old, table)
+        guard try identifier(of: new, table) == called else {
             throw AnnalsError.editing("a row of \(table.name) got another key", hint: "Delete it and insert it anew")
         }
-        try update(current)
-        return current
+        guard var row = rows[current(called)], row.now != nil else { throw Self.notKnown(table) }
+        let isAsBefore = try RecordCoding.encode(row.decode(Record.self), table) == old
+        for place in new.indices where !table.primaryKey.contains(place) {
+            if let value = new[place], value != old[place] { row.now?[place] = value }
+        }
+        let edited = isAsBefore ? changed : try row.decode(Record.self)
+        set(current(called), row, edited)
+        return edited
+    }
+
+    private static func notKnown(_ table: DeclaredTable) -> AnnalsError {
+        AnnalsError.editing("the row of \(table.name) was not read here, or is to be deleted", hint: "Fetch it in this context")
     }
 
     /// Deletes a row. One that was not read here counts as read as the record has it.
@@ -170,12 +206,28 @@ public struct EditSet: Sendable {
     private mutating func set(_ identifier: PersistentIdentifier, _ row: EditedRow, _ record: any EditableRecord) {
         var row = row
         row.record = record
+        setEdited(identifier, row)
+    }
+
+    /// Counts a row as edited after all others, if it was not edited before.
+    mutating func setEdited(_ identifier: PersistentIdentifier, _ row: EditedRow) {
+        var row = row
         if row.order == 0 {
             edits += 1
             row.order = edits
         }
         rows[identifier] = row
     }
+
+    /// Drops all edits, and forgets the rows as they were read. Provisional keys are not given again.
+    mutating func discard() {
+        (rows, renamed, renumberings) = ([:], [:], [])
+        discards += 1
+        editsBefore = edits
+    }
+
+    /// Neither has it a row, nor has a savepoint of it.
+    var isFresh: Bool { rows.isEmpty && edits == editsBefore }
 
     // MARK: Names
 
@@ -195,9 +247,17 @@ public struct EditSet: Sendable {
         return PersistentIdentifier(table: table.name, key: key)
     }
 
-    /// A key that stands for the one that SQLite will make.
-    func isProvisional(_ identifier: PersistentIdentifier) -> Bool {
-        guard identifier.key.count == 1, let key = identifier.key[0].integer else { return false }
-        return key > .min && key <= .min + provisionalKeys && rows[identifier]?.isInserted ?? false
+    /// Keeps provisional keys apart from those that rows have or refer to.
+    mutating func stayBelow(_ values: [Value?], at places: [Int]) {
+        for place in places {
+            if let key = values[place]?.integer, key < lowestKey { lowestKey = key }
+        }
+    }
+}
+
+extension DeclaredTable {
+    /// Places of integer keys, its own and those of rows that it refers to.
+    var numberedPlaces: [Int] {
+        (rowidAlias.map { [$0] } ?? []) + foreignKeys.flatMap { $0.places.compactMap(\.self) }
     }
 }

@@ -7,7 +7,7 @@ public typealias EditableRecord = FetchableRecord & MutablePersistableRecord & S
 
 /// One row in an edit context, its values by the places of the table's stored columns.
 struct EditedRow: Sendable {
-    let table: DeclaredTable
+    var table: DeclaredTable
     /// As it was read; nil for a new row. A column is nil where the record did not say.
     var base: [Value?]?
     /// As it is to be; nil where it is to be deleted.
@@ -18,14 +18,17 @@ struct EditedRow: Sendable {
     var record: (any EditableRecord)?
     /// It was read elsewhere, so `base` is what its record would write, and not what is stored.
     var isAdopted = false
+    /// Its key stands for the one that SQLite will make.
+    var hasProvisionalKey = false
     /// The number of the transaction of history up to which its keys are right.
     var asOf: Int64
-    /// When it was edited first, among all.
+    /// When it was edited first, among all; zero where it was not.
     var order = 0
 
     var isInserted: Bool { base == nil && now != nil }
     var isDeleted: Bool { base != nil && now == nil }
-    var hasEdits: Bool { isInserted || isDeleted || !changed.isEmpty }
+    /// Most rows were never touched, and need no comparison.
+    var hasEdits: Bool { order != 0 && (isInserted || isDeleted || !changed.isEmpty) }
 
     /// Places whose values were edited; of new and deleted rows none.
     var changed: [Int] {

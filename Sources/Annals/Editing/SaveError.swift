@@ -48,15 +48,16 @@ extension AnnalsError {
         let first = conflicts.first
         let columns = first.map { conflict in conflict.columns.map { "\(conflict.table).\($0)" }.joined(separator: ", ") } ?? ""
         let place = columns.isEmpty ? first?.table ?? "" : columns
-        let what =
+        let reason =
             switch first?.kind {
-            case .unique: "a unique value is taken: \(place)"
-            case .foreignKey: "a foreign key would be broken: \(place)"
-            case .notNull: "a value is missing: \(place)"
-            case .check: "a CHECK refuses a row: \(place)"
-            case .datatype: "a value has the wrong type: \(place)"
-            case .trigger, nil: "a row is refused: \(place)"
+            case .unique: "a unique value is taken"
+            case .foreignKey: "a foreign key would be broken"
+            case .notNull: "a value is missing"
+            case .check: "a CHECK refuses a row"
+            case .datatype: "a value has the wrong type"
+            case .trigger, nil: "a row is refused"
             }
+        let what = place.isEmpty ? reason : "\(reason): \(place)"
         return AnnalsError(
             .constraint, operation: "save", what, hint: "Nothing was saved", underlying: SaveError.constraints(conflicts))
     }

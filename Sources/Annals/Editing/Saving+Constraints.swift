@@ -12,7 +12,7 @@ extension Saving {
         switch refusal.kind {
         case .unique:
             let row = planned.values.map { $0 ?? .null }
-            let holders = try session.holders(of: row, in: table, exceptKey: ownKey(planned))
+            let holders = try session.holders(of: row, in: table, exceptKey: planned.ownKey)
             guard !holders.isEmpty else { return make(.unique, planned, places: named, name: refusal.name, others: []) }
             var places: [Int] = []
             var others: [StoredRow] = []
@@ -30,10 +30,6 @@ extension Saving {
         }
     }
 
-    private func ownKey(_ planned: PlannedRow) -> [Value]? {
-        if case .update = planned.action { planned.identifier.key } else { nil }
-    }
-
     private func make(
         _ kind: ConstraintConflict.Kind, _ planned: PlannedRow, places: [Int], name: String?, others: [StoredRow]
     ) -> ConstraintConflict {
@@ -49,7 +45,7 @@ extension Saving {
 
     /// Which rows of the save leave a reference without its parent.
     func brokenForeignKeys() throws -> [ConstraintConflict] {
-        var broken: [ConstraintConflict] = []
+        var broken = try displaced.compactMap { try brokenForeignKeys(of: $0) }
         for (identifier, row) in edits.rows.lazy.filter({ $0.value.hasEdits }).sorted(by: { $0.value.order < $1.value.order }) {
             let present = names[identifier] ?? identifier
             let stored = try session.row(present.key, of: row.table)

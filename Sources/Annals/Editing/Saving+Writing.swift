@@ -8,41 +8,72 @@ extension Saving {
         while !waiting.isEmpty {
             let round = waiting
             waiting = []
-            var isMoving = false
-            for planned in round {
-                if isWaitingForParent(planned, among: round) { continue }
-                if try attempt(planned) { isMoving = true }
-            }
-            guard !isMoving, !waiting.isEmpty else { continue }
-            try settleRefusals()
+            if try !attempt(all: round), !waiting.isEmpty { try settleRefusals() }
         }
     }
 
-    /// A new row that it refers to may get another key, or give way to a stored one. Two that refer to each other wait for nobody.
-    private mutating func isWaitingForParent(_ planned: PlannedRow, among round: [PlannedRow]) -> Bool {
-        if case .delete = planned.action { return false }
-        let parents = Set(planned.row.references(in: planned.values).map(\.parent)).subtracting([planned.identifier])
-        guard !parents.isEmpty else { return false }
-        let isWaiting = round.contains { other in
-            guard case .insert = other.action, parents.contains(other.identifier) else { return false }
-            return written[other.identifier] == nil && names[other.identifier] == nil && !refers(other, to: planned.identifier)
+    /// Attempts each row after those that it waits for, which are told by what it refers to, and by who holds what it wants.
+    private mutating func attempt(all round: [PlannedRow]) throws -> Bool {
+        var pending = Dictionary(round.map { ($0.identifier, $0) }, uniquingKeysWith: { $1 })
+        // Who leaves a parent must be gone from it before it goes, or it goes too.
+        var leaving: [PersistentIdentifier: [PersistentIdentifier]] = [:]
+        for planned in round { for parent in planned.leftParents { leaving[parent, default: []].append(planned.identifier) } }
+        var blocked: [PersistentIdentifier: [PlannedRow]] = [:]
+        var isMoving = false
+        for planned in round {
+            var ready = [planned]
+            while let next = ready.popLast() {
+                if let other = parent(of: next, among: pending) ?? leaving[next.identifier]?.first(where: { pending[$0] != nil }) {
+                    var patient = next
+                    patient.refusal = nil
+                    blocked[other, default: []].append(patient)
+                } else if let refused = try attempt(next) {
+                    if let holder = try holder(inTheWayOf: refused, among: pending) {
+                        blocked[holder, default: []].append(refused)
+                    } else {
+                        waiting.append(refused)
+                    }
+                } else {
+                    isMoving = true
+                    pending[next.identifier] = nil
+                    ready += (blocked.removeValue(forKey: next.identifier) ?? []).reversed()
+                }
+            }
         }
-        guard isWaiting else { return false }
-        var patient = planned
-        patient.refusal = nil
-        waiting.append(patient)
-        return true
+        waiting += blocked.values.flatMap(\.self)
+        waiting.sort { ($0.turn, $0.row.order) < ($1.turn, $1.row.order) }
+        return isMoving
+    }
+
+    /// A new row that it refers to may get another key, or give way to a stored one. Two that refer to each other wait for nobody.
+    private func parent(
+        of planned: PlannedRow, among pending: [PersistentIdentifier: PlannedRow]
+    ) -> PersistentIdentifier? {
+        if case .delete = planned.action { return nil }
+        return planned.row.references(in: planned.values).map(\.parent).first { parent in
+            guard parent != planned.identifier, let other = pending[parent], case .insert = other.action else { return false }
+            return !refers(other, to: planned.identifier)
+        }
+    }
+
+    /// A row of this save that has a value which another is to have, and that is not written yet.
+    private func holder(
+        inTheWayOf refused: PlannedRow, among pending: [PersistentIdentifier: PlannedRow]
+    ) throws -> PersistentIdentifier? {
+        guard refused.refusal?.kind == .unique else { return nil }
+        let holders = try session.holders(of: refused.values.map { $0 ?? .null }, in: refused.table, exceptKey: refused.ownKey)
+        return holders.lazy.map { refused.table.identifier(of: $0.row) }.first { $0 != refused.identifier && pending[$0] != nil }
     }
 
     private func refers(_ planned: PlannedRow, to identifier: PersistentIdentifier) -> Bool {
         planned.row.references(in: planned.values).contains { $0.parent == identifier }
     }
 
-    /// Writes one row; false where a constraint refuses it, which then waits.
-    private mutating func attempt(_ planned: PlannedRow) throws -> Bool {
-        var planned = planned
+    /// Writes one row, or gives it back with the constraint that refuses it.
+    private mutating func attempt(_ asPlanned: PlannedRow) throws -> PlannedRow? {
+        var planned = asPlanned
         let (names, asked) = (names, planned.identifier)
-        planned.values = planned.row.referring(planned.values) { names[$0] ?? $0 }
+        planned.values = planned.row.referring(planned.values, only: planned.changed) { names[$0] ?? $0 }
         if case .insert = planned.action { planned.identifier = planned.table.identifier(of: planned.values.map { $0 ?? .null }) }
         do {
             var identifier = planned.identifier
@@ -51,17 +82,20 @@ extension Saving {
                 return .commit
             }
             if identifier != asked { self.names[asked] = identifier }
+            if case .insert = planned.action { made.insert(identifier) }
             written[asked] = planned.changed
             written[identifier] = planned.changed
-            return true
+            return nil
         } catch let error as DatabaseError {
             guard let refusal = Refused(error) else { throw error }
             planned.refusal = refusal
-            waiting.append(planned)
-            return false
+            planned.identifier = asked
+            return planned
         } catch let error as AnnalsError {
             throw error
         } catch is RecordError {
+            // It went with a parent that this save deletes.
+            if try session.row(planned.identifier.key, of: planned.table) == nil { return nil }
             throw AnnalsError.refused([
                 ConstraintConflict(
                     kind: .foreignKey, table: planned.table.name, identifier: planned.identifier, name: nil, columns: [], values: [:],
@@ -93,7 +127,7 @@ extension Saving {
     private func insert<Record: EditableRecord>(_ record: Record, _ planned: PlannedRow) throws -> PersistentIdentifier {
         let table = planned.table
         var values = planned.values
-        let isProvisional = start.isProvisional(planned.identifier)
+        let isProvisional = planned.row.hasProvisionalKey
         if isProvisional, let place = table.rowidAlias { values[place] = .null }
         var inserted = try Self.fitting(record, values, planned, table.columns.indices)
         try inserted.insert(db, onConflict: .abort)
@@ -157,94 +191,5 @@ extension Saving {
     private static func isSame(_ stored: Value?, _ written: Value?) -> Bool {
         guard let stored, let written else { return false }
         return stored.databaseValue == written.databaseValue
-    }
-
-    // MARK: What constraints refuse
-
-    private mutating func settleRefusals() throws {
-        var refused: [(planned: PlannedRow, conflict: ConstraintConflict)] = []
-        for planned in waiting where planned.refusal != nil { refused.append((planned, try conflict(planned))) }
-        guard !refused.isEmpty else {
-            throw AnnalsError.editing("new rows refer to each other in a circle", hint: "Save one of them first")
-        }
-        guard refused.allSatisfy({ $0.conflict.kind == .unique && !$0.conflict.others.isEmpty }),
-            !refused.contains(where: isOwn)
-        else { throw AnnalsError.refused(refused.map(\.conflict)) }
-        try resolveByPolicy(&refused)
-        let open = refused.map(\.conflict).filter { if case .unresolved = $0.resolution { true } else { false } }
-        guard open.isEmpty else { throw AnnalsError.refused(open) }
-        waiting.removeAll { $0.refusal != nil }
-        for (planned, conflict) in refused {
-            settledConstraints.append(conflict)
-            try resolve(planned, conflict)
-        }
-    }
-
-    /// Whether this very save gave the holder its value, or is to take it away: nobody else is in the way.
-    private func isOwn(_ refused: (planned: PlannedRow, conflict: ConstraintConflict)) -> Bool {
-        let places = Set(refused.conflict.columns.compactMap(refused.planned.table.place(of:)))
-        return refused.conflict.others.contains { other in
-            let isPlanned = waiting.contains { $0.identifier == other.identifier && !$0.changed.isDisjoint(with: places) }
-            return isPlanned || !(written[other.identifier]?.isDisjoint(with: places) ?? true)
-        }
-    }
-
-    private func resolveByPolicy(_ refused: inout [(planned: PlannedRow, conflict: ConstraintConflict)]) throws {
-        switch policy.rule {
-        case .error: break
-        case .custom(let resolver):
-            var conflicts = refused.map(\.conflict)
-            try resolver.resolve(constraintConflicts: &conflicts, in: db)
-            guard conflicts.count == refused.count else {
-                throw AnnalsError.editing("a merge policy took conflicts away", hint: "Set the resolution of each, and leave their order")
-            }
-            for place in refused.indices { refused[place].conflict.resolution = conflicts[place].resolution }
-        case .storeTrump, .rollback:
-            for place in refused.indices { refused[place].conflict.resolution = .keepStore }
-        case .objectTrump, .overwrite:
-            for place in refused.indices {
-                let isNew = if case .insert = refused[place].planned.action { true } else { false }
-                // Two rows that exist are made one by nobody; only overwriting says that one goes.
-                let isOverwriting = if case .overwrite = policy.rule { true } else { false }
-                if isNew ? refused[place].conflict.others.count == 1 : isOverwriting { refused[place].conflict.resolution = .keepObject }
-            }
-        }
-    }
-
-    private mutating func resolve(_ planned: PlannedRow, _ conflict: ConstraintConflict) throws {
-        var planned = planned
-        planned.refusal = nil
-        let table = planned.table
-        switch (conflict.resolution, planned.action) {
-        case (.unresolved, _), (_, .delete): break
-        case (.keepStore, .insert):
-            names[planned.identifier] = conflict.others.first?.identifier
-        case (.keepStore, .update(let stored)):
-            if case .rollback = policy.rule { return }
-            for name in conflict.columns {
-                if let place = table.place(of: name) { planned.values[place] = stored[place] }
-            }
-            if planned.values != stored.map(Optional.some) { waiting.append(planned) }
-        case (.keepObject, .insert):
-            guard let other = conflict.others.first?.identifier, let stored = try session.row(other.key, of: table) else { return }
-            names[planned.identifier] = other
-            var values = zip(planned.values, stored).map { $0 ?? $1 }
-            for place in table.primaryKey { values[place] = stored[place] }
-            planned.identifier = other
-            planned.action = .update(from: stored)
-            planned.values = values
-            if values != stored { waiting.append(planned) }
-        case (.keepObject, .update):
-            for other in conflict.others {
-                let conditions = table.primaryKey.map { "\(table.columns[$0].name.quotedDatabaseIdentifier) = ?" }
-                try db.execute(
-                    sql: "DELETE FROM \(table.name.quotedDatabaseIdentifier) WHERE \(conditions.joined(separator: " AND "))",
-                    arguments: StatementArguments(other.identifier.key.map(\.databaseValue)))
-            }
-            waiting.append(planned)
-        case (.values(let values), _):
-            planned.values = try setting(values, in: planned.values, table)
-            waiting.append(planned)
-        }
     }
 }

@@ -10,7 +10,6 @@ import GRDB
 struct Saving {
     let session: SaveSession
     let policy: MergePolicy
-    let start: EditSet
     var edits: EditSet
     var waiting: [PlannedRow] = []
     var result: EditSet.Saved
@@ -18,6 +17,12 @@ struct Saving {
     var names: [PersistentIdentifier: PersistentIdentifier] = [:]
     /// Rows that this save wrote, with the places that it gave other values; of new rows all.
     var written: [PersistentIdentifier: Set<Int>] = [:]
+    /// What a resolver answered for rows whose values are taken.
+    var answers: [PersistentIdentifier: Set<Answer>] = [:]
+    /// Rows that were deleted since they held what another was to have.
+    var displaced: [PlannedRow] = []
+    /// Rows that this save made, as they are called now.
+    var made: Set<PersistentIdentifier> = []
     var settledConflicts: [MergeConflict] = []
     var settledConstraints: [ConstraintConflict] = []
 
@@ -27,7 +32,6 @@ struct Saving {
         self.session = session
         self.policy = policy
         self.edits = edits
-        start = edits
         result = EditSet.Saved(start: edits, newest: edits.newest)
     }
 
@@ -44,31 +48,55 @@ struct Saving {
     }
 
     mutating func run() throws -> Outcome {
-        edits.catalog = session.catalog
+        edits.move(to: session.catalog)
         let newest = try session.newestTransaction()
-        edits.follow(try Store.renumberedRows(db, after: edits.oldest), upTo: newest)
+        result.renumbered = try Store.renumberedRows(db, after: edits.oldest)
+        let renumbered = edits.follow(result.renumbered, upTo: newest)
+        result.start = edits
         result.newest = newest
         try plan()
         try write()
         if session.hasBrokenForeignKeys { throw AnnalsError.refused(try brokenForeignKeys()) }
         try noteOutcomes()
         result.names = names
-        let renamed = result.rows.filter { $0.key != $0.value.identifier }.mapValues(\.identifier)
+        let before = Dictionary(renumbered.map { ($1, $0) }, uniquingKeysWith: { $1 })
+        var renamed: [PersistentIdentifier: PersistentIdentifier] = [:]
+        for (followed, row) in result.rows where (before[followed] ?? followed) != row.identifier {
+            renamed[before[followed] ?? followed] = row.identifier
+        }
         return Outcome(rows: result, conflicts: settledConflicts, constraints: settledConstraints, identifiers: renamed)
+    }
+
+    /// Takes note of known rows that the save's own cascades and triggers wrote, as its transaction tells: nobody else did.
+    static func noteEffects(
+        _ session: SaveSession, _ outcome: inout Outcome, _ touched: ([String]) throws -> Set<PersistentIdentifier>
+    ) throws {
+        let saved = outcome.rows
+        let written = Set(saved.rows.values.map(\.identifier)).union(saved.rows.keys)
+        let others = saved.start.rows.keys.lazy.filter { !written.contains($0) }
+        let tables = Set(others.map(\.table))
+        guard !tables.isEmpty else { return }
+        for identifier in try touched(tables.sorted()) where saved.start.rows[identifier] != nil && !written.contains(identifier) {
+            outcome.rows.effects[identifier] = try row(identifier, session)
+        }
+    }
+
+    private static func row(_ identifier: PersistentIdentifier, _ session: SaveSession) throws -> EditSet.Saved.Row? {
+        guard let table = session.catalog[identifier.table] else { return nil }
+        var saved = EditSet.Saved.Row(identifier: identifier, stored: try session.row(identifier.key, of: table), generated: [:])
+        if saved.stored != nil, !table.generatedColumns.isEmpty, let row = try identifier.fetch(session.db) {
+            for column in table.generatedColumns { saved.generated[column.name] = row[column.name] }
+        }
+        return saved
     }
 
     /// What the rows of the save hold now: the next edits begin with that.
     private mutating func noteOutcomes() throws {
-        for (old, row) in start.rows where row.hasEdits {
-            let followed = edits.current(old)
+        for (followed, row) in edits.rows where row.hasEdits {
             let identifier = names[followed] ?? followed
-            guard let table = session.catalog[identifier.table] else { continue }
-            var saved = EditSet.Saved.Row(
-                identifier: identifier, stored: try session.row(identifier.key, of: table), generated: [:])
-            if saved.stored != nil, !table.generatedColumns.isEmpty, let row = try identifier.fetch(db) {
-                for column in table.generatedColumns { saved.generated[column.name] = row[column.name] }
-            }
-            result.rows[old] = saved
+            guard var saved = try Self.row(identifier, session) else { continue }
+            saved.isNew = made.contains(identifier)
+            result.rows[followed] = saved
         }
     }
 }
@@ -95,6 +123,18 @@ struct PlannedRow {
     var changed: Set<Int> {
         guard case .update(let stored) = action else { return Set(values.indices) }
         return Set(stored.indices.filter { values[$0] != stored[$0] })
+    }
+
+    /// The key of a row that is stored, under which it is in nobody's way.
+    var ownKey: [Value]? {
+        if case .update = action { identifier.key } else { nil }
+    }
+
+    /// Parents whose end would be the row's, as it is stored, and not any more as it is to be.
+    var leftParents: [PersistentIdentifier] {
+        guard case .update(let stored) = action, row.table.foreignKeys.contains(where: { $0.onDelete == .cascade }) else { return [] }
+        let kept = Set(row.references(in: values).map(\.parent))
+        return row.references(in: stored).filter { $0.onDelete == .cascade && !kept.contains($0.parent) }.map(\.parent)
     }
 
     var mine: RowSnapshot? {
@@ -162,6 +202,18 @@ extension Store {
     }
 
     private func emptyEdits() async throws -> EditSet {
-        try await readForEditing { _, catalog, newest in EditSet(catalog, newest: newest) }
+        try await readForEditing { db, catalog, newest in
+            // An app may use negative keys of its own.
+            let keys = try catalog.all.filter { $0.kind == .table }.compactMap { table in
+                try table.rowidAlias.flatMap { place in
+                    try Int64.fetchOne(
+                        db.cachedStatement(
+                            sql: """
+                                SELECT min(\(table.columns[place].name.quotedDatabaseIdentifier)) FROM \(table.name.quotedDatabaseIdentifier)
+                                """))
+                }
+            }
+            return EditSet(catalog, newest: newest, lowestKey: keys.min() ?? 0)
+        }
     }
 }

@@ -34,7 +34,7 @@ extension GRDB.TableDefinition {
     /// that row is deleted.
     ///
     /// - Parameters:
-    ///   - name: what the relay shows to its operator.
+    ///   - name: of the reference; the column is called after it.
     ///   - table: the other table; by default the one that is called like the reference.
     ///   - deleteRule: what becomes of the row when its parent is deleted.
     ///   - isRequired: every row must refer to one. It cannot go with `nullify`.

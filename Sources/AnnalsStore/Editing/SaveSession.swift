@@ -131,24 +131,47 @@ extension Store {
     ///
     /// - Parameters:
     ///   - take: what is to be saved, asked for when it is this save's turn; nil when there is nothing.
+    ///   - conclude: told which rows of some tables the transaction wrote, as far as history has them, those among them that cascades
+    ///     and triggers wrote.
     ///   - done: told of what was saved after COMMIT, before another save begins.
     /// - Returns: what `done` makes of it; nil where there was nothing to save.
     package func save<Edits, Saved, Outcome: Sendable>(
         author: String?, contextName: String?, take: @escaping @Sendable () -> Edits?,
         write: @escaping @Sendable (SaveSession, Edits) throws -> Saved,
+        conclude:
+            @escaping @Sendable (
+                SaveSession, inout Saved, _ touched: ([String]) throws -> Set<PersistentIdentifier>
+            ) throws -> Void = { _, _, _ in },
         done: @escaping @Sendable (Saved, HistoryToken?) -> Outcome
     ) async throws -> Outcome? {
         let (configuration, schema) = (configuration, schema)
         return try await translated("save") {
             try await database.writeWithoutTransaction { db in
                 guard let edits = take() else { return nil }
+                var open: SaveSession?
                 let (saved, token) = try inManagedTransaction(db, author: author, contextName: contextName) { db in
                     // Rows of one save may refer to each other, whatever their order.
                     try db.execute(sql: "PRAGMA defer_foreign_keys = ON")
-                    return try write(SaveSession(db, configuration, schema), edits)
+                    let session = try SaveSession(db, configuration, schema)
+                    open = session
+                    return try write(session, edits)
+                } conclude: { saved, number in
+                    guard let open else { return }
+                    try conclude(open, &saved) { try touchedRows(db, in: number, tables: $0) }
                 }
                 return done(saved, token)
             }
+        }
+    }
+
+    private func touchedRows(_ db: Database, in number: Int64, tables: [String]) throws -> Set<PersistentIdentifier> {
+        var request = HistoryRequest(after: HistoryToken(number: number - 1, store: try HistoryBounds(db).storeID))
+        request.tableNames = tables
+        do {
+            return try Set(HistoryReader(db, tables: schema.tables(db)).touchedRows(request))
+        } catch let error as AnnalsError where error.code == .tokenExpired {
+            // A table's history begins anew here.
+            return []
         }
     }
 
@@ -166,7 +189,14 @@ extension Store {
     }
 
     /// Rows that a sync gave other keys after a point of history, oldest first.
+    ///
+    /// - Throws: `AnnalsError` with code `tokenExpired` where some of that was purged: an identifier may mean another row by now.
     package static func renumberedRows(_ db: Database, after number: Int64) throws -> [RenumberedRow] {
-        try RenumberedRows.load(db, after: number)
+        guard try RenumberedRows.reach(db, after: number) else {
+            throw AnnalsError(
+                .tokenExpired, operation: "edit", "rows that were read got other keys, and a purge took the notes of it",
+                hint: "Discard the edits, and fetch the rows anew")
+        }
+        return try RenumberedRows.load(db, after: number)
     }
 }

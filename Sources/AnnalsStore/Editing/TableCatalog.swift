@@ -11,6 +11,8 @@ package struct TableCatalog: Sendable {
 
     package subscript(name: String) -> TableDefinition? { tables[name.foldedIdentifier] }
 
+    package var all: some Collection<TableDefinition> { tables.values }
+
     /// Tables that refer to one, with the foreign keys by which they do.
     package func references(to parent: String) -> [(table: TableDefinition, key: TableDefinition.ForeignKey)] {
         tables.values.flatMap { table in

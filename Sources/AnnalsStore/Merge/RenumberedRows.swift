@@ -59,7 +59,24 @@ enum RenumberedRows {
 
     static func purge(_ db: Database, through number: Int64) throws {
         guard try db.tableExists("annals_renumbered") else { return }
+        let last = try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT max(number) FROM annals_renumbered WHERE number <= ?"), arguments: [number])
+        guard let last else { return }
+        try Meta(db).set(.renumberedUntil, last)
         try db.cachedStatement(sql: "DELETE FROM annals_renumbered WHERE number <= ?").execute(arguments: [number])
+    }
+
+    /// Whether the notes from a point of history on are all there.
+    static func reach(_ db: Database, after number: Int64) throws -> Bool {
+        guard try StoreSchema.exists(db) else { return true }
+        return try number >= Meta(db).integer(.renumberedUntil) ?? 0
+    }
+
+    /// Once a store has left its space. The notes are history's: whoever holds an old identifier asks for them still.
+    static func dropIfEmpty(_ db: Database) throws {
+        guard try db.tableExists("annals_renumbered"), try Int.fetchOne(db, sql: "SELECT 1 FROM annals_renumbered LIMIT 1") == nil
+        else { return }
+        try db.execute(sql: "DROP TABLE annals_renumbered")
     }
 
     private static func text(_ identifier: PersistentIdentifier) throws -> String {

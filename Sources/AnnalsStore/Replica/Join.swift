@@ -113,7 +113,8 @@ enum ReplicaTables {
 
     /// Forgets the space. Numbers and tokens of history go on.
     static func drop(_ db: Database) throws {
-        for table in tables { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
+        for table in tables where !RenumberedRows.tables.contains(table) { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
+        try RenumberedRows.dropIfEmpty(db)
         let meta = Meta(db)
         let names: [Meta.Name] = [
             .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed,

@@ -45,6 +45,8 @@ struct Meta {
         case rowsInDoubt = "rows_in_doubt"
         /// The file turned out to be a copy, and the log since then has not been seen: work of its outbox may be in the space.
         case isCopy = "is_copy"
+        /// The newest transaction whose note of a renumbered row was purged; see `RenumberedRows`.
+        case renumberedUntil = "renumbered_until"
     }
 
     func integer(_ name: Name) throws -> Int64? {

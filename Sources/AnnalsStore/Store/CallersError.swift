@@ -1,11 +1,11 @@
 import AnnalsCore
 
 /// What a closure of the caller's threw of its own: it goes back to the caller as it is.
-struct CallersError: Error {
+package struct CallersError: Error {
     var error: any Error
 
     /// Runs a caller's closure. What SQLite refused in it is translated as everywhere.
-    static func passing<T>(_ body: () throws -> T) throws -> T {
+    package static func passing<T>(_ body: () throws -> T) throws -> T {
         do {
             return try body()
         } catch  where StoreError.knows(error) {

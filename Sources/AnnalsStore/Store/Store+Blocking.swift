@@ -42,15 +42,17 @@ extension Store {
 
     /// One write transaction with its place in history; the token is nil where nothing changed, or there is no history.
     func inManagedTransaction<T>(
-        _ db: Database, author: String?, contextName: String?, _ updates: (Database) throws -> T
+        _ db: Database, author: String?, contextName: String?, _ updates: (Database) throws -> T,
+        conclude: (inout T, _ number: Int64) throws -> Void = { _, _ in }
     ) throws -> (value: T, token: HistoryToken?) {
         var result: (T, HistoryToken?)?
         try db.inTransaction(.immediate) {
             try foreign.look(db)
             try schema.begin(db)
             let step = ManagedStep(db, configuration, schema)
-            let (value, number) = try Sealing.managedWrite(
+            var (value, number) = try Sealing.managedWrite(
                 db, author: author, contextName: contextName, step.environment, updates)
+            if let number { try conclude(&value, number) }
             result = (value, try number == nil ? nil : HistoryBounds(db).latest)
             return .commit
         }

@@ -1,4 +1,5 @@
 import Annals
+import Synchronization
 import Testing
 
 @Suite("Edits in memory")
@@ -170,6 +171,58 @@ struct EditContextTests {
         #expect(try await league.player(1)?.name == "Ada L.")
         #expect(try await league.player(1)?.score == 11)
         #expect(try await league.player(4)?.name == "Dora")
+    }
+
+    @Test("go on where a table got another column meanwhile")
+    func addedColumn() async throws {
+        let league = try await League()
+        let (context, players) = try await league.context()
+        try context.edit(players[0]) { $0.score = 11 }
+        try context.insert(Player(name: "Dora"))
+        try await league.other("ALTER TABLE player ADD COLUMN shoe INTEGER DEFAULT 40")
+        try await context.save()
+        #expect(!context.hasChanges)
+        try context.edit(players[0]) { $0.score = 12 }
+        try await league.other("ALTER TABLE player ADD COLUMN hat INTEGER; UPDATE player SET hat = 5")
+        try await context.refresh()
+        try await context.save()
+        let found = try await league.store.read { db in
+            try String.fetchAll(db, sql: "SELECT name || score || shoe || hat FROM player WHERE id IN (1, 4) ORDER BY id")
+        }
+        #expect(found == ["Ada12405", "Dora0405"])
+    }
+
+    @Test("of a column that is gone meanwhile are refused")
+    func droppedColumn() async throws {
+        let league = try await League()
+        let (context, players) = try await league.context()
+        try context.edit(players[0]) { $0.team = 2 }
+        try await league.store.migrate(label: "fewer") { db in try db.execute(sql: "ALTER TABLE player RENAME COLUMN team TO side") }
+        let error = await #expect(throws: AnnalsError.self) { try await context.save() }
+        #expect(error?.code == .usage)
+    }
+
+    @Test("that pass unique values on are written about once each")
+    func shifting() async throws {
+        struct Place: Codable, Sendable, FetchableRecord, MutablePersistableRecord {
+            static let databaseTableName = "place"
+            static let writes = Mutex(0)
+            var id: Int64
+            var number: Int
+
+            func willSave(_ db: Database) { Self.writes.withLock { $0 += 1 } }
+        }
+        let store = try Store(inMemory: nil)
+        let count = 100
+        try await store.write { db in
+            try db.execute(sql: "CREATE TABLE place (id INTEGER PRIMARY KEY, number INTEGER NOT NULL UNIQUE)")
+            for id in 1...count { try db.execute(sql: "INSERT INTO place VALUES (?, ?)", arguments: [id, id]) }
+        }
+        let context = try await store.editContext()
+        for place in try await context.fetch(Place.order(Column("id"))) { try context.edit(place) { $0.number += 1 } }
+        try await context.save()
+        #expect(try await store.read { try Place.filter(Column("number") == Column("id") + 1).fetchCount($0) } == count)
+        #expect(Place.writes.withLock { $0 } <= 2 * count)
     }
 
     @Test("are made on the main actor and on any other, by one context")

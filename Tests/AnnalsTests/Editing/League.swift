@@ -1,22 +1,28 @@
 import Annals
+import Foundation
 import Testing
 
 /// A small schema with every kind of constraint.
 struct League {
-    static let schema = """
+    static let schema = schema(onDelete: "NO ACTION")
+
+    /// - Parameter rule: what becomes of players whose team goes.
+    static func schema(onDelete rule: String) -> String {
+        """
         CREATE TABLE team (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
         CREATE TABLE player (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL, score INTEGER NOT NULL DEFAULT 0 CHECK (score >= 0), mail TEXT UNIQUE,
-            team INTEGER REFERENCES team (id), shout TEXT AS (upper(name)));
+            team INTEGER REFERENCES team (id) ON DELETE \(rule), shout TEXT AS (upper(name)));
         INSERT INTO team VALUES (1, 'Reds'), (2, 'Blues');
         INSERT INTO player VALUES (1, 'Ada', 10, 'ada@x', 1), (2, 'Ben', 20, 'ben@x', 1), (3, 'Cleo', 30, NULL, 2);
         """
+    }
 
     let store: Store
 
-    init() async throws {
+    init(onDelete rule: String = "NO ACTION") async throws {
         let store = try Store(inMemory: nil)
-        try await store.write { db in try db.execute(sql: League.schema) }
+        try await store.write { db in try db.execute(sql: League.schema(onDelete: rule)) }
         try await store.track(.all)
         self.store = store
     }
@@ -83,4 +89,19 @@ func saveError(_ body: () async throws -> Void, sourceLocation: SourceLocation =
 extension SaveError {
     var conflicts: [MergeConflict] { if case .conflicts(let conflicts) = self { conflicts } else { [] } }
     var constraints: [ConstraintConflict] { if case .constraints(let conflicts) = self { conflicts } else { [] } }
+}
+
+/// Does something while a save runs, and keeps what was edited wherever others were first.
+struct Meanwhile: MergePolicyResolver {
+    let work: @Sendable () async throws -> Void
+
+    func resolve(optimisticLockingConflicts list: inout [MergeConflict], in db: Database) throws {
+        let done = DispatchSemaphore(value: 0)
+        Task {
+            await #expect(throws: Never.self) { try await work() }
+            done.signal()
+        }
+        #expect(done.wait(timeout: .now() + 60) == .success)
+        for index in list.indices { list[index].resolution = .keepObject }
+    }
 }

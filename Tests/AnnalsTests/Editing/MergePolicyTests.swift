@@ -1,4 +1,5 @@
 import Annals
+import Synchronization
 import Testing
 
 /// One line for each policy and situation: `Documentation/editing.md` has the same table in words.
@@ -214,6 +215,74 @@ struct MergePolicyTests {
         #expect(try await saveError { try await context.save() }.conflicts.map(\.identifier) == [.player(2), .player(3)])
     }
 
+    @Test("an edited row that is gone comes back as a new one after a refresh, and a deleted one is forgotten")
+    func refreshed() async throws {
+        let league = try await League()
+        let (context, players) = try await league.context()
+        try context.edit(players[0]) { $0.score = 11 }
+        try context.delete(players[1])
+        try await league.other("DELETE FROM player WHERE id < 3")
+        #expect(try await saveError { try await context.save() }.conflicts.map(\.identifier) == [.player(1)])
+        try await context.refresh()
+        #expect(context.edits.inserted == [.player(1)] && context.edits.deleted.isEmpty)
+        try await context.save()
+        #expect(try await league.player(1) == Player(id: 1, name: "Ada", score: 11, mail: "ada@x", team: 1))
+        #expect(try await league.player(2) == nil)
+    }
+
+    @Test("a resolver whose answer does not help is asked once, one that never comes to an end only so often", arguments: [true, false])
+    func endless(isSame: Bool) async throws {
+        struct Stuck: MergePolicyResolver {
+            let isSame: Bool
+            let asked: Questions
+
+            func resolve(optimisticLockingConflicts list: inout [MergeConflict], in db: Database) {}
+            func resolve(constraintConflicts list: inout [ConstraintConflict], in db: Database) {
+                asked.value.withLock { $0 += 1 }
+                let score = isSame ? 1 : asked.value.withLock { $0 }
+                for index in list.indices { list[index].resolution = .values(["score": score.databaseValue]) }
+            }
+        }
+        let league = try await League()
+        let (context, _) = try await league.context()
+        try context.insert(Player(name: "Dora", mail: "ada@x"))
+        let asked = Questions()
+        let refused = try await saveError { try await context.save(mergePolicy: .custom(Stuck(isSame: isSame, asked: asked))) }.constraints
+        #expect(refused.map(\.columns) == [["mail"]])
+        #expect(asked.value.withLock { $0 } <= (isSame ? 2 : 100))
+    }
+
+    @Test("what a resolver throws comes out as it is")
+    func throwing() async throws {
+        struct Boom: Error {}
+        struct Thrower: MergePolicyResolver {
+            func resolve(optimisticLockingConflicts list: inout [MergeConflict], in db: Database) throws {
+                if list.contains(where: { $0.identifier == .player(1) }) { throw Boom() }
+            }
+            func resolve(constraintConflicts list: inout [ConstraintConflict], in db: Database) throws { throw Boom() }
+        }
+        let league = try await League()
+        let (context, players) = try await league.context(.custom(Thrower()))
+        try context.insert(Player(name: "Dora", mail: "ada@x"))
+        await #expect(throws: Boom.self) { try await context.save() }
+        try context.edit(players[0]) { $0.score = 11 }
+        try await league.other("UPDATE player SET score = 12 WHERE id = 1")
+        await #expect(throws: Boom.self) { try await context.save() }
+    }
+
+    @Test("overwriting that would take a row to which others refer says so", arguments: ["NO ACTION", "RESTRICT"])
+    func overwritingParent(rule: String) async throws {
+        let league = try await League(onDelete: rule)
+        let context = try await league.store.editContext(mergePolicy: .overwrite)
+        let reds = try #require(try await context.find(Team.self, .team(1)))
+        try context.edit(reds) { $0.name = "Blues" }
+        let error = await #expect(throws: AnnalsError.self) { try await context.save() }
+        let refused = try #require(error?.saveError?.constraints.first)
+        #expect(refused.kind == .foreignKey && refused.identifier == .team(2) && refused.name == "player")
+        #expect(refused.columns == ["id"] && refused.others.map(\.identifier) == [.player(3)])
+        #expect(error?.message == "a foreign key would be broken: team.id")
+    }
+
     @Test("a write of records that were read elsewhere is compared with them")
     func write() async throws {
         let league = try await League()
@@ -231,4 +300,8 @@ struct MergePolicyTests {
         #expect(try await league.player(1) == nil)
         #expect(try await league.authors() == ["other", "me", nil])
     }
+}
+
+private final class Questions: Sendable {
+    let value = Mutex(0)
 }

@@ -29,6 +29,13 @@ private struct Replicas {
         stores = [first, try await address.clone(to: file.folder + "/b.db", over: relay)]
     }
 
+    /// The first replica gives the next key to somebody else, and is first with it.
+    func take(_ name: String) async throws {
+        try await stores[0].write { db in try db.execute(sql: "INSERT INTO player (name) VALUES (?)", arguments: [name]) }
+        try await sync(0)
+        try await sync(1)
+    }
+
     func sync(_ index: Int) async throws {
         _ = try await SyncAgent(store: stores[index], transport: relay).sync()
     }
@@ -128,6 +135,93 @@ struct RenumberingTests {
         #expect(players.map(\.score) == [1, 0, 2, 0])
         let names = try await store.current(.player(4))
         #expect(try await store.read { try Player.fetchOne($0, key: names.key[0].databaseValue)?.name } == "Dora")
+    }
+
+    @Test("a savepoint from before a row got another key is undone to under the new key")
+    func savepoints() async throws {
+        let replicas = try await Replicas()
+        let store = replicas.stores[1]
+        try await store.write { db in try db.execute(sql: "INSERT INTO player (id, name) VALUES (4, 'Dora')") }
+        let context = try await store.editContext()
+        let dora = try #require(try await context.find(Player.self, .player(4)))
+        try context.edit(dora) { $0.score = 1 }
+        let savepoint = context.savepoint()
+        try await replicas.take("Emil")
+
+        let renumbered = try #require(try await context.fetchOne(Player.filter(Column("name") == "Dora")))
+        let number = try #require(renumbered.id)
+        #expect(number != 4)
+        try context.edit(renumbered) { $0.score = 2 }
+        try context.undo(to: savepoint)
+        #expect(try context.record(Player.self, for: .player(number))?.score == 1)
+        #expect(context.edits.updated == [.player(number)])
+        try context.edit(renumbered) { $0.mail = "dora@x" }
+        try await context.save()
+        #expect(!context.hasChanges)
+        let players = try await store.read { try Player.filter(Column("id") > 3).order(Column("id")).fetchAll($0) }
+        #expect(players == [Player(id: 4, name: "Emil"), Player(id: number, name: "Dora", score: 1, mail: "dora@x")])
+    }
+
+    @Test("the row that has the old key now is another one, also where it is fetched while a save runs")
+    func oldKey() async throws {
+        let replicas = try await Replicas()
+        let store = replicas.stores[1]
+        try await store.write { db in try db.execute(sql: "INSERT INTO player (id, name) VALUES (4, 'Dora')") }
+        let context = try await store.editContext()
+        let dora = try #require(try await context.find(Player.self, .player(4)))
+        try context.edit(dora) { $0.score = 7 }
+        try await replicas.take("Emil")
+        try await store.write { db in try db.execute(sql: "UPDATE player SET mail = 'dora@x' WHERE name = 'Dora'") }
+        try await context.save(
+            mergePolicy: .custom(
+                Meanwhile {
+                    let emil = try #require(try await context.fetchOne(Player.filter(Column("name") == "Emil")))
+                    try context.edit(emil) { $0.score = 100 }
+                }))
+        #expect(context.edits.updated == [.player(4)])
+        try await context.save()
+        #expect(!context.hasChanges)
+        let players = try await store.read { try Player.filter(Column("id") > 3).order(Column("id")).fetchAll($0) }
+        #expect(players.map(\.name) == ["Emil", "Dora"])
+        #expect(players.map(\.score) == [100, 7])
+    }
+
+    /// A context with an edit of a row that got another key since it was read; its new one.
+    private func overtaken(_ replicas: Replicas) async throws -> (EditContext, Int64) {
+        let store = replicas.stores[1]
+        try await store.write { db in try db.execute(sql: "INSERT INTO player (id, name) VALUES (4, 'Dora')") }
+        let context = try await store.editContext(mergePolicy: .mergeByPropertyObjectTrump)
+        let dora = try #require(try await context.find(Player.self, .player(4)))
+        try context.edit(dora) { $0.score = 5 }
+        try await replicas.take("Emil")
+        return (context, try #require(try await store.read { try Player.filter(Column("name") == "Dora").fetchOne($0)?.id }))
+    }
+
+    @Test("a store that left its space still knows what its rows were called")
+    func leaving() async throws {
+        let replicas = try await Replicas()
+        let store = replicas.stores[1]
+        let before = try await store.latestToken()
+        let (context, number) = try await overtaken(replicas)
+        try await store.leave()
+        #expect(try await store.current(.player(4), since: before) == .player(number))
+        try await context.save()
+        let players = try await store.read { try Player.filter(Column("id") > 3).order(Column("name")).fetchAll($0) }
+        #expect(players == [Player(id: number, name: "Dora", score: 5), Player(id: 4, name: "Emil")])
+    }
+
+    @Test("a context from before a purge that took the notes along does not guess")
+    func purged() async throws {
+        let replicas = try await Replicas()
+        let store = replicas.stores[1]
+        let (context, _) = try await overtaken(replicas)
+        _ = try await store.purge(.days(0), mode: .force)
+        let error = await #expect(throws: AnnalsError.self) { try await context.save() }
+        #expect(error?.code == .tokenExpired)
+        context.discard()
+        #expect(try await context.fetch(Player.filter(Column("id") > 3)).count == 2)
+        let players = try await store.read { try Player.filter(Column("id") > 3).fetchAll($0) }
+        #expect(players.allSatisfy { $0.score == 0 })
     }
 
     @Test("a column whose policy in the space combines is combined by a save as by a sync")

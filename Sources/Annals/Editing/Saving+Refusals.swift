@@ -1,0 +1,130 @@
+import AnnalsCore
+import AnnalsStore
+import GRDB
+
+/// What becomes of rows that a constraint refuses, once no other can make room for them.
+extension Saving {
+    /// What a resolver answered to a conflict.
+    struct Answer: Hashable {
+        var columns: [String]
+        var values: [String: DatabaseValue]
+    }
+
+    /// How often a resolver is asked for one row's values, since it holds the lock for writing meanwhile.
+    private static let answersTaken = 20
+
+    mutating func settleRefusals() throws {
+        var refused: [(planned: PlannedRow, conflict: ConstraintConflict)] = []
+        for planned in waiting where planned.refusal != nil { refused.append((planned, try conflict(planned))) }
+        guard !refused.isEmpty else {
+            throw AnnalsError.editing("new rows refer to each other in a circle", hint: "Save one of them first")
+        }
+        guard refused.allSatisfy({ $0.conflict.kind == .unique && !$0.conflict.others.isEmpty }),
+            !refused.contains(where: isOwn)
+        else { throw AnnalsError.refused(refused.map(\.conflict)) }
+        try resolveByPolicy(&refused)
+        let open = refused.map(\.conflict).filter { if case .unresolved = $0.resolution { true } else { false } }
+        guard open.isEmpty else { throw AnnalsError.refused(open) }
+        waiting.removeAll { $0.refusal != nil }
+        for (planned, conflict) in refused {
+            settledConstraints.append(conflict)
+            try resolve(planned, conflict)
+        }
+    }
+
+    /// Whether this very save gave the holder its value, or is to take it away: nobody else is in the way.
+    private func isOwn(_ refused: (planned: PlannedRow, conflict: ConstraintConflict)) -> Bool {
+        let places = Set(refused.conflict.columns.compactMap(refused.planned.table.place(of:)))
+        return refused.conflict.others.contains { other in
+            let isPlanned = waiting.contains { $0.identifier == other.identifier && !$0.changed.isDisjoint(with: places) }
+            return isPlanned || !(written[other.identifier]?.isDisjoint(with: places) ?? true)
+        }
+    }
+
+    private mutating func resolveByPolicy(_ refused: inout [(planned: PlannedRow, conflict: ConstraintConflict)]) throws {
+        switch policy.rule {
+        case .error: break
+        case .custom(let resolver):
+            var conflicts = refused.map(\.conflict)
+            try CallersError.passing { try resolver.resolve(constraintConflicts: &conflicts, in: db) }
+            guard conflicts.count == refused.count else {
+                throw AnnalsError.editing("a merge policy took conflicts away", hint: "Set the resolution of each, and leave their order")
+            }
+            for place in refused.indices where isNew(conflicts[place].resolution, for: refused[place]) {
+                refused[place].conflict.resolution = conflicts[place].resolution
+            }
+        case .storeTrump, .rollback:
+            for place in refused.indices { refused[place].conflict.resolution = .keepStore }
+        case .objectTrump, .overwrite:
+            for place in refused.indices {
+                let isNew = if case .insert = refused[place].planned.action { true } else { false }
+                // Two rows that exist are made one by nobody; only overwriting says that one goes.
+                let isOverwriting = if case .overwrite = policy.rule { true } else { false }
+                if isNew ? refused[place].conflict.others.count == 1 : isOverwriting { refused[place].conflict.resolution = .keepObject }
+            }
+        }
+    }
+
+    /// Values that did not help once do not help the next time.
+    private mutating func isNew(
+        _ resolution: ConstraintConflict.Resolution, for refused: (planned: PlannedRow, conflict: ConstraintConflict)
+    ) -> Bool {
+        guard case .values(let values) = resolution else { return true }
+        var given = answers[refused.planned.identifier] ?? []
+        guard given.count < Self.answersTaken, given.insert(Answer(columns: refused.conflict.columns, values: values)).inserted else {
+            return false
+        }
+        answers[refused.planned.identifier] = given
+        return true
+    }
+
+    private mutating func resolve(_ planned: PlannedRow, _ conflict: ConstraintConflict) throws {
+        var planned = planned
+        planned.refusal = nil
+        let table = planned.table
+        switch (conflict.resolution, planned.action) {
+        case (.unresolved, _), (_, .delete): break
+        case (.keepStore, .insert):
+            names[planned.identifier] = conflict.others.first?.identifier
+        case (.keepStore, .update(let stored)):
+            if case .rollback = policy.rule { return }
+            for name in conflict.columns {
+                if let place = table.place(of: name) { planned.values[place] = stored[place] }
+            }
+            if planned.values != stored.map(Optional.some) { waiting.append(planned) }
+        case (.keepObject, .insert):
+            guard let other = conflict.others.first?.identifier, let stored = try session.row(other.key, of: table) else { return }
+            names[planned.identifier] = other
+            var values = zip(planned.values, stored).map { $0 ?? $1 }
+            for place in table.primaryKey { values[place] = stored[place] }
+            planned.identifier = other
+            planned.action = .update(from: stored)
+            planned.values = values
+            if values != stored { waiting.append(planned) }
+        case (.keepObject, .update):
+            for other in conflict.others { try displace(other.identifier, table) }
+            waiting.append(planned)
+        case (.values(let values), _):
+            planned.values = try setting(values, in: planned.values, table)
+            waiting.append(planned)
+        }
+    }
+
+    /// Deletes a stored row that is in the way.
+    private mutating func displace(_ identifier: PersistentIdentifier, _ table: DeclaredTable) throws {
+        guard let stored = try session.row(identifier.key, of: table) else { return }
+        let row = EditedRow(table: table, base: stored, now: nil, asOf: edits.newest)
+        var planned = PlannedRow(identifier: identifier, row: row, action: .delete(stored: stored), values: stored)
+        let conditions = table.primaryKey.map { "\(table.columns[$0].name.quotedDatabaseIdentifier) = ?" }
+        do {
+            try db.execute(
+                sql: "DELETE FROM \(table.name.quotedDatabaseIdentifier) WHERE \(conditions.joined(separator: " AND "))",
+                arguments: StatementArguments(identifier.key.map(\.databaseValue)))
+        } catch let error as DatabaseError {
+            guard let refusal = Refused(error) else { throw error }
+            planned.refusal = refusal
+            throw AnnalsError.refused([try conflict(planned)])
+        }
+        displaced.append(planned)
+    }
+}
