@@ -10,6 +10,8 @@ public enum Refusal: Error, Hashable, Sendable {
     case rowidOutOfReach
     /// A foreign key leads to a table that is not tracked; `exists` says whether there is one at all.
     case untrackedParent(String, exists: Bool)
+    /// A foreign key has a generated column on one side: what a row refers to is then decided by other columns than the key's.
+    case generatedReference(parent: String)
     /// A table in which a migration tool or a framework keeps its own books. Naming it overrides.
     case bookkeeping(of: String)
     /// One of the tables Annals keeps.
@@ -56,6 +58,8 @@ public enum Refusal: Error, Hashable, Sendable {
             "its foreign key leads to \(parent), which is not tracked; track that table too"
         case .untrackedParent(let parent, exists: false):
             "its foreign key leads to \(parent), which does not exist"
+        case .generatedReference(let parent):
+            "its foreign key to \(parent) has a generated column, by which a merge cannot keep it; refer by ordinary columns"
         case .bookkeeping(let owner):
             "it is where \(owner) keeps its books; name it to track it all the same"
         case .own:

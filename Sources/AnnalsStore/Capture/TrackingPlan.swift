@@ -47,6 +47,18 @@ struct TrackingPlan {
         return Entry(name: table.name, verdict: refusal.map(Verdict.refused) ?? .accepted(table))
     }
 
+    /// Whether a column on one of the key's sides is generated, as far as both tables are looked at.
+    private func isGenerated(_ key: TableDefinition.ForeignKey) -> Bool {
+        let parents = entries.compactMap { entry -> TableDefinition? in
+            switch entry.verdict {
+            case .accepted(let table), .alreadyTracked(_, let table): table.name.isSameIdentifier(as: key.parentTable) ? table : nil
+            case .refused: nil
+            }
+        }
+        let names = parents.flatMap(\.generatedColumns).map(\.name)
+        return key.places.contains(nil) || key.parentColumns.contains { column in names.contains { $0.isSameIdentifier(as: column) } }
+    }
+
     /// Until nothing changes: refusing one table can leave another's foreign key leading nowhere.
     private mutating func refuseChildrenOfUntracked(_ tracked: [TrackedTable]) {
         var isSettled = false
@@ -58,10 +70,14 @@ struct TrackingPlan {
                         if case .accepted(let table) = entry.verdict { table.name.foldedIdentifier } else { nil }
                     })
             for index in entries.indices {
-                guard case .accepted(let table) = entries[index].verdict,
-                    let key = table.foreignKeys.first(where: { !names.contains($0.parentTable.foldedIdentifier) })
-                else { continue }
-                entries[index].verdict = .refused(.untrackedParent(key.parentTable, exists: key.parentExists))
+                guard case .accepted(let table) = entries[index].verdict else { continue }
+                if let key = table.foreignKeys.first(where: { !names.contains($0.parentTable.foldedIdentifier) }) {
+                    entries[index].verdict = .refused(.untrackedParent(key.parentTable, exists: key.parentExists))
+                } else if let key = table.foreignKeys.first(where: isGenerated) {
+                    entries[index].verdict = .refused(.generatedReference(parent: key.parentTable))
+                } else {
+                    continue
+                }
                 isSettled = false
             }
         }
