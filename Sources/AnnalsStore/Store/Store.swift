@@ -73,6 +73,7 @@ public final class Store: Sendable {
     let patience: Patience
     let foreign = ForeignCommits()
     let lastLook = LastLook()
+    let closing = Closing()
 
     /// Opens a database: makes it if it may, migrates it, starts the history of its tables, and checks it.
     ///
@@ -173,6 +174,6 @@ public final class Store: Sendable {
     ///
     /// - Throws: `AnnalsError` when SQLite refuses; what `body` throws otherwise.
     public func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
-        try await translated("read") { try await database.read { db in try CallersError.passing { try body(db) } } }
+        try await translated("read") { try await database.readingOnly { db in try CallersError.passing { try body(db) } } }
     }
 }
