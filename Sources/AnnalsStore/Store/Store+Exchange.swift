@@ -20,6 +20,15 @@ extension Store {
         }
     }
 
+    /// Keeps in mind which file holds the relay's token from now on. Does nothing to a store that is not joined.
+    package func remember(credentialFile: String) async throws {
+        try await translated("sync") {
+            try await database.write { db in
+                if try StoreSchema.exists(db), try ReplicaState.load(db) != nil { try Meta(db).set(.credentialFile, credentialFile) }
+            }
+        }
+    }
+
     /// Seals other programs' writes and moves what is new into the outbox.
     ///
     /// Children that a program left without parents do what their foreign keys declare, which may take rows back.
