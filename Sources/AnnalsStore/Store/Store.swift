@@ -90,6 +90,7 @@ public final class Store: Sendable {
     ///   `newerFormat`; `schemaRefused` for a table that cannot be tracked, and for a schema that is newer than the migrator or the stages
     ///   know. What the migrator's own closures throw comes through as it is.
     public init(path: String, configuration: Configuration = Configuration()) throws {
+        let path = DatabaseFile.plain(path)
         self.path = path
         self.configuration = configuration
         patience = Patience(configuration.busyTimeout)
