@@ -297,7 +297,7 @@ package struct Joining: Sendable {
     ///
     /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists.
     package func clone(to path: String) async throws -> Clone {
-        guard !FileManager.default.fileExists(atPath: path) else {
+        guard !OutputFile.exists(path) else {
             throw AnnalsError(.cannotCreate, operation: "clone", "\(path) exists already", hint: "Choose another name")
         }
         do {

@@ -40,6 +40,21 @@ struct BadInputTests {
         }
     }
 
+    @Test("a clone with an empty key file, and where a link leads nowhere")
+    func clone() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.relay()
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            try Data().write(to: URL(fileURLWithPath: shop.file("empty.key")))
+            try await shop.fail(78, "empty.key holds no key", "clone", url, "shop", "b.db", "--space-key-file", "empty.key")
+            try FileManager.default.createSymbolicLink(atPath: shop.file("b.db"), withDestinationPath: "nowhere.db")
+            try await shop.fail(73, "b.db exists already. Choose another name", "clone", url, "shop", "b.db")
+            #expect(!shop.exists("nowhere.db"))
+        }
+    }
+
     @Test("a file that may only be read (needs setpriv where the tests run as root)", .enabled(if: OtherUser.isThere))
     func readOnly() async throws {
         try await Workshop.with { shop in
