@@ -183,8 +183,8 @@ let package = Package(
         .testTarget(
             name: "AnnalsSyncTests",
             dependencies: [
-                "AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "RelayLog", "SeededRandom", grdb,
-                logging,
+                "AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsHTTP", "RelayLog",
+                "SeededRandom", grdb, logging,
             ],
             swiftSettings: settings),
         .testTarget(

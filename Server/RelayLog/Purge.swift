@@ -75,7 +75,7 @@ extension RelayDatabase {
     ) async throws -> PurgeOutcome {
         let entry = AuditEntry(.spacePurge, by: by, space: name, at: now)
         return try await RelayLogError.wrapped {
-            let (space, plan) = try await storage.read { db in try Self.plan(name, rules, now: now, db) }
+            let (space, plan) = try await storage.read { db in try self.plan(name, rules, now: now, db) }
             guard commits else { return plan }
             if plan.horizon > plan.before {
                 let files = try await storage.write { db in
@@ -104,13 +104,14 @@ extension RelayDatabase {
         }
     }
 
-    private static func plan(_ name: SpaceName, _ rules: PurgeRules, now: Int64, _ db: any LogConnection) throws -> (Int64, PurgeOutcome) {
+    private func plan(_ name: SpaceName, _ rules: PurgeRules, now: Int64, _ db: any LogConnection) throws -> (Int64, PurgeOutcome) {
         guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
         let replicas = try LogStorage.replicas(of: space.id, in: db)
         let limit = try rules.limit(head: space.head, replicas: replicas, now: now) { time in
             try PurgeStorage.lastPosition(before: time, in: space, db)
         }
-        let snapshots = try LogStorage.snapshots(of: space.id, in: db).map(\.position)
+        // The log never begins at one that was lost.
+        let snapshots = try LogStorage.snapshots(of: space.id, in: db, keptIn: snapshots).map(\.position)
         let newest = snapshots.last
         let horizon = max(space.horizon, snapshots.last { $0 <= limit } ?? .zero)
         let holding = replicas.filter { replica in

@@ -33,8 +33,8 @@ package struct RelayCopy: Sendable {
     /// Blocks the caller's thread.
     ///
     /// - Parameter progress: told how many bytes of batches and snapshots are copied; what it throws ends the copying.
-    /// - Throws: `AnnalsError`: `.cannotCreate` where the target holds spaces or tokens, `.busy` where a snapshot cannot be read;
-    ///   `RelayLogError`.
+    /// - Throws: `AnnalsError`: `.cannotCreate` where the target holds spaces or tokens, `.busy` where a snapshot cannot be read,
+    ///   `.corruptBatch` where its bytes are not those that came; `RelayLogError`.
     package func run(progress: @escaping @Sendable (Int64) throws -> Void = { _ in }) throws -> Report {
         var made: Report?
         func copyOnce(_ from: any LogConnection, _ to: any LogConnection) throws -> Report {
@@ -172,7 +172,9 @@ package struct RelayCopy: Sendable {
             } catch {
                 throw AnnalsError(
                     .busy, operation: "relay", "the snapshot \(name) is gone or cannot be read: \(RelayDatabase.reason(of: error))",
-                    hint: "A running relay may just have given it up: run it again", isRetryable: true, underlying: error)
+                    hint:
+                        "A running relay may just have given it up: run it again. If it is lost, a replica brings another with its next sync",
+                    isRetryable: true, underlying: error)
             }
         }
     }
@@ -189,7 +191,7 @@ package struct RelayCopy: Sendable {
             let (count, name) = (try row.integer(2), try row.text(4))
             if !there.contains(name) {
                 let before = report.bytes
-                try copy(file, count, name) { try progress(before + $0) }
+                try copy(file, count, name, row.digest(3)) { try progress(before + $0) }
             }
             try to.execute(table.insertion, row.values)
             report.bytes += count
@@ -197,16 +199,25 @@ package struct RelayCopy: Sendable {
         }
     }
 
-    private func copy(_ file: any SnapshotBytes, _ count: Int64, _ name: String, _ progress: (Int64) throws -> Void) throws {
+    private func copy(
+        _ file: any SnapshotBytes, _ count: Int64, _ name: String, _ digest: Digest, _ progress: (Int64) throws -> Void
+    ) throws {
         let new = try target.snapshots.create()
         do {
+            var hasher = Digest.Hasher()
             var offset: Int64 = 0
             while offset < count {
                 let piece = try file.read(at: offset, count: Int(min(Int64(Self.pieceBytes), count - offset)))
-                guard !piece.isEmpty else { throw RelayLogError.storage("the snapshot \(name) ends too early") }
+                guard !piece.isEmpty else { break }
+                hasher.update(piece[...])
                 try new.write(piece)
                 offset += Int64(piece.count)
                 try progress(offset)
+            }
+            guard hasher.finish() == digest else {
+                throw AnnalsError(
+                    .corruptBatch, operation: "relay", "the snapshot \(name) is damaged: its bytes are not those that came",
+                    hint: "Remove its file: then a replica brings another with its next sync. Nothing was copied")
             }
             try new.keep(as: name)
         } catch {

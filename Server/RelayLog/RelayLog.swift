@@ -81,8 +81,11 @@ package final class RelayLog: Sendable {
     /// Throws `.spaceNotFound`.
     package func describe(_ name: SpaceName) async throws -> SpaceDescription {
         var description = try await reading { db in
-            guard let description = try LogStorage.describe(name, in: db) else { throw RelayLogError.spaceNotFound }
-            return description
+            guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
+            let newest = try self.snapshots.usable(of: space.id, name, in: db).last
+            // A space that has its first entry only and no snapshot is anybody's to begin, which this one is not.
+            let named = try newest ?? (space.head > Position(1) ? nil : LogStorage.snapshot(of: space.id, in: db))
+            return try LogStorage.describe(name, space, named, in: db)
         }
         description.time = clock.wall()
         return description
@@ -158,7 +161,7 @@ package final class RelayLog: Sendable {
         let newest = try await reading { db in
             try LogStorage.space(name, in: db).flatMap { try LogStorage.snapshot(of: $0.id, in: db) }
         }
-        if let newest { jobs.note(.init(newest), of: name) }
+        if let newest { jobs.note(.init(newest, isLost: snapshots.isLost(newest)), of: name) }
     }
 
     // MARK: Pull
@@ -199,7 +202,7 @@ package final class RelayLog: Sendable {
         page.relayTime = clock.wall()
         if page.isLast, let replica = seen?.replica, let newest {
             // Another process may have recorded it.
-            jobs.note(.init(newest), of: name)
+            jobs.note(.init(newest, isLost: snapshots.isLost(newest)), of: name)
             page.isSnapshotDue = jobs.gives(to: replica, in: name, head: page.head, logBytes: logBytes, now: clock.monotonic())
         }
         return page

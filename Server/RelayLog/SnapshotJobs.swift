@@ -11,11 +11,14 @@ package final class SnapshotJobs: Sendable {
         package var position: Position
         package var byteCount: Int64
         package var logBytes: Int64
+        /// Its file is gone or cut off: another is due now.
+        package var isLost: Bool
 
-        package init(position: Position, byteCount: Int64, logBytes: Int64) {
+        package init(position: Position, byteCount: Int64, logBytes: Int64, isLost: Bool = false) {
             self.position = position
             self.byteCount = byteCount
             self.logBytes = logBytes
+            self.isLost = isLost
         }
     }
 
@@ -38,9 +41,10 @@ package final class SnapshotJobs: Sendable {
     ///   - logBytes: of all batches up to the head since the space's beginning.
     ///   - now: in monotonic milliseconds.
     package func gives(to replica: ReplicaID, in space: SpaceName, head: Position, logBytes: Int64, now: Int64) -> Bool {
-        guard let newest = newest.withLock({ $0[space] }), newest.position < head else { return false }
+        guard let newest = newest.withLock({ $0[space] }), newest.isLost || newest.position < head else { return false }
         let (bytes, positions) = (logBytes - newest.logBytes, head.rawValue - newest.position.rawValue)
-        guard bytes >= max(limits.snapshotLogBytes, newest.byteCount) || positions >= limits.snapshotLogPositions else { return false }
+        let isLarge = bytes >= max(limits.snapshotLogBytes, newest.byteCount) || positions >= limits.snapshotLogPositions
+        guard newest.isLost || isLarge else { return false }
         return jobs.withLock { jobs in
             if let job = jobs[space], job.replica != replica, now < job.until { return false }
             jobs[space] = Job(replica: replica, until: now + limits.snapshotLeaseMilliseconds)
@@ -52,6 +56,11 @@ package final class SnapshotJobs: Sendable {
     /// due, since the store that makes the space brings the first.
     package func note(_ snapshot: Newest, of space: SpaceName) {
         newest.withLock { $0[space] = snapshot }
+    }
+
+    /// The newest snapshot cannot be handed out any more.
+    func noteLoss(in space: SpaceName) {
+        newest.withLock { $0[space]?.isLost = true }
     }
 
     /// The job is done.

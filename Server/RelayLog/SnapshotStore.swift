@@ -20,6 +20,8 @@ package final class SnapshotStore: Sendable {
         /// Uploads in parts, between one part and the next, and when the last came.
         var parked: [PartsKey: (upload: SnapshotUpload, at: Int64)] = [:]
         var isClosed = false
+        /// Files that are gone or cut off, each told of once.
+        var lost: Set<String> = []
     }
 
     private struct PartsKey: Hashable {
@@ -84,6 +86,7 @@ package final class SnapshotStore: Sendable {
             for name in try database.snapshots.removeLeftovers(except: kept) {
                 logger.info("removed an unfinished snapshot", metadata: ["file": "\(name)"])
             }
+            try lookForLosses()
         } catch {
             throw AnnalsError(
                 .cannotCreate, operation: "relay", "cannot look through the snapshots: \(RelayDatabase.reason(of: error))",
@@ -122,16 +125,57 @@ package final class SnapshotStore: Sendable {
         try await RelayLogError.wrapped {
             for _ in 0..<limits.snapshotOpenings {
                 let record = try await database.storage.read { db in
-                    guard let space = try LogStorage.space(space, in: db) else { throw RelayLogError.spaceNotFound }
-                    if let position, position < space.horizon { throw RelayLogError.expired(horizon: space.horizon) }
-                    if let position, position > space.head { throw RelayLogError.wentBack(head: space.head) }
-                    return try LogStorage.snapshot(of: space.id, atOrBefore: position, in: db)
+                    guard let found = try LogStorage.space(space, in: db) else { throw RelayLogError.spaceNotFound }
+                    if let position, position < found.horizon { throw RelayLogError.expired(horizon: found.horizon) }
+                    if let position, position > found.head { throw RelayLogError.wentBack(head: found.head) }
+                    // Whoever begins with one needs the log after it.
+                    return try self.usable(of: found.id, space, in: db).last {
+                        $0.position <= position ?? found.head && $0.position >= found.horizon
+                    }
                 }
                 guard let record else { throw RelayLogError.noSnapshot }
                 // A purge, or a newer snapshot, may have removed the file since the look: look again.
                 if let file = try? database.snapshots.open(record.file) { return SnapshotFile(record: record, file: file) }
             }
-            throw RelayLogError.storage("the snapshot's file is missing")
+            throw RelayLogError.storage("the snapshot's file cannot be read")
+        }
+    }
+
+    // MARK: Files that were lost
+
+    /// The snapshots of a space that can be handed out, oldest first. Where the newest cannot, the next replica that has everything is
+    /// asked for another.
+    func usable(of space: Int64, _ name: SpaceName, in db: any LogConnection) throws -> [SnapshotRecord] {
+        let all = try LogStorage.snapshots(of: space, in: db)
+        let usable = all.filter { isUsable($0, name, in: db) }
+        if let newest = all.last, newest.file != usable.last?.file { jobs.noteLoss(in: name) }
+        return usable
+    }
+
+    /// Whether its file was found to be gone or cut off.
+    func isLost(_ record: SnapshotRecord) -> Bool { state.withLock { $0.lost.contains(record.file) } }
+
+    private func isUsable(_ record: SnapshotRecord, _ space: SpaceName, in db: any LogConnection) -> Bool {
+        let byteCount = database.snapshots.byteCount(of: record.file, in: db)
+        guard byteCount != record.byteCount else {
+            _ = state.withLock { $0.lost.remove(record.file) }
+            return true
+        }
+        if state.withLock({ $0.lost.insert(record.file).inserted }) {
+            logger.error(
+                "a snapshot's file \(byteCount == nil ? "is missing" : "has another length than when it came"): it counts as none",
+                metadata: ["space": "\(space)", "position": "\(record.position)", "file": "\(record.file)"])
+        }
+        return false
+    }
+
+    /// Tells at the start of what was lost meanwhile, so that another is asked for at once.
+    private func lookForLosses() throws {
+        try database.storage.readNow { db in
+            for name in try LogStorage.names(in: db) {
+                guard let space = try LogStorage.space(name, in: db) else { continue }
+                _ = try usable(of: space.id, name, in: db)
+            }
         }
     }
 
@@ -167,16 +211,22 @@ package final class SnapshotStore: Sendable {
     /// Returns the files that are of no more use.
     private func add(_ record: SnapshotRecord, of upload: SnapshotUpload.Finished) async throws -> [String] {
         let (now, space) = (clock.wall(), upload.spaceID)
-        let (added, files) = try await database.storage.write { [limits] db in
+        let (added, files) = try await database.storage.write { [self, limits] db in
             var files: [String] = []
             if let void = try LogStorage.newestVoid(of: space, in: db), void > record.position {
                 throw RelayLogError.snapshotSuperseded(by: void)
             }
-            if let newest = try LogStorage.snapshot(of: space, in: db) {
+            let usable = try self.usable(of: space, upload.space, in: db)
+            if let newest = usable.last {
                 // Others may have begun from the one that is there: at one position there is one set of rows.
                 let isOther = newest.position == record.position && newest.digest != record.digest
                 if newest.position > record.position || isOther { throw RelayLogError.snapshotSuperseded(by: newest.position) }
                 if newest.position == record.position, newest.file != record.file { files.append(newest.file) }
+            }
+            // It takes the place of those that were lost.
+            for lost in try LogStorage.snapshots(of: space, in: db) where isLost(lost) && lost.position <= record.position {
+                try LogStorage.dropSnapshot(at: lost.position, of: space, in: db)
+                files.append(lost.file)
             }
             let added = try LogStorage.addSnapshot(record, of: space, at: now, in: db)
             return (added, files + (try LogStorage.dropOldSnapshots(of: space, limits: limits, in: db)))
@@ -207,7 +257,7 @@ package final class SnapshotStore: Sendable {
                 if let void = try LogStorage.newestVoid(of: space.id, in: db), void > position {
                     throw RelayLogError.snapshotSuperseded(by: void)
                 }
-                if let newest = try LogStorage.snapshot(of: space.id, in: db), newest.position > position {
+                if let newest = try self.usable(of: space.id, name, in: db).last, newest.position > position {
                     throw RelayLogError.snapshotSuperseded(by: newest.position)
                 }
                 return space.id
@@ -217,7 +267,7 @@ package final class SnapshotStore: Sendable {
 }
 
 extension SnapshotJobs.Newest {
-    init(_ record: SnapshotRecord) {
-        self.init(position: record.position, byteCount: record.byteCount, logBytes: record.logBytes)
+    init(_ record: SnapshotRecord, isLost: Bool = false) {
+        self.init(position: record.position, byteCount: record.byteCount, logBytes: record.logBytes, isLost: isLost)
     }
 }

@@ -18,7 +18,13 @@ extension LogStorage {
     /// nil where there is no such space.
     static func describe(_ name: SpaceName, in db: any LogConnection) throws -> SpaceDescription? {
         guard let space = try space(name, in: db) else { return nil }
-        let snapshot = try snapshot(of: space.id, in: db).map {
+        return try describe(name, space, snapshot(of: space.id, in: db), in: db)
+    }
+
+    /// With the snapshot that is to be named.
+    static func describe(_ name: SpaceName, _ space: Space, _ newest: SnapshotRecord?, in db: any LogConnection) throws -> SpaceDescription
+    {
+        let snapshot = try newest.map {
             SpaceDescription.Snapshot(
                 position: $0.position, bytes: $0.byteCount, digest: $0.digest.description,
                 logDigest: try RunningDigests.at($0.position, of: space.id, in: db)?.description)

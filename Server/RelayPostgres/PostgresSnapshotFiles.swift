@@ -38,6 +38,13 @@ package final class PostgresSnapshotFiles: SnapshotFiles {
         return StateFile(db: db, name: name)
     }
 
+    /// All pieces but the last are of one length.
+    package func byteCount(of name: String, in db: any LogConnection) -> Int64? {
+        let sql = "SELECT number, length(bytes) FROM annals_snapshot_pieces WHERE file = ?1 ORDER BY number DESC LIMIT 1"
+        guard let row = try? db.row(sql, [name]), let number = try? row.integer(0), let length = try? row.integer(1) else { return nil }
+        return number * Int64(Self.pieceBytes) + length
+    }
+
     /// What cannot be reached now is a leftover later.
     package func remove(_ name: String) {
         try? write { [now] db in

@@ -164,7 +164,7 @@ private struct Patience {
     mutating func wait(after error: TransportError, moved: Bool) async throws(TransportError) {
         tries = moved ? 1 : tries + 1
         if moved { backoff.reset() }
-        guard tries < SyncLimits.triesPerRequest else { throw error }
+        guard tries < error.tries else { throw error }
         let pause = max(error.retryAfter ?? .zero, backoff.next { Double.random(in: 0..<1) })
         do { try await ContinuousClock().sleep(for: pause) } catch { throw .cancelled }
     }

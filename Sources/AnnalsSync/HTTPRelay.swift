@@ -80,7 +80,7 @@ public struct HTTPRelay: RelayTransport {
         if let wait { query += "&\(Endpoints.Query.wait)=\(wait.components.seconds)" }
         let response = try await send(
             "GET", Endpoints.entries(space) + query, headers: Self.headers(seen),
-            timeout: SyncLimits.requestTimeout + (wait ?? .zero))
+            timeout: SyncLimits.requestTimeout + (wait ?? .zero), silence: SyncLimits.silence + (wait ?? .zero))
         try expect(response, Endpoints.MediaType.page)
         do {
             var page = try Page.decode(response.body)
@@ -108,9 +108,9 @@ public struct HTTPRelay: RelayTransport {
 
     func send(
         _ method: String, _ path: String, headers: [(String, String)] = [], body: HTTPRequest.Body = .none,
-        timeout: Duration = SyncLimits.requestTimeout
+        timeout: Duration = SyncLimits.requestTimeout, silence: Duration = SyncLimits.silence
     ) async throws(TransportError) -> HTTPResponse {
-        let request = request(method, path, headers: headers, body: body, timeout: timeout)
+        let request = request(method, path, headers: headers, body: body, timeout: timeout, silence: silence)
         return try accepted(
             await answer { () async throws(HTTPError) in try await client.send(request, maximumBody: SyncLimits.answerBytes) })
     }
@@ -124,7 +124,8 @@ public struct HTTPRelay: RelayTransport {
     }
 
     func request(
-        _ method: String, _ path: String, headers: [(String, String)] = [], body: HTTPRequest.Body = .none, timeout: Duration?
+        _ method: String, _ path: String, headers: [(String, String)] = [], body: HTTPRequest.Body = .none, timeout: Duration?,
+        silence: Duration = HTTPLimits.stallTimeout
     ) -> HTTPRequest {
         var all = headers.map { (name: $0.0, value: $0.1) }
         all.append(("User-Agent", ProgramVersion.userAgent))
@@ -133,8 +134,7 @@ public struct HTTPRelay: RelayTransport {
             all.append((Endpoints.Header.name, name))
         }
         if let credential = identity.renewal?() ?? identity.credential { all.append(("Authorization", "Bearer \(credential)")) }
-        return HTTPRequest(
-            method, url: address + path, headers: all, body: body, timeout: timeout, stallTimeout: timeout ?? HTTPLimits.stallTimeout)
+        return HTTPRequest(method, url: address + path, headers: all, body: body, timeout: timeout, stallTimeout: silence)
     }
 
     func accepted(_ response: HTTPResponse) throws(TransportError) -> HTTPResponse {
@@ -180,6 +180,7 @@ public struct HTTPRelay: RelayTransport {
         case .cancelled: .cancelled
         case .protocolError: .notARelay(error.message)
         case .tooLarge: .notARelay(error.message)
+        case .timeout, .stalled: .unanswered(error.message)
         case .localFile: .localFile(error.message, isDiskFull: error.systemError == ENOSPC)
         default: .unreachable(error.message, wasSent: error.wasSent)
         }

@@ -297,7 +297,7 @@ package struct Joining: Sendable {
     ///
     /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists.
     package func clone(to path: String) async throws -> Clone {
-        guard !FileManager.default.fileExists(atPath: path) else {
+        guard !OutputFile.exists(path) else {
             throw AnnalsError(.cannotCreate, operation: "clone", "\(path) exists already", hint: "Choose another name")
         }
         do {
@@ -369,7 +369,12 @@ package struct Joining: Sendable {
     }
 
     private func unfinished(_ description: SpaceDescription) -> AnnalsError {
-        AnnalsError(
+        guard description.head <= Store.firstPosition else {
+            return AnnalsError(
+                .spaceUnfinished, operation: "clone", "the relay has lost the snapshot of the space \(space)",
+                hint: "The next replica that has everything brings another when it syncs: then try again", isRetryable: true)
+        }
+        return AnnalsError(
             .spaceUnfinished, operation: "clone", "the space \(space) has no rows yet: the join that makes it is not done",
             hint: description.isEmpty
                 ? "Join a store that has them"

@@ -29,4 +29,8 @@ package enum SyncLimits {
     package static let answerBytes = 96 << 20
     /// How long a whole request may take when it moves few bytes.
     package static let requestTimeout = Duration.seconds(60)
+    /// How long such a request may move none.
+    package static let silence = Duration.seconds(25)
+    /// Tries of one request that stood and was not answered in time. The second goes by another connection, in case a kept one is dead.
+    package static let triesWithoutAnswer = 2
 }

@@ -47,6 +47,8 @@ extension RelayTransport {
 public enum TransportError: Error, Sendable {
     /// No connection, or it broke. `wasSent`: the relay may have seen the request.
     case unreachable(String, wasSent: Bool)
+    /// The connection stood, and no answer came in the time that a request has. The relay may have seen it.
+    case unanswered(String)
     /// Its certificate or key is not one to trust; nothing was sent. What is wrong, and what to do.
     case untrusted(String, hint: String)
     /// The relay said no, in the form that relays use.

@@ -24,7 +24,8 @@ extension SyncAgent {
     ///     }
     ///
     /// - Parameter report: told of the first exchange, and then of each that moved something.
-    /// - Throws: `AnnalsError` for what does not pass by itself, such as rows that are not what the log says.
+    /// - Throws: `AnnalsError` for what does not pass by itself, such as rows that are not what the log says, or a store that was
+    ///   closed.
     public func run(report: @escaping @Sendable (Summary) -> Void = { _ in }) async throws {
         let commits: any CommitNotices = store.path == ":memory:" ? HistoryCommits(store) : try CommitWatcher(path: store.path)
         try await run(commits: commits, report: report)
@@ -67,7 +68,7 @@ extension SyncAgent {
                 try await gate.waitForPause(after: pausesSeen)
                 throw Paused()
             }
-            if let commits { group.addTask { try await Self.committed(commits) } }
+            if let commits { group.addTask { [store] in try await Self.committed(commits, store) } }
             var isAsking = false
             var pauses = Backoff()
             var pause: Duration?
@@ -79,7 +80,7 @@ extension SyncAgent {
                 guard let notice = try await group.next() else { return }
                 switch notice {
                 case .committed:
-                    if let commits { group.addTask { try await Self.committed(commits) } }
+                    if let commits { group.addTask { [store] in try await Self.committed(commits, store) } }
                     try await send(&contact, report)
                 case .answered(let page, let isHasty):
                     isAsking = false
@@ -100,8 +101,8 @@ extension SyncAgent {
 
     // MARK: What wakes it
 
-    private static func committed(_ commits: any CommitNotices) async throws -> Notice {
-        try await commits.next()
+    private static func committed(_ commits: any CommitNotices, _ store: Store) async throws -> Notice {
+        try await store.next(of: commits)
         return .committed
     }
 

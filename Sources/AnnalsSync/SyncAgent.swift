@@ -363,7 +363,7 @@ public actor SyncAgent {
                 return try await send()
             } catch let error as TransportError {
                 tries += 1
-                guard error.isWorthRetrying, tries < SyncLimits.triesPerRequest else { throw error }
+                guard error.isWorthRetrying, tries < error.tries else { throw error }
                 isUncertain = true
                 let pause = max(error.retryAfter ?? .zero, backoff.next(random: environment.random))
                 logger.debug("no answer from the relay, trying again", metadata: ["pause": "\(pause)", "try": "\(tries)"])

@@ -6,10 +6,15 @@ extension TransportError {
     /// Whether the same request may be answered when it is sent again a little later.
     var isWorthRetrying: Bool {
         switch self {
-        case .unreachable: true
+        case .unreachable, .unanswered: true
         case .problem(let problem, _): [429, 502, 503, 504].contains(problem.status)
         case .untrusted, .notARelay, .badAnswer, .localFile, .cancelled: false
         }
+    }
+
+    /// How often a request that fails in this way is sent in all: each try of one that stays unanswered has waited long already.
+    var tries: Int {
+        if case .unanswered = self { SyncLimits.triesWithoutAnswer } else { SyncLimits.triesPerRequest }
     }
 
     /// Whether the relay itself says that it did not take what was sent, and will not.
@@ -34,6 +39,11 @@ extension TransportError {
             AnnalsError(
                 .relayUnreachable, operation: "sync", "the relay cannot be reached: \(reason)",
                 hint: "Check the address and that it is running",
+                isRetryable: true)
+        case .unanswered(let reason):
+            AnnalsError(
+                .relayUnreachable, operation: "sync", "the relay does not answer: \(reason)",
+                hint: "It may be stopped or overloaded: try again later",
                 isRetryable: true)
         case .untrusted(let reason, let hint):
             AnnalsError(.relayUnreachable, operation: "connect", reason, hint: hint)

@@ -40,6 +40,54 @@ struct BadInputTests {
         }
     }
 
+    @Test("a clone with an empty key file, and where a link leads nowhere")
+    func clone() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.relay()
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            try Data().write(to: URL(fileURLWithPath: shop.file("empty.key")))
+            try await shop.fail(78, "empty.key holds no key", "clone", url, "shop", "b.db", "--space-key-file", "empty.key")
+            try FileManager.default.createSymbolicLink(atPath: shop.file("b.db"), withDestinationPath: "nowhere.db")
+            try await shop.fail(73, "b.db exists already. Choose another name", "clone", url, "shop", "b.db")
+            #expect(!shop.exists("nowhere.db"))
+        }
+    }
+
+    @Test("a file that grows beyond what the system allows is named, and it is the one that is written")
+    func fileSize() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeLargeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern' WHERE id = 1")
+            try await shop.succeed("history", "shop.db")
+            let command = "ulimit -f 2000; exec '\(Workshop.annals)' replay shop.db --to 1 --output old.db"
+            let outcome = try await Program.run("/bin/sh", ["-c", command], in: shop.path)
+            shop.expectFailure(outcome, 73, "old.db cannot be written")
+            #expect(try !shop.names().contains { $0.hasPrefix("old.db") })
+        }
+    }
+
+    @Test(
+        "a file's name is a path, also where SQLite takes it for something else",
+        arguments: ["file:zz.db", "file:zz.db?mode=memory", ":memory:"])
+    func names(_ name: String) async throws {
+        try await Workshop.with { shop in
+            try await shop.fail(66, "there is no file", "track", name, "--all")
+            #expect(try shop.names().isEmpty)
+            try await shop.makeShop()
+            try FileManager.default.moveItem(atPath: shop.file("shop.db"), toPath: shop.file(name))
+            try await shop.succeed("track", name, "--all", "--wal")
+            try await shop.shell("./\(name)", "UPDATE customer SET city = 'Bern' WHERE id = 1")
+            #expect(try await shop.succeed("history", name, "--json").output.split(separator: "\n").count == 1)
+            try await shop.succeed("replay", name, "--to", "1", "--output", "file:copy.db")
+            #expect(try await shop.shell("./file:copy.db", "SELECT city FROM customer WHERE id = 1") == "Bern")
+            let made = Set(try shop.names()).subtracting(["-wal", "-shm"].map { name + $0 })
+            #expect(made == [name, "file:copy.db"])
+        }
+    }
+
     @Test("a file that may only be read (needs setpriv where the tests run as root)", .enabled(if: OtherUser.isThere))
     func readOnly() async throws {
         try await Workshop.with { shop in

@@ -41,6 +41,33 @@ import Testing
         }
     }
 
+    @Test func `a store goes on with the last credential file that the relay took, and with the environment where that is gone`()
+        async throws
+    {
+        try await Workshop.with { shop in
+            let (url, _) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0"])
+            let token = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop").output
+            for name in ["one", "two"] { try write(token, shop.file(name)) }
+            try write("no-token-of-this-relay", shop.file("other"))
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--credential-file", "one")
+
+            try await shop.succeed("sync", "shop.db", "--credential-file", "two")
+            try FileManager.default.removeItem(atPath: shop.file("one"))
+            try await shop.succeed("sync", "shop.db")
+            try await shop.fail(77, "token", "sync", "shop.db", "--credential-file", "other")
+            try await shop.succeed("sync", "shop.db")
+
+            try FileManager.default.removeItem(atPath: shop.file("two"))
+            try await shop.fail(66, "there is no credential file", "sync", "shop.db")
+            let word = token.trimmingCharacters(in: .whitespacesAndNewlines)
+            let outcome = try await shop.annals("sync", "shop.db", environment: ["ANNALS_CREDENTIAL": word])
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            try await shop.fail(77, "token", "sync", "shop.db", environment: ["ANNALS_CREDENTIAL": "no-token"])
+        }
+    }
+
     @Test func `whoever stays in touch outlives a token that is renewed in its file`() async throws {
         try await Workshop.with { shop in
             let (url, _) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0"])

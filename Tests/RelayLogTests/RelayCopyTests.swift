@@ -67,6 +67,26 @@ struct RelayCopyTests {
         await log.close()
     }
 
+    @Test(.filesOnly, arguments: ["all", "all the cows"])
+    func `a copy is not made of a snapshot whose bytes are not those that came`(content: String) async throws {
+        let source = place("source")
+        _ = try await fill(source)
+        let log = try TestStorage.log(source, clock: clock.clock)
+        let bytes = Array("all the rows".utf8)
+        let upload = try await log.snapshots.begin(.shop, position: Position(5))
+        try await upload.write(bytes)
+        let record = try await upload.finish(digest: .sha256(bytes[...]))
+        await log.close()
+        try Data(content.utf8).write(to: URL(fileURLWithPath: "\(source)/snapshots/\(record.file)"))
+
+        let target = place("target")
+        let database = try TestStorage.database(source)
+        let error = #expect(throws: AnnalsError.self) { try RelayCopy.makeFolder(target, from: database) }
+        try database.close()
+        #expect(error?.code == .corruptBatch && error?.message.contains("the snapshot \(record.file) is damaged") == true)
+        #expect(!FileManager.default.fileExists(atPath: target))
+    }
+
     @Test func `every column of every table is copied`() async throws {
         let source = place("source")
         _ = try await fill(source)

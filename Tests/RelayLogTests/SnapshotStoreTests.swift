@@ -1,7 +1,9 @@
 import AnnalsCore
 import AnnalsWire
 import Foundation
+import Logging
 import RelayTestSupport
+import Synchronization
 import Testing
 
 @testable import RelayLog
@@ -135,5 +137,102 @@ import Testing
         let file = try await reopened.snapshots.open(.shop)
         #expect(try await file.read(at: 0, count: 10) == Array("kept".utf8))
         await reopened.close()
+    }
+
+    // MARK: Files that are lost
+
+    private func path(_ record: SnapshotRecord) -> String { directory.path + "/snapshots/" + record.file }
+
+    private func lose(_ record: SnapshotRecord, cutOff: Bool) throws {
+        if cutOff {
+            let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path(record)))
+            try file.truncate(atOffset: 2)
+            try file.close()
+        } else {
+            try FileManager.default.removeItem(atPath: path(record))
+        }
+    }
+
+    /// What a replica that has everything is told.
+    private func isAsked(_ log: RelayLog) async throws -> Bool {
+        let seen = LogMark(lineage: lineage, position: Position(3), digest: nil, replica: TestReplica(7).id)
+        return try await log.pull(from: .shop, after: Position(3), seen: seen).isSnapshotDue
+    }
+
+    @Test(.filesOnly, arguments: [true, false])
+    func `one whose file is lost or cut off counts as none, and the next replica is asked for another`(cutOff: Bool) async throws {
+        let record = try await upload("all the rows", position: 3)
+        #expect(try await !isAsked(log))
+        try lose(record, cutOff: cutOff)
+        await fails({ if case .noSnapshot = $0 { true } else { false } }) { _ = try await log.snapshots.open(.shop) }
+        #expect(try await log.describe(.shop).snapshot == nil)
+        #expect(try await isAsked(log))
+        // Made anew it has other bytes.
+        _ = try await upload("all the rows again", position: 3)
+        #expect(try await content() == "all the rows again")
+        #expect(try await !isAsked(log))
+        #expect(try TestStorage.database(directory.path).snapshots.names().count == 1)
+    }
+
+    @Test(.filesOnly) func `an older one serves where the newest is lost, and a file that comes back counts again`() async throws {
+        _ = try await upload("old", position: 1)
+        let newest = try await upload("new", position: 3)
+        let aside = directory.path + "/aside"
+        try FileManager.default.moveItem(atPath: path(newest), toPath: aside)
+        #expect(try await content() == "old")
+        #expect(try await log.describe(.shop).snapshot?.position == Position(1))
+        try FileManager.default.moveItem(atPath: aside, toPath: path(newest))
+        #expect(try await content() == "new")
+    }
+
+    @Test(.filesOnly) func `a relay that starts tells what it lost, and asks for another at once`() async throws {
+        try lose(try await upload("rows", position: 3), cutOff: false)
+        await log.close()
+        let lines = LogLines()
+        let reopened = try RelayLog(
+            database: TestStorage.database(directory.path), limits: RelayLogLimits(), clock: .system, logger: lines.logger)
+        #expect(lines.all.count { $0.contains("a snapshot's file is missing") && $0.contains("shop") } == 1)
+        #expect(try await isAsked(reopened))
+        await fails({ if case .noSnapshot = $0 { true } else { false } }) { _ = try await reopened.snapshots.open(.shop) }
+        #expect(lines.all.count == 1, "once")
+        await reopened.close()
+    }
+
+    @Test(.filesOnly) func `no log is dropped that rests on a lost one`() async throws {
+        let rules = PurgeRules.asked(keep: 0, isForced: true)
+        _ = try await upload("old", position: 1)
+        let newest = try await upload("new", position: 3)
+        try lose(newest, cutOff: true)
+        #expect(try await log.purge(.shop, rules).horizon == Position(1))
+        try lose(try #require(try await log.snapshots.open(.shop)).record, cutOff: false)
+        #expect(try await log.purge(.shop, rules).newestSnapshot == nil)
+        #expect(try await log.describe(.shop).horizon == Position(1))
+    }
+}
+
+/// What a log tells, a line each.
+private final class LogLines: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    var all: [String] { lines.withLock { $0 } }
+
+    var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
+
+    private struct Handler: LogHandler {
+        let lines: LogLines
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.warning
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(
+            level: Logger.Level, message: Logger.Message, metadata: Logger.Metadata?, source: String, file: String, function: String,
+            line: UInt
+        ) {
+            lines.lines.withLock { $0.append("\(message) \(metadata ?? [:])") }
+        }
     }
 }

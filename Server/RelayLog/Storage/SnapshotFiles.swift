@@ -14,6 +14,9 @@ package protocol SnapshotFiles: Sendable {
     /// can be. Throws where it cannot be read.
     func open(_ name: String, in db: any LogConnection) throws -> any SnapshotBytes
 
+    /// How long one is; nil where there is none of this name. `db` is a connection to the log.
+    func byteCount(of name: String, in db: any LogConnection) -> Int64?
+
     /// Does nothing where there is none of this name.
     func remove(_ name: String)
 
@@ -63,6 +66,10 @@ struct LocalSnapshotFiles: SnapshotFiles {
 
     func open(_ name: String, in db: any LogConnection) throws -> any SnapshotBytes {
         try open(name)
+    }
+
+    func byteCount(of name: String, in db: any LogConnection) -> Int64? {
+        (try? FileManager.default.attributesOfItem(atPath: path(name)))?[.size] as? Int64
     }
 
     func remove(_ name: String) {

@@ -15,6 +15,12 @@ extension LogStorage {
         try db.rows("SELECT \(snapshotColumns) FROM annals_snapshots WHERE space = ?1 ORDER BY position", [space]).map(record)
     }
 
+    /// Those whose files are there and as long as they were when they came, oldest first. One whose file was lost or cut off counts
+    /// as none, and its record stays: a disk may be away for a while.
+    static func snapshots(of space: Int64, in db: any LogConnection, keptIn files: any SnapshotFiles) throws -> [SnapshotRecord] {
+        try snapshots(of: space, in: db).filter { files.byteCount(of: $0.file, in: db) == $0.byteCount }
+    }
+
     private static func record(_ row: LogRow) throws -> SnapshotRecord {
         SnapshotRecord(
             position: try row.position(0), byteCount: try row.integer(1), digest: try row.digest(2), file: try row.text(3),

@@ -25,30 +25,36 @@ public struct BatchInsertRequest<Record: PersistableRecord & Sendable>: Sendable
 
     public var onConflict: OnConflict
     public var resultType: BatchResultType
-    let next: @Sendable () throws -> Record?
+    /// Begins the records anew, where they can be begun anew: a request is a value, and may be executed again.
+    private let source: @Sendable () -> () throws -> Record?
 
     /// - Parameters:
     ///   - type: the record's type.
     ///   - onConflict: what becomes of a record whose unique values another row has.
     ///   - resultType: what to tell of the rows.
     ///   - next: the records one after another, nil at their end; called on the store's writing thread. What it throws
-    ///     undoes everything and is thrown by `execute`.
+    ///     undoes everything and is thrown by `execute`. A request that is executed again goes on asking it.
     public init(
         _ type: Record.Type = Record.self, onConflict: OnConflict = .error, resultType: BatchResultType = .count,
         next: @escaping @Sendable () throws -> Record?
     ) {
         self.onConflict = onConflict
         self.resultType = resultType
-        self.next = next
+        source = { next }
     }
 
-    /// The same with records that are there already.
+    /// The same with records that are there already; each execution inserts all of them.
     public init(_ records: [Record], onConflict: OnConflict = .error, resultType: BatchResultType = .count) {
-        let source = Remaining(records)
-        self.init(onConflict: onConflict, resultType: resultType) { source.next() }
+        self.onConflict = onConflict
+        self.resultType = resultType
+        source = {
+            var rest = records.makeIterator()
+            return { rest.next() }
+        }
     }
 
     func run(_ db: Database) throws -> BatchResult {
+        let next = source()
         var result = BatchResult()
         var insertion: BatchInsertion?
         while let record = try next() {

@@ -14,10 +14,26 @@ public struct QueryPage<Record: Sendable>: Sendable {
 public struct PageMark: Hashable, Sendable {
     /// One for each column that orders, the key's at the end.
     let values: [DatabaseValue]
+    /// What of the query's rows lies behind it.
+    let rest: QueryRest
+}
+
+/// How many rows of a query are still to come: a limit and an offset count from its first row, not from each page's.
+struct QueryRest: Hashable, Sendable {
+    /// nil for all.
+    var limit: Int?
+    /// Rows to pass over before them.
+    var offset = 0
+
+    /// Behind so many more rows.
+    func after(_ rows: Int) -> QueryRest {
+        QueryRest(limit: limit.map { max(0, $0 - max(0, rows - offset)) }, offset: max(0, offset - rows))
+    }
 }
 
 extension Store {
-    /// A page of a query: so many rows behind a mark, or the first.
+    /// A page of a query: so many rows behind a mark, or the first. All pages together are what `fetch` of the query gives, so no more
+    /// than its limit, after its offset.
     ///
     ///     var page = try await store.page(.byName, size: 50)
     ///     while let next = page.next { page = try await store.page(.byName, after: next, size: 50) }
@@ -30,20 +46,22 @@ extension Store {
         precondition(size > 0, "a page has rows")
         return try await reading(query) { db in
             let keyset = try Keyset(query, db)
-            var rest = keyset.query
-            if let mark { rest = rest.and(keyset.behind(mark)) }
-            let rows = try Row.fetchAll(db, rest.limit(size + 1))
+            var behind = keyset.query
+            if let mark { behind = behind.and(keyset.behind(mark.values)) }
+            let rest = mark?.rest ?? keyset.rest
+            let rows = try Row.fetchAll(db, behind.limit(min(size + 1, rest.limit ?? .max), offset: rest.offset))
             let shown = rows.prefix(size)
-            let next = rows.count > size ? try shown.last.map(keyset.mark) : nil
+            let left = rest.after(rest.offset + shown.count)
+            let next = rows.count > size ? try shown.last.map { PageMark(values: try keyset.values(of: $0), rest: left) } : nil
             return QueryPage(items: try shown.map { try Record(row: $0) }, next: next)
         }
     }
 
-    /// The page behind an item, by the values that it has.
+    /// The page behind an item, by the values that it has. Where the query has a limit, the rows up to the item are counted.
     ///
     /// - Throws: as `page(_:after:size:)`.
     public func page<Record: EncodableRecord>(_ query: Query<Record>, after item: Record, size: Int) async throws -> QueryPage<Record> {
-        let mark = try await read { db in try Keyset(query, db).mark(Row(item.databaseDictionary)) }
+        let mark = try await read { db in try Keyset(query, db).mark(Row(item.databaseDictionary), db) }
         return try await page(query, after: mark, size: size)
     }
 
@@ -95,24 +113,37 @@ struct Keyset<Record: FetchableRecord & TableRecord & Sendable> {
         self.query = key.reduce(query) { $0.ascending($1) }
     }
 
-    func mark(_ row: Row) throws -> PageMark {
-        PageMark(
-            values: try query.orderings.map { ordering in
-                guard let value: DatabaseValue = row[ordering.column] else {
-                    throw AnnalsError(
-                        .usage, operation: "fetch", "the query orders by \(ordering.column), which its rows do not bring along",
-                        hint: "Select it as well")
-                }
-                return value
-            })
+    /// All of the query's rows.
+    var rest: QueryRest { QueryRest(limit: query.limit, offset: query.offset) }
+
+    func values(of row: Row) throws -> [DatabaseValue] {
+        try query.orderings.map { ordering in
+            guard let value: DatabaseValue = row[ordering.column] else {
+                throw AnnalsError(
+                    .usage, operation: "fetch", "the query orders by \(ordering.column), which its rows do not bring along",
+                    hint: "Select it as well")
+            }
+            return value
+        }
+    }
+
+    /// The place behind a row, which need not be one of the query's.
+    func mark(_ row: Row, _ db: Database) throws -> PageMark {
+        let values = try values(of: row)
+        guard let limit = query.limit else { return PageMark(values: values, rest: rest) }
+        // No more than those after which nothing is left.
+        let enough = limit.addingReportingOverflow(query.offset)
+        let isBehind = behind(values) ?? false.sqlExpression
+        let before = query.and(!isBehind).limit(enough.overflow ? .max : enough.partialValue)
+        return PageMark(values: values, rest: rest.after(try before.fetchCount(db)))
     }
 
     /// Greater in the first column, or equal there and greater in the second, and so on.
-    func behind(_ mark: PageMark) -> SQLExpression {
-        precondition(mark.values.count == query.orderings.count, "the mark is of another query")
+    func behind(_ values: [DatabaseValue]) -> SQLExpression {
+        precondition(values.count == query.orderings.count, "the mark is of another query")
         var choices: [SQLExpression] = []
         var equal: [SQLExpression] = []
-        for (ordering, value) in zip(query.orderings, mark.values) {
+        for (ordering, value) in zip(query.orderings, values) {
             let column = ordering.expression
             let isBehind: SQLExpression =
                 switch (ordering.isDescending, value.isNull) {

@@ -59,7 +59,8 @@ where Item.ID: Hashable & Sendable {
         /// The next state of the list; the first time, what it is now. nil when the task is cancelled.
         ///
         /// - Throws: `AnnalsError`: `usage` for a request that is not ordered, does not select its key, brings a row twice or
-        ///   names a column that does not exist; `notTracked` where no table that it reads has history.
+        ///   names a column that does not exist; `notTracked` where no table that it reads has history. `usage`, too, when the store
+        ///   is closed.
         public mutating func next() async throws -> Element? {
             do {
                 if commits == nil {

@@ -35,7 +35,7 @@ where Item.ID: Hashable & Sendable {
         let isAny = isPrefetching ?? false || tables.haveUntracked
         let committed = try store.committedRows(
             db, after: snapshot?.token, tables: isAny ? [] : tables.tracked, limit: ListLimits.rowsReadOneByOne
-        ) { isAny || list.region.isModified(by: $0) }
+        ) { isAny || tables.region.isModified(by: $0) }
         guard let old = snapshot else {
             try tables.check(list.table)
             _ = try readAll(list, db, section)

@@ -6,13 +6,21 @@ import GRDB
 struct ListTables {
     private(set) var tracked: [String] = []
     private(set) var haveUntracked = false
+    /// What the request reads, as history tells of it. A change names the columns that were written, and a generated one is never
+    /// among them, so whoever reads one depends on its whole table.
+    private(set) var region: DatabaseRegion
 
     init(_ region: DatabaseRegion, _ db: Database) throws {
+        self.region = region
         let names = Set(try TrackedTable.fetchTracked(db).map { $0.name.lowercased() })
         let tables = try String.fetchAll(
             db.cachedStatement(sql: "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'annals\\_%' ESCAPE '\\'"))
         for table in tables where region.isModified(byEventsOfKind: .insert(tableName: table)) {
             if names.contains(table.lowercased()) { tracked.append(table) } else { haveUntracked = true }
+            let generated = try String.fetchAll(
+                db.cachedStatement(sql: "SELECT name FROM pragma_table_xinfo(?) WHERE hidden IN (2, 3)"), arguments: [table])
+            guard region.isModified(byEventsOfKind: .update(tableName: table, columnNames: Set(generated))) else { continue }
+            self.region.formUnion(try Table(table).databaseRegion(db))
         }
     }
 

@@ -6,19 +6,23 @@ import Foundation
 struct CredentialOptions: ParsableArguments {
     @Option(
         name: .customLong("credential-file"),
-        help: "A file that holds the relay's token; the environment's ANNALS_CREDENTIAL is used without it.", completion: .file())
+        help:
+            "A file that holds the relay's token; a store remembers where it is. Without one the environment's ANNALS_CREDENTIAL is used.",
+        completion: .file())
     var file: String?
 
     /// The file as an absolute path, since the store remembers it.
     var absoluteFile: String? { file.map { URL(fileURLWithPath: $0).path } }
 
-    /// The token from the file that was named, else from the one the store remembers, else from the environment.
+    /// The token from the file that was named, else from the one the store remembers, else from the environment, also where the
+    /// remembered file is gone.
     ///
     /// Throws `AnnalsError` with `.fileNotFound`, `.notPermitted` or `.configuration`.
     func token(remembered: String? = nil) throws -> String? {
-        if let file = file ?? remembered { return try Credential.read(file) }
-        guard let text = ProcessInfo.processInfo.environment["ANNALS_CREDENTIAL"], !text.isEmpty else { return nil }
-        return try Credential.check(text, from: "ANNALS_CREDENTIAL")
+        if let file { return try Credential.read(file) }
+        let text = ProcessInfo.processInfo.environment["ANNALS_CREDENTIAL"].flatMap { $0.isEmpty ? nil : $0 }
+        if let remembered, text == nil || FileManager.default.fileExists(atPath: remembered) { return try Credential.read(remembered) }
+        return try text.map { try Credential.check($0, from: "ANNALS_CREDENTIAL") }
     }
 }
 

@@ -71,8 +71,9 @@ struct TrackCommand: AsyncParsableCommand {
 enum JournalMode {
     static func turnToWAL(_ path: String) async throws {
         // Opening it as a store first tells in plain words what is wrong with the file.
-        try Stores.open(path).close()
-        let connection = try DatabaseQueue(path: path, configuration: configuration)
+        let store = try Stores.open(path)
+        try store.close()
+        let connection = try DatabaseQueue(path: store.path, configuration: configuration)
         defer { try? connection.close() }
         let mode = try await connection.writeWithoutTransaction { db in try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") }
         guard mode == "wal" else {

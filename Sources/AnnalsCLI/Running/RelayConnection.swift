@@ -8,8 +8,8 @@ import Foundation
 struct RelayConnections {
     private var clients: [RelayTrust: HTTPClient] = [:]
 
-    /// For a store that is joined already; `credentialFile` goes before the one that it remembers. What is given anew of whom to
-    /// trust, the store remembers once a relay was found under it.
+    /// For a store that is joined already; `credentialFile` goes before the one that it remembers. What the command line gives anew of
+    /// whom to trust, the store remembers once a relay was found under it; a credential's file, once the relay took what is in it.
     ///
     /// Throws `AnnalsError` with `.notJoined`, or what reading the credential and the certificates throws.
     mutating func open(
@@ -28,18 +28,22 @@ struct RelayConnections {
                 name: state.sealedUnder == nil ? state.name : "", credential: token,
                 renewal: credential.renewal(remembered: remembered)),
             client: client(trusted))
-        if trusted != state.trust, await Self.isTrusted(relay) { try await store.remember(trusted) }
+        let newFile = credential.absoluteFile.flatMap { $0 == state.credentialFile ? nil : $0 }
+        guard trusted != state.trust || newFile != nil else { return relay }
+        let (isTrusted, isPermitted) = await Self.look(relay)
+        if trusted != state.trust, isTrusted { try await store.remember(trusted) }
+        if let newFile, isPermitted { try await store.remember(credentialFile: newFile) }
         return relay
     }
 
-    /// Whether who answers there is trusted, whatever it answers.
-    private static func isTrusted(_ relay: HTTPRelay) async -> Bool {
+    /// Whether who answers there is trusted, whatever it answers, and whether it takes the token.
+    private static func look(_ relay: HTTPRelay) async -> (isTrusted: Bool, isPermitted: Bool) {
         do {
             _ = try await relay.describe()
-            return true
+            return (true, true)
         } catch {
-            if case .problem = error { return true }
-            return false
+            if case .problem = error { return (true, false) }
+            return (false, false)
         }
     }
 

@@ -181,7 +181,7 @@ extension Store {
     ) async throws -> T {
         let schema = schema
         return try await translated("read") {
-            try await database.read { db in
+            try await database.readingOnly { db in
                 let newest = try SaveSession.newestTransaction(db)
                 return try CallersError.passing { try body(db, schema.catalog(db), newest) }
             }

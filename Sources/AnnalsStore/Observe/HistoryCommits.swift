@@ -11,7 +11,10 @@ package final class HistoryCommits: TransactionObserver, Sendable {
 
     /// Commits count from here on.
     package init(_ store: Store) {
-        store.database.add(transactionObserver: self)
+        // A connection that is gone cannot be observed, and has nothing to tell.
+        store.database.unsafeReentrantWrite { db in
+            if db.sqliteConnection != nil { db.add(transactionObserver: self) }
+        }
     }
 
     /// Returns when something was committed since the last return.

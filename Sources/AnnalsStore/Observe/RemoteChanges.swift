@@ -14,7 +14,8 @@ public struct RemoteChange: Hashable, Sendable {
     public let renumbered: [RenumberedRow]
 }
 
-/// Tells of every commit that changed tracked rows, by this process or another, until the task that iterates is cancelled.
+/// Tells of every commit that changed tracked rows, by this process or another, until the task that iterates is cancelled; it throws
+/// once the store is closed.
 ///
 ///     var last = try await store.latestToken()
 ///     for try await change in store.remoteChanges {
@@ -61,12 +62,12 @@ public struct RemoteChanges: AsyncSequence, Sendable {
         /// There is something to look for without waiting.
         fileprivate var isDue: Bool
 
-        /// - Throws: `AnnalsError`, with code `notTracked` where there is no history.
+        /// - Throws: `AnnalsError`, with code `notTracked` where there is no history, and `usage` when the store is closed.
         public mutating func next() async throws -> RemoteChange? {
             do {
                 let source = try source.get()
                 while true {
-                    if !isDue { try await source.next() }
+                    if !isDue { try await store.next(of: source) }
                     isDue = true
                     do {
                         let change = try await look()

@@ -24,6 +24,7 @@ package struct OutputFile {
     ///   - mayReplace: whether a file that is there may go.
     /// - Throws: `AnnalsError` with code `cannotCreate` when there is a file and it must not be replaced, or no folder.
     init(_ path: String, source: String, mayReplace: Bool, operation: String) throws {
+        let path = DatabaseFile.plain(path)
         self.path = path
         self.mayReplace = mayReplace
         self.operation = operation
@@ -148,7 +149,7 @@ package struct OutputFile {
     private static var reason: String { String(cString: strerror(errno)) }
 
     /// A symbolic link counts even when it leads nowhere.
-    private static func exists(_ path: String) -> Bool {
+    package static func exists(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0
     }

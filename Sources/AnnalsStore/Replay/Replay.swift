@@ -40,15 +40,26 @@ public enum Replay {
         progress: (_ done: Int64, _ of: Int64) throws -> Void = { _, _ in }
     ) throws -> Outcome {
         let file = try OutputFile(path, source: db.mainFile, mayReplace: force, operation: "replay")
+        // Only what is sealed before is written to the store.
+        var isFilling = false
         do {
-            let outcome = try withConnection(db, attaching: file.temporaryPath) { try fill(db, token, environment, progress) }
+            let outcome = try withConnection(db, attaching: file.temporaryPath) {
+                try fill(db, token, environment, { isFilling = true }, progress)
+            }
             try file.finish()
             return outcome
+        } catch let error as DatabaseError where isFilling && writingFailures.contains(error.extendedResultCode) {
+            file.discard()
+            throw AnnalsError(
+                .cannotCreate, operation: "replay", "\(path) cannot be written: \(error.message ?? "disk I/O error")",
+                hint: "Check the disk, and how large a file may be", underlying: error)
         } catch {
             file.discard()
             throw StoreError.translate(error, operation: "replay", path: db.mainFile)
         }
     }
+
+    private static let writingFailures: [ResultCode] = [.SQLITE_IOERR_WRITE, .SQLITE_IOERR_TRUNCATE, .SQLITE_IOERR_FSYNC]
 
     /// Attaches the copy and turns off what would stand in the way of rows that were right in their time: foreign keys,
     /// and CHECKs that another program went past.
@@ -71,7 +82,8 @@ public enum Replay {
     }
 
     private static func fill(
-        _ db: Database, _ token: HistoryToken, _ environment: CaptureEnvironment, _ progress: (Int64, Int64) throws -> Void
+        _ db: Database, _ token: HistoryToken, _ environment: CaptureEnvironment, _ begin: () -> Void,
+        _ progress: (Int64, Int64) throws -> Void
     ) throws -> Outcome {
         let pageSize = try Int.fetchOne(db, sql: "PRAGMA main.page_size") ?? 0
         try db.execute(
@@ -84,6 +96,7 @@ public enum Replay {
                 """)
         var outcome = Outcome(token: token, transactions: 0, rows: 0, notes: [])
         try SealedRead.run(db, environment) {
+            begin()
             let bounds = try HistoryBounds(db)
             try bounds.check(token)
             let tables = try TrackedTables.load(db)

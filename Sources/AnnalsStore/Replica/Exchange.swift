@@ -22,7 +22,8 @@ package struct ExchangeStatus: Sendable {
     package var areRowsInDoubt: Bool
     /// The join that makes the space is not done: see `Store.CreationStage`.
     package var isSpaceUnfinished: Bool
-    /// Conflicts settled just now among this store's own writes: references that a program broke with checks off.
+    /// Conflicts settled just now, before anything came: among this store's own writes, where a program broke references with checks
+    /// off, and between them and what was kept until the store had migrated.
     package var conflicts = 0
     /// The page that came last ended before own entries that the position has passed: whether the relay's log still has
     /// them there, its next answer tells (MERGE's rule 41).

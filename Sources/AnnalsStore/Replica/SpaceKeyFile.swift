@@ -12,7 +12,9 @@ package enum SpaceKeyFile {
             throw AnnalsError(
                 .missingKey, "there is no space key file \(path)", hint: "Put it back; another replica of the space has the same")
         }
-        guard let file = FileHandle(forReadingAtPath: path), let data = try? file.read(upToCount: SpaceKeyRing.maximumBytes + 1) else {
+        guard let file = FileHandle(forReadingAtPath: path),
+            let data = try? file.read(upToCount: SpaceKeyRing.maximumBytes + 1) ?? Data()
+        else {
             throw AnnalsError(.missingKey, "the space key file \(path) cannot be read", hint: "Check its permissions")
         }
         // Cut off it could seal under an old key.

@@ -1,3 +1,4 @@
+import AnnalsCore
 import GRDB
 import GRDBSQLite
 
@@ -14,11 +15,24 @@ extension DatabaseWriter {
     func reading<T>(_ body: (Database) throws -> T) throws -> T {
         try unsafeRead { db in try db.inOneState { try body(db) } }
     }
+
+    /// GRDB's `read`, for a caller's closure. GRDB lets it use the connection of a queue that was closed, which is gone.
+    func readingOnly<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        guard self is DatabaseQueue else { return try await read(body) }
+        return try await unsafeRead { db in try db.inOneStateOnly { try body(db) } }
+    }
+
+    /// The same on the calling thread.
+    func readingOnly<T>(_ body: (Database) throws -> T) throws -> T {
+        guard self is DatabaseQueue else { return try read(body) }
+        return try unsafeRead { db in try db.inOneStateOnly { try body(db) } }
+    }
 }
 
 extension Database {
     /// A transaction that GRDB does not see, so that nobody is told of a commit in which nothing was written.
     fileprivate func inOneState<T>(_ body: () throws -> T) throws -> T {
+        try checkIsOpen()
         guard !isInsideTransaction else { return try body() }
         try perform("BEGIN")
         do {
@@ -29,6 +43,25 @@ extension Database {
             if isInsideTransaction { try? perform("ROLLBACK") }
             throw error
         }
+    }
+
+    /// What GRDB does for `read` on a queue.
+    fileprivate func inOneStateOnly<T>(_ body: () throws -> T) throws -> T {
+        try checkIsOpen()
+        guard !isInsideTransaction else { return try readOnly(body) }
+        var result: T?
+        try readOnly {
+            try inSavepoint {
+                result = try body()
+                return .commit
+            }
+        }
+        guard let result else { throw AnnalsError(.defect, operation: "read", "a read ended without an outcome") }
+        return result
+    }
+
+    private func checkIsOpen() throws {
+        guard sqliteConnection != nil else { throw DatabaseError(resultCode: .SQLITE_MISUSE, message: StoreError.closedConnection) }
     }
 
     private func perform(_ sql: String) throws {

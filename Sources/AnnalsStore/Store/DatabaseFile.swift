@@ -8,6 +8,11 @@ import GRDB
 /// the process holds on it, also those of SQLite's connections, and then another program may drop the -wal file under
 /// them (https://sqlite.org/howtocorrupt.html, section 2.2).
 enum DatabaseFile {
+    /// A path as SQLite takes it for one. It has other meanings for names that begin with `file:`, and for `:memory:`.
+    static func plain(_ path: String) -> String {
+        path.hasPrefix("file:") || path == ":memory:" ? "./\(path)" : path
+    }
+
     /// - Throws: `AnnalsError` when there is no such file, it is none, or it is empty.
     static func check(_ path: String) throws {
         var isFolder: ObjCBool = false

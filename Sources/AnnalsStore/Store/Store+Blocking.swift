@@ -11,7 +11,7 @@ extension Store {
     ///
     /// - Throws: `AnnalsError` when SQLite refuses; what `body` throws otherwise.
     public func readAndWait<T>(_ body: (Database) throws -> T) throws -> T {
-        try passingCallersErrors("read") { try database.read { db in try CallersError.passing { try body(db) } } }
+        try passingCallersErrors("read") { try database.readingOnly { db in try CallersError.passing { try body(db) } } }
     }
 
     /// Writes as one transaction of history on the calling thread; see `write`.

@@ -20,6 +20,15 @@ extension Store {
         }
     }
 
+    /// Keeps in mind which file holds the relay's token from now on. Does nothing to a store that is not joined.
+    package func remember(credentialFile: String) async throws {
+        try await translated("sync") {
+            try await database.write { db in
+                if try StoreSchema.exists(db), try ReplicaState.load(db) != nil { try Meta(db).set(.credentialFile, credentialFile) }
+            }
+        }
+    }
+
     /// Seals other programs' writes and moves what is new into the outbox.
     ///
     /// Children that a program left without parents do what their foreign keys declare, which may take rows back.
@@ -39,8 +48,10 @@ extension Store {
             )
         }
         if isCaughtUp {
-            try await takeKept()
-            return try await prepareOutbox()
+            let conflicts = try await takeKept()
+            var status = try await prepareOutbox()
+            status.conflicts += conflicts
+            return status
         }
         if status.schemaVersion > 1, !status.isPushUnderWay, try await takeSchemas() { return try await prepareOutbox() }
         if isUnsettled { return try await settleReferences() }
@@ -50,15 +61,19 @@ extension Store {
 
     /// Puts what was kept into the rows, once the store has the tables and columns for it. Does nothing while a push is under
     /// way: what it holds must not be laid on anew.
-    func takeKept() async throws {
+    ///
+    /// - Returns: the conflicts that were settled while the outbox was laid on top.
+    @discardableResult
+    func takeKept() async throws -> Int {
         let policies = configuration.mergePolicies
-        try await merging("sync") { db, step in
+        return try await merging("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try step.seal()
-            guard try step.schemaStanding().isCaughtUp, try !Push.isUnderWay(db), try !RowsInDoubt.isNoted(db) else { return }
+            guard try step.schemaStanding().isCaughtUp, try !Push.isUnderWay(db), try !RowsInDoubt.isNoted(db) else { return 0 }
             try step.filler().fill()
-            _ = try Self.pull(db, step, exchange.state, policies).takeKept()
+            let summary = try Self.pull(db, step, exchange.state, policies).takeKept()
             step.forgetStanding()
+            return summary.conflicts
         }
     }
 
@@ -158,7 +173,7 @@ extension Store {
     package func apply(_ page: Page) async throws -> TakenPage {
         var taken = try await applyRows(page)
         guard taken.status.schemaVersion > 1, try await takeSchemas() else { return taken }
-        if taken.status.isBehindSchema { try await takeKept() }
+        if taken.status.isBehindSchema { taken.conflicts += try await takeKept() }
         let passesUnseen = taken.status.hasPassedUnseen
         taken.status = try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).status() }
         taken.status.hasPassedUnseen = passesUnseen
@@ -184,11 +199,13 @@ extension Store {
         }
         let (taken, ready, state) = try await merging("sync") { db, step in
             let exchange = try Self.exchange(db, step, taking: page)
+            var conflicts = 0
             if try step.schemaStanding().isCaughtUp {
-                _ = try Self.pull(db, step, exchange.state, policies).takeKept()
+                conflicts = try Self.pull(db, step, exchange.state, policies).takeKept().conflicts
                 step.forgetStanding()
             }
-            let taken = try Self.take(page, exchange, step, policies)
+            var taken = try Self.take(page, exchange, step, policies)
+            taken.conflicts += conflicts
             return (taken, try Self.ready(after: taken, db), try FileState(db))
         }
         if let ready { lastLook.note(state, ready: ready) }

@@ -124,7 +124,7 @@ extension Store {
     /// Copies the whole file as of one moment, history included, whoever writes meanwhile.
     public func copy(to path: String) async throws {
         try await translated("copy") {
-            let target = try DatabaseQueue(path: path)
+            let target = try DatabaseQueue(path: DatabaseFile.plain(path))
             defer { try? target.close() }
             try database.backup(to: target)
         }

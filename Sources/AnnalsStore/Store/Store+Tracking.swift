@@ -76,9 +76,13 @@ extension Store {
         try await read { [schema] db in try ReplicaTables.exist(db) ? ConflictJournal.all(db, schema.tables(db)) : [] }
     }
 
-    /// Closes the file. The store must not be used any more.
+    /// Closes the file. Whoever uses the store from then on is told by an `AnnalsError` with code `usage`, and so are an agent that
+    /// runs, lists and the sequences of changes, which end with it.
+    ///
+    /// - Throws: `AnnalsError` when SQLite cannot close it yet.
     public func close() throws {
         try blocking("close") { try $0.close() }
+        closing.close()
     }
 }
 

@@ -73,6 +73,7 @@ public final class Store: Sendable {
     let patience: Patience
     let foreign = ForeignCommits()
     let lastLook = LastLook()
+    let closing = Closing()
 
     /// Opens a database: makes it if it may, migrates it, starts the history of its tables, and checks it.
     ///
@@ -89,6 +90,7 @@ public final class Store: Sendable {
     ///   `newerFormat`; `schemaRefused` for a table that cannot be tracked, and for a schema that is newer than the migrator or the stages
     ///   know. What the migrator's own closures throw comes through as it is.
     public init(path: String, configuration: Configuration = Configuration()) throws {
+        let path = DatabaseFile.plain(path)
         self.path = path
         self.configuration = configuration
         patience = Patience(configuration.busyTimeout)
@@ -173,6 +175,6 @@ public final class Store: Sendable {
     ///
     /// - Throws: `AnnalsError` when SQLite refuses; what `body` throws otherwise.
     public func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
-        try await translated("read") { try await database.read { db in try CallersError.passing { try body(db) } } }
+        try await translated("read") { try await database.readingOnly { db in try CallersError.passing { try body(db) } } }
     }
 }

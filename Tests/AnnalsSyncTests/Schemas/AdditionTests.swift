@@ -82,6 +82,22 @@ struct AdditionTests {
         for store in world.stores { #expect(try await store.verify() == [], "\(column)") }
     }
 
+    @Test("what loses against what was kept is counted as a conflict by the sync that puts it into the rows")
+    func counted() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try world.outside(0, Self.column)
+        try world.outside(0, "UPDATE person SET age = 30 WHERE id = 'p1'")
+        try await world.settle()
+        // The older one did not see that the row was changed.
+        try world.outside(1, "DELETE FROM person WHERE id = 'p1'; DELETE FROM person WHERE id = 'p2'")
+        try world.outside(1, Self.column)
+        #expect(try await world.sync(1).conflicts == 1)
+        #expect(try await world.rows(1, "SELECT id || age FROM person ORDER BY id").map { $0[0] } == ["p130", "p37"].map(\.databaseValue))
+        #expect(try await world.stores[1].conflicts().count == 1)
+        #expect(try await world.sync(1).conflicts == 0)
+        try await world.expectAlike()
+    }
+
     @Test("what an older replica does not know follows rows that go, change their keys or come anew")
     func kept() async throws {
         let world = try await World(replicas: 3, schema: Self.schema)

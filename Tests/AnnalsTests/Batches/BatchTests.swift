@@ -76,6 +76,20 @@ struct BatchTests {
         #expect(try await all(store).count == 5_000)
     }
 
+    @Test("of records are values: each execution inserts all of them, on another store too, and after one that failed")
+    func repeated() async throws {
+        let (first, second) = (try await store(), try await store())
+        let request = BatchInsertRequest(people("ada", "bob"))
+        #expect(try await first.execute(request).count == 2)
+        #expect(try await second.execute(request).count == 2)
+        await #expect { try await first.execute(request) } throws: { ($0 as? AnnalsError)?.code == .constraint }
+        try await first.write { db in try db.execute(sql: "DELETE FROM person WHERE name = 'ada'") }
+        await #expect { try await first.execute(request) } throws: { ($0 as? AnnalsError)?.code == .constraint }
+        try await first.write { db in try db.execute(sql: "DELETE FROM person") }
+        #expect(try await first.execute(request).count == 2)
+        #expect(try await all(first) == ["ada 0", "bob 0"])
+    }
+
     @Test("upsert writes the named columns only, never replaces a row, and leaves alone what is equal")
     func upsert() async throws {
         let store = try await store()

@@ -61,6 +61,37 @@ struct QueryPageTests {
         #expect(page.items == Array(all[2...3]))
     }
 
+    @Test("of a query with a limit and an offset end where it ends", arguments: [(0, 0), (1, 0), (5, 0), (6, 2), (4, 8), (3, 30), (40, 3)])
+    func limited(limit: Int, offset: Int) async throws {
+        let store = try await Self.store((0..<10).map { ("t\($0)", $0 % 3 == 0 ? nil : $0 % 4) })
+        for query in Self.queries.map({ $0.limit(limit, offset: offset) }) {
+            let whole = try await store.fetch(TodoItem.fetchRequest(query))
+            for size in [1, 2, 5, 20] {
+                var pages: [[TodoItem]] = []
+                for try await page in store.pages(of: query, size: size) { pages.append(page) }
+                #expect(pages.flatMap(\.self) == whole)
+                #expect(pages.dropLast().allSatisfy { $0.count == size })
+            }
+        }
+    }
+
+    @Test("behind an item that is at hand are of the query's rows, whether it is one of them or stands before or after them")
+    func limitedAfterItem() async throws {
+        let store = try await Self.store((0..<10).map { ("t\($0)", $0 % 3 == 0 ? nil : $0 % 4) })
+        for query in Self.queries {
+            let all = try await store.fetch(TodoItem.fetchRequest(query))
+            for place in all.indices {
+                let first = try await store.page(query.limit(4, offset: 3), after: all[place], size: 2)
+                let wanted = Array(all[3..<7].dropFirst(max(0, place - 2)))
+                #expect(first.items == Array(wanted.prefix(2)))
+                #expect((first.next != nil) == (wanted.count > 2))
+                guard let mark = first.next else { continue }
+                let second = try await store.page(query.limit(4, offset: 3), after: mark, size: 2)
+                #expect(second.items == Array(wanted.dropFirst(2)) && second.next == nil)
+            }
+        }
+    }
+
     @Test("that order by what they do not select are refused by name")
     func unselected() async throws {
         let store = try await Self.store([("a", 1), ("b", 2)])

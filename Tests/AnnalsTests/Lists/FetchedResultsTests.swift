@@ -67,6 +67,30 @@ struct FetchedResultsTests {
         #expect(first.token.isOlder(than: second.token) == true)
     }
 
+    @Test("of generated columns alone follows what they are made of", .timeLimit(.minutes(1)), arguments: ["VIRTUAL", "STORED"])
+    func generated(kind: String) async throws {
+        struct Shown: Codable, Identifiable, FetchableRecord, TableRecord, Sendable {
+            static let databaseTableName = "item"
+            static var databaseSelection: [any SQLSelectable] { [Column("id"), Column("label")] }
+            var id: Int64
+            var label: String
+        }
+        let store = try Store(inMemory: nil)
+        try await store.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT, label TEXT AS (upper(name)) \(kind));
+                    INSERT INTO item (id, name) VALUES (1, 'a'), (2, 'b');
+                    """)
+        }
+        try await store.track(.all)
+        var list = FetchedResults(Shown.query.ascending("label"), in: store).makeAsyncIterator()
+        #expect(try await list.next()?.allItems.map(\.label) == ["A", "B"])
+        try await store.write { db in try db.execute(sql: "UPDATE item SET name = 'c' WHERE id = 1") }
+        let second = try #require(await list.next())
+        #expect(second.allItems.map(\.label) == ["B", "C"] && second.reconfiguredItemIdentifiers == [1])
+    }
+
     @Test("is never half applied, however fast others write")
     func neverHalf() async throws {
         let folder = try ScratchFolder()
