@@ -61,10 +61,6 @@ struct ReadmeTests {
         let commands = try Readme().code(in: "By hand", indent: 4)
         #expect(commands.count > 5)
         try await Workshop.with { shop in
-            try await shop.shell(
-                "shop.db",
-                "CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT); INSERT INTO customer VALUES (1, 'Vera', 'Lyon');"
-            )
             let port = try FreePort.find()
             let script = commands.map { command in
                 let here = command.replacing("127.0.0.1:8640", with: "127.0.0.1:\(port)")

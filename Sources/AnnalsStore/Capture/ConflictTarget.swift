@@ -45,7 +45,7 @@ struct ConflictTarget: Hashable {
             } else if let name = column.name {
                 let computed = table.generationExpression(of: name) ?? SQL.quote(name)
                 terms.append(.expression(stored: SQL.quote(name), computed: computed, collation: column.collation))
-                concerned = nil
+                concerned = concerned.flatMap { known in table.places(in: SQL.quote(name)).map { known + $0 } }
             } else {
                 let sql = number < parts.count ? "(\(parts[number]))" : "NULL"
                 terms.append(.expression(stored: sql, computed: sql, collation: column.collation))
@@ -81,12 +81,19 @@ struct ConflictTarget: Hashable {
 }
 
 extension TableDefinition {
-    /// Places of the stored columns an expression names; nil when it names a generated one.
+    /// Places of the stored columns that an expression depends on, by way of generated ones too; nil when one of these could not be
+    /// understood.
     fileprivate func places(in sql: String) -> [Int]? {
-        let names = SQLText(sql).tokens.compactMap(\.identifier)
-        let generated = generatedColumns.map(\.name)
-        guard !names.contains(where: { name in generated.contains { $0.isSameIdentifier(as: name) } }) else { return nil }
-        return names.compactMap(place(of:))
+        var (places, expressions, seen): (Set<Int>, [String], Set<String>) = ([], [sql], [])
+        while let expression = expressions.popLast() {
+            for name in SQLText(expression).tokens.compactMap(\.identifier) where seen.insert(name.foldedIdentifier).inserted {
+                if let place = place(of: name) { places.insert(place) }
+                guard let generated = generatedColumns.first(where: { $0.name.isSameIdentifier(as: name) }) else { continue }
+                guard let sql = generated.expression else { return nil }
+                expressions.append(sql)
+            }
+        }
+        return places.sorted()
     }
 
     /// The expression of a generated column, in parentheses.

@@ -230,6 +230,23 @@ import Testing
         }
     }
 
+    @Test(
+        "What an index has nothing to do with stays, though a generated column is in it",
+        arguments: [
+            "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, a INTEGER UNIQUE, d TEXT);",
+            "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, a INTEGER, d TEXT, c TEXT AS (a || 'x') VIRTUAL UNIQUE);",
+            "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, a INTEGER, d TEXT, b AS (a + 1) STORED, c AS (b * 2) VIRTUAL UNIQUE);",
+            "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, a INTEGER, d TEXT, c TEXT AS (a || 'x')); CREATE UNIQUE INDEX i ON t (c) WHERE c > '';",
+        ])
+    func unconcerned(schema: String) async throws {
+        let outcome = try await Story.conflict(
+            schema + "INSERT INTO t (id, a) VALUES ('p', 1), ('q', 2);", first: "UPDATE t SET a = 5 WHERE id = 'p'",
+            second: "UPDATE t SET a = 5 WHERE id = 'q'; UPDATE t SET d = 'mine' WHERE id = 'p'")
+        let rows = try await outcome.rows("t").map { $0.split(separator: "|").prefix(3).joined(separator: "|") }
+        #expect(rows == ["p|5|mine", "q|2|NULL"])
+        #expect(outcome.lines.count == 1)
+    }
+
     @Test("A bulk load with thousands of duplicates is laid on in a few tries")
     func bulk() async throws {
         let outcome = try await Story.conflict(
