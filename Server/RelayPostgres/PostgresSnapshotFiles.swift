@@ -40,7 +40,11 @@ package final class PostgresSnapshotFiles: SnapshotFiles {
 
     /// All pieces but the last are of one length.
     package func byteCount(of name: String, in db: any LogConnection) -> Int64? {
-        let sql = "SELECT number, length(bytes) FROM annals_snapshot_pieces WHERE file = ?1 ORDER BY number DESC LIMIT 1"
+        let sql = """
+            SELECT coalesce(p.number, 0), coalesce(length(p.bytes), 0)
+            FROM annals_snapshot_files AS f LEFT JOIN annals_snapshot_pieces AS p ON p.file = f.name
+            WHERE f.name = ?1 ORDER BY p.number DESC LIMIT 1
+            """
         guard let row = try? db.row(sql, [name]), let number = try? row.integer(0), let length = try? row.integer(1) else { return nil }
         return number * Int64(Self.pieceBytes) + length
     }
