@@ -204,7 +204,7 @@ import Testing
         let newest = try await upload("new", position: 3)
         try lose(newest, cutOff: true)
         #expect(try await log.purge(.shop, rules).horizon == Position(1))
-        try lose(try #require(try await log.snapshots.open(.shop)).record, cutOff: false)
+        try lose(try await log.snapshots.open(.shop).record, cutOff: false)
         #expect(try await log.purge(.shop, rules).newestSnapshot == nil)
         #expect(try await log.describe(.shop).horizon == Position(1))
     }
@@ -228,11 +228,6 @@ private final class LogLines: Sendable {
             set { metadata[key] = newValue }
         }
 
-        func log(
-            level: Logger.Level, message: Logger.Message, metadata: Logger.Metadata?, source: String, file: String, function: String,
-            line: UInt
-        ) {
-            lines.lines.withLock { $0.append("\(message) \(metadata ?? [:])") }
-        }
+        func log(event: LogEvent) { lines.lines.withLock { $0.append("\(event.message) \(event.metadata ?? [:])") } }
     }
 }
