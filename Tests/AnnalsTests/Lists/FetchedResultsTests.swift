@@ -67,7 +67,7 @@ struct FetchedResultsTests {
         #expect(first.token.isOlder(than: second.token) == true)
     }
 
-    @Test("of generated columns alone follows what they are made of", .timeLimit(.minutes(1)), arguments: ["VIRTUAL", "STORED"])
+    @Test("of generated columns alone follows what they are made of", .timeLimit(.minutes(20)), arguments: ["VIRTUAL", "STORED"])
     func generated(kind: String) async throws {
         struct Shown: Codable, Identifiable, FetchableRecord, TableRecord, Sendable {
             static let databaseTableName = "item"

@@ -3,7 +3,7 @@ import AnnalsTesting
 import Foundation
 import Testing
 
-@Suite("A store that was closed", .timeLimit(.minutes(1)))
+@Suite("A store that was closed", .timeLimit(.minutes(20)))
 struct ClosedStoreTests {
     /// The journal modes make connections of different kinds.
     enum Place: CaseIterable { case memory, pool, queue }
