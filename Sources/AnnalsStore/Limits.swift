@@ -19,6 +19,9 @@ enum Limits {
     /// where rows end that such triggers write.
     static let changesPutInOrder: Int64 = 200_000
 
+    /// Defaults of added columns that are remembered as SQLite converts them.
+    static let defaultsKnown = 1_000
+
     /// Rows named in a tracking report for each thing found; the count goes on.
     static let rowsListed = 100
 

@@ -115,10 +115,9 @@ extension Saving {
         guard let stored = try session.row(identifier.key, of: table) else { return }
         let row = EditedRow(table: table, base: stored, now: nil, asOf: edits.newest)
         var planned = PlannedRow(identifier: identifier, row: row, action: .delete(stored: stored), values: stored)
-        let conditions = table.primaryKey.map { "\(table.columns[$0].name.quotedDatabaseIdentifier) = ?" }
         do {
             try db.execute(
-                sql: "DELETE FROM \(table.name.quotedDatabaseIdentifier) WHERE \(conditions.joined(separator: " AND "))",
+                sql: "DELETE FROM \(table.name.quotedDatabaseIdentifier) WHERE \(table.keyCondition())",
                 arguments: StatementArguments(identifier.key.map(\.databaseValue)))
         } catch let error as DatabaseError {
             guard let refusal = Refused(error) else { throw error }

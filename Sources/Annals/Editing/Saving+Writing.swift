@@ -161,15 +161,15 @@ extension Saving {
         guard !rest.isEmpty, let stored = try session.row(identifier.key, of: table) else { return }
         let changed = rest.filter { values[$0] != stored[$0] }
         guard !changed.isEmpty else { return }
-        func assignments(_ places: [Int], _ separator: String) -> String {
-            places.map { "\(table.columns[$0].name.quotedDatabaseIdentifier) = ?" }.joined(separator: separator)
+        let assignments = changed.enumerated().map { number, place in
+            "\(table.columns[place].name.quotedDatabaseIdentifier) = ?\(table.primaryKey.count + number + 1)"
         }
         try db.execute(
             sql: """
-                UPDATE \(table.name.quotedDatabaseIdentifier) SET \(assignments(changed, ", "))
-                WHERE \(assignments(table.primaryKey, " AND "))
+                UPDATE \(table.name.quotedDatabaseIdentifier) SET \(assignments.joined(separator: ", "))
+                WHERE \(table.keyCondition())
                 """,
-            arguments: StatementArguments(changed.map { (values[$0] ?? .null).databaseValue } + identifier.key.map(\.databaseValue)))
+            arguments: StatementArguments(identifier.key.map(\.databaseValue) + changed.map { (values[$0] ?? .null).databaseValue }))
     }
 
     /// The app's record, as long as it would write these values; else one that is made from them.

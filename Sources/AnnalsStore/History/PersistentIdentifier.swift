@@ -26,9 +26,16 @@ public struct PersistentIdentifier: Hashable, Sendable {
         let columns = try db.primaryKey(table).columns
         guard columns.count == key.count else { return nil }
         let condition = columns.map { "\($0.quotedDatabaseIdentifier) IS ?" }.joined(separator: " AND ")
-        return try GRDB.Row.fetchOne(
+        let rows = try GRDB.Row.fetchCursor(
             db, sql: "SELECT * FROM \(table.quotedDatabaseIdentifier) WHERE \(condition)",
             arguments: StatementArguments(key.map(\.databaseValue)))
+        // The columns may take keys for one that the key's index tells apart.
+        var found: GRDB.Row?
+        while let row = try rows.next() {
+            if zip(columns, key).allSatisfy({ row[$0] == $1.databaseValue }) { return row.copy() }
+            found = found ?? row.copy()
+        }
+        return found
     }
 }
 

@@ -106,9 +106,7 @@ struct DecidedRow {
 
     // MARK: Keys
 
-    private var isKey: String {
-        table.primaryKey.enumerated().map { "\(SQL.quote(table.columns[$1].name)) IS ?\($0 + 1)" }.joined(separator: " AND ")
-    }
+    private var isKey: String { table.keyCondition("IS") }
 
     private func key(of row: [Value]) -> [Value] { table.primaryKey.map { row[$0] } }
 

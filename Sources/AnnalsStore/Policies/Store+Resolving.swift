@@ -54,6 +54,7 @@ extension Store {
                     renumbered: RenumberedKeys(db, with: conflict, tables.ownNames)
                 ).write(side, values)
             }
+            if let number { try UndetectedChanges.tell(db, after: number - 1) }
             if number == nil, conflict.isResolved { return .nothingToDo }
             let choice: ConflictResolution.Choice = !values.isEmpty ? .values : side == .stored ? .stored : .incoming
             let decisions = HumanDecisions(resolutions: [ConflictResolution(conflict: conflict.name, choice: choice)])

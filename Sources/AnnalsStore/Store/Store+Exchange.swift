@@ -291,9 +291,7 @@ extension Store {
                 try db.inTransaction(.immediate) {
                     try foreign.look(db)
                     try schema.begin(db)
-                    let undetected = try UndetectedChanges(db)
                     result = try body(db, ManagedStep(db, configuration, schema))
-                    try undetected.tell()
                     return .commit
                 }
                 guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }

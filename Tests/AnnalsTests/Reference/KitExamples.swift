@@ -22,20 +22,6 @@ struct KitExamples {
         return store
     }
 
-    @Test("a note that is renamed on the phone and ticked off on the laptop is both")
-    func bothEdits() async throws {
-        let space = try await TestSpace { db in
-            try db.execute(sql: "CREATE TABLE note (id TEXT PRIMARY KEY NOT NULL, title TEXT, done INTEGER)")
-            try db.execute(sql: "INSERT INTO note VALUES ('n1', 'Milk', 0)")
-        }
-        try await space[0].store.write { db in try db.execute(sql: "UPDATE note SET title = 'Oat milk'") }
-        try await space[1].store.write { db in try db.execute(sql: "UPDATE note SET done = 1") }
-        try await space.settle()
-        let done = try await space[0].store.read { db in try String.fetchAll(db, sql: "SELECT title FROM note WHERE done") }
-        #expect(done == ["Oat milk"])
-        #expect(try await space.areEqual())
-    }
-
     @Test("the later of two writes wins")
     func clock() async throws {
         let space = try await space()

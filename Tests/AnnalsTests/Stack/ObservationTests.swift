@@ -31,6 +31,7 @@ struct ObservationTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (begun, begin) = AsyncStream<Void>.makeStream()
             group.addTask {
+                defer { begin.finish() }
                 for try await element in lists {
                     begin.yield()
                     if list(element) == names { return }
@@ -67,6 +68,26 @@ struct ObservationTests {
         try await space[1].store.revert(transaction: try #require(try await newest(space[1].store)))
         let reverted = try #require(try await told.next())
         #expect(try await space[1].store.latestToken() == reverted.token)
+    }
+
+    @Test("a conflict that a person settles is told")
+    func resolved() async throws {
+        let space = try await TestSpace { db in
+            try db.execute(sql: Self.schema)
+            try Item(id: "1", name: "Milk").insert(db)
+        }
+        let store = space[1].store
+        for (number, name) in ["Oat milk", "Soy milk"].enumerated() {
+            try await space[number].store.write { db in try Item(id: "1", name: name).update(db) }
+            space.clock.advance(.seconds(1))
+        }
+        try await space.settle()
+        let list = FetchedResults(Item.query.ascending("name"), in: store)
+        try await wait(for: ["Oat milk"], in: list) {
+            $0.allItems.map(\.name)
+        } meanwhile: {
+            try await store.resolve(1, taking: .stored)
+        }
     }
 
     @Test("an agent that runs on a store in memory sends what a revert wrote")
