@@ -49,6 +49,22 @@ struct MigrateTests {
         }
     }
 
+    @Test("says how many conflicts it settled between what was kept and what was written here meanwhile")
+    func conflicts() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            let script = "ALTER TABLE customer ADD COLUMN points INTEGER NOT NULL DEFAULT 3; UPDATE customer SET points = 5 WHERE id = 1;"
+            try script.write(toFile: shop.file("v2.sql"), atomically: true, encoding: .utf8)
+            try await shop.succeed("migrate", "shop.db", "--file", "v2.sql")
+            try await shop.succeed("sync", "shop.db", "laptop.db")
+            try await shop.shell("laptop.db", "DELETE FROM customer WHERE id = 1;")
+            let outcome = try await shop.succeed("migrate", "laptop.db", "--file", "v2.sql").output
+            #expect(outcome.hasSuffix("done as \"v2.sql\"; 1 conflict\n"), "\(outcome)")
+            try await shop.succeed("sync", "laptop.db")
+            #expect(try await shop.succeed("conflicts", "laptop.db", "--json").output.split(separator: "\n").count == 1)
+        }
+    }
+
     @Test("renames by name: here, for clones, and for nobody who calls it otherwise")
     func renames() async throws {
         try await Workshop.with { shop in

@@ -44,7 +44,7 @@ struct MigrateCommand: AsyncParsableCommand {
         let store = try argument.open()
         let name = label ?? file.map { $0 == "-" ? "migration" : URL(fileURLWithPath: $0).lastPathComponent } ?? "rename"
         let before = Set(try await store.status().tracked)
-        let statements = try await store.migrate(label: name, renames: renames, tracking: track ? .all : .none, sql: sql)
+        let (statements, conflicts) = try await store.migrate(label: name, renames: renames, tracking: track ? .all : .none, sql: sql)
         let status = try await store.status()
         let renamed = renames.filter { $0.column == nil }.map(\.name)
         let new = status.tracked.filter { !before.contains($0) && !renamed.contains($0) }
@@ -54,13 +54,14 @@ struct MigrateCommand: AsyncParsableCommand {
                     "store": .text(argument.store), "label": .text(name), "statements": .integer(statements),
                     "renames": .array(rename.map { .text($0) }),
                     "tracked": .array(new.map { .text($0) }), "token": .text(status.latestToken?.description),
-                    "schemaVersion": status.replica == nil ? .null : .integer(status.schemaVersion),
+                    "schemaVersion": status.replica == nil ? .null : .integer(status.schemaVersion), "conflicts": .integer(conflicts),
                 ]))
         } else {
             let tables = new.isEmpty ? "" : "; tracked now: \(new.map(PrintableText.of).joined(separator: ", "))"
             let count = renames.isEmpty ? "" : "\(Count.of(renames.count, "rename"))\(file == nil ? "" : ", ")"
             let done = count + (file == nil ? "" : Count.of(statements, "statement"))
-            console.print("\(argument.store): \(done) done as \"\(PrintableText.of(name))\"\(tables)")
+            let settled = conflicts == 0 ? "" : "; \(Count.of(conflicts, "conflict"))"
+            console.print("\(argument.store): \(done) done as \"\(PrintableText.of(name))\"\(tables)\(settled)")
         }
     }
 

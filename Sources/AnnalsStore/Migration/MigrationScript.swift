@@ -4,11 +4,17 @@ import GRDB
 extension Store {
     /// Runs SQL statements as a migration; see `migrate(label:renames:tracking:rebuilding:_:)`.
     ///
-    /// - Returns: how many statements there were.
+    /// - Returns: how many statements there were, and how many conflicts were settled between what was kept until now and the store's
+    ///   own writes.
     /// - Throws: `AnnalsError`; also `usage` where a statement would end the transaction. Nothing is changed then.
     @discardableResult
-    package func migrate(label: String, renames: [Rename] = [], tracking: NewTables = .none, sql: String) async throws -> Int {
-        try await migrate(label: label, renames: renames, tracking: tracking) { db, tables in try MigrationScript.run(sql, db, tables) }
+    package func migrate(
+        label: String, renames: [Rename] = [], tracking: NewTables = .none, sql: String
+    ) async throws -> (statements: Int, conflicts: Int) {
+        let (statements, conflicts) = try await migrateCounting(label: label, renames: renames, tracking: tracking) { db, tables in
+            try MigrationScript.run(sql, db, tables)
+        }
+        return (statements, conflicts)
     }
 }
 

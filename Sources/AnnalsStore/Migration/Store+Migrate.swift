@@ -45,16 +45,18 @@ extension Store {
         label: String, renames: [Rename] = [], tracking: NewTables = .none, rebuilding: [String] = [],
         _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await migrate(label: label, renames: renames, tracking: tracking) { db, tables in
+        try await migrateCounting(label: label, renames: renames, tracking: tracking) { db, tables in
             for table in rebuilding { try tables.putAside(table) }
             return try CallersError.passing { try updates(db) }
-        }
+        }.value
     }
 
     /// - Parameter updates: what throws there is passed on as it is, unless it says that it is the caller's.
-    func migrate<T: Sendable>(
+    /// - Returns: what `updates` returns, and the conflicts that were settled between the store's own writes and what was kept from newer
+    ///   replicas until now.
+    func migrateCounting<T: Sendable>(
         label: String, renames: [Rename], tracking: NewTables, _ updates: @escaping @Sendable (Database, RebuiltTables) throws -> T
-    ) async throws -> T {
+    ) async throws -> (value: T, conflicts: Int) {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         let (value, isCaughtUp) = try await translated("migrate") {
             try await database.writeWithoutTransaction { db in
@@ -65,8 +67,7 @@ extension Store {
                 }
             }
         }
-        if isCaughtUp { try await takeKept() }
-        return value
+        return (value, isCaughtUp ? try await takeKept() : 0)
     }
 
     /// Gives tables and columns other names, and changes nothing else; see `migrate(label:renames:tracking:rebuilding:_:)`.
