@@ -66,8 +66,10 @@ public enum Tracking {
     ///
     /// - Parameter recordsRows: the rows that are there count as inserted now.
     static func trackUnsealed(_ db: Database, _ selection: Selection, recordsRows: Bool) throws -> [TrackingReport.Table] {
-        try TrackingPlan(db, selection).entries.map { entry in
-            let table = try perform(entry, recordsRows, db)
+        // Asked once: each list that is made has GRDB read the whole schema again for such a question.
+        let isReplica = try ReplicaTables.exist(db)
+        return try TrackingPlan(db, selection).entries.map { entry in
+            let table = try perform(entry, recordsRows, isReplica, db)
             if recordsRows, case .tracked(let id) = table.outcome, case .accepted(let definition) = entry.verdict {
                 try recordRows(definition, id, db)
             }
@@ -75,7 +77,9 @@ public enum Tracking {
         }
     }
 
-    private static func perform(_ entry: TrackingPlan.Entry, _ recordsRows: Bool, _ db: Database) throws -> TrackingReport.Table {
+    private static func perform(
+        _ entry: TrackingPlan.Entry, _ recordsRows: Bool, _ isReplica: Bool, _ db: Database
+    ) throws -> TrackingReport.Table {
         switch entry.verdict {
         case .refused(let reason):
             return TrackingReport.Table(name: entry.name, outcome: .skipped(reason))
@@ -86,22 +90,22 @@ public enum Tracking {
             let holdsRows = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM main.\(SQL.quote(definition.name)))") ?? false
             let isWhole = recordsRows || !holdsRows
             let newest = try isWhole ? nil : Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions")
-            var table = try start(definition, gap: newest, db)
+            var table = try start(definition, gap: newest, isReplica, db)
             if let complaint = complaintAboutWriting(to: definition, db) {
                 try removeLists([table], db)
                 // Where it could not be written before, tracking is not what keeps it from being written.
                 guard complaintAboutWriting(to: definition, db) != nil else {
                     return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(complaint)))
                 }
-                table = try start(definition, gap: newest, db)
+                table = try start(definition, gap: newest, isReplica, db)
             }
             return try report(on: definition, .tracked(id: table.id), db)
         }
     }
 
-    private static func start(_ definition: TableDefinition, gap: Int64?, _ db: Database) throws -> TrackedTable {
+    private static func start(_ definition: TableDefinition, gap: Int64?, _ isReplica: Bool, _ db: Database) throws -> TrackedTable {
         let table = try TrackedTable.create(db, for: definition, gap: gap)
-        if let names = try NewNames(db) {
+        if isReplica, let names = try NewNames(db) {
             let first = try names.table(table.name)
             let columns = try names.columns(table.columns, of: first, known: table.columns.map { _ in nil })
             try FirstNames.set(FirstNames.Names(table: first, columns: columns), of: table, db)

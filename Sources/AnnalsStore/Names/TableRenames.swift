@@ -8,16 +8,21 @@ struct TableRenames {
         self.db = db
     }
 
-    /// All at once, since tables may have swapped their names. In a joined store the space is told next.
-    func run() throws -> [Drift.Finding] {
+    /// Tracked tables whose triggers stand on a table of another name: SQLite moved them there.
+    func pending() throws -> [(table: TrackedTable, name: String)] {
         var tables: [String: String] = [:]
         for row in try Row.fetchAll(db, sql: "SELECT name, tbl_name FROM main.sqlite_master WHERE type = 'trigger'") {
             tables[row["name"]] = row["tbl_name"]
         }
-        let renamed = try TrackedTable.fetchTracked(db).compactMap { table -> (table: TrackedTable, name: String)? in
+        return try TrackedTable.fetchTracked(db).compactMap { table in
             guard let name = tables[CaptureTriggers.names(id: table.id)[0]], name != table.name else { return nil }
             return (table, name)
         }
+    }
+
+    /// All at once, since tables may have swapped their names. In a joined store the space is told next.
+    func run() throws -> [Drift.Finding] {
+        let renamed = try pending()
         guard !renamed.isEmpty else { return [] }
         if try ReplicaTables.exist(db) {
             try FirstNames.keep(ofTablesNamed: renamed.map(\.table.name), db)

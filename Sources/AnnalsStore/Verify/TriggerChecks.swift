@@ -5,8 +5,11 @@ struct TriggerChecks {
     let db: Database
 
     func run() throws -> [Finding] {
-        try TrackedTable.fetchTracked(db).compactMap { table in
-            guard let definition = try SchemaReader(db).table(table.name), definition.kind == .table else {
+        // What another program renamed since is captured under its new name, and sealing takes that over.
+        let renamed = try TableRenames(db).pending()
+        return try TrackedTable.fetchTracked(db).compactMap { table in
+            let name = renamed.first { $0.table.id == table.id }?.name ?? table.name
+            guard let definition = try SchemaReader(db).table(name), definition.kind == .table else {
                 return Finding(.trigger, "the table \(table.name) is tracked, but is not there", table: table.name)
             }
             let triggers = try CaptureTriggers(db, table: definition, id: table.id)

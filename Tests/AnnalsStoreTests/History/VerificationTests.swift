@@ -128,6 +128,15 @@ struct VerificationTests {
         #expect(try codes(store) == [])
     }
 
+    @Test(
+        "Another program's renames that nobody looked at yet are in order",
+        arguments: ["parent RENAME TO elder", "child RENAME TO \"young \"\"one\"\"\"", "child RENAME COLUMN size TO height"])
+    func renamed(change: String) throws {
+        let store = try store()
+        try store.outside("ALTER TABLE \(change)")
+        #expect(try store.findings() == [])
+    }
+
     @Test("It says so to whoever asks it to stop")
     func stopped() throws {
         struct Stop: Error {}
