@@ -63,6 +63,35 @@ struct FullTextTests {
         for store in world.stores { try expectIndexed(store.path, "black", 3) }
     }
 
+    @Test("a clone that begins before the log's end keeps its indexes in step, full-text and R-tree", arguments: [false, true])
+    func log(hasFunctions: Bool) async throws {
+        let boxes = """
+            CREATE VIRTUAL TABLE box USING rtree (id, low, high);
+            CREATE TRIGGER note_box AFTER INSERT ON note BEGIN INSERT INTO box VALUES (new.id, new.id, new.id + 1); END;
+            """
+        let world = try await World(replicas: 1, schema: Self.schema + boxes + Self.rows)
+        let first = world.folder.file("first.db")
+        _ = try await world.joining("first").clone(to: first)
+        world.add(try Store(path: first, configuration: world.configuration("first")))
+        try world.outside(0, "UPDATE note SET body = 'yellow pear' WHERE id = 2; INSERT INTO note VALUES (4, 'grey fig')")
+        try await world.settle()
+
+        let path = world.folder.file("clone.db")
+        var configuration = world.configuration("clone")
+        // A program's own function, which nothing in the schema calls.
+        if hasFunctions {
+            configuration.prepareDatabase = { db in db.add(function: DatabaseFunction("shout", argumentCount: 1) { $0[0] }) }
+        }
+        _ = try await Joining(
+            transport: world.relay, address: "http://127.0.0.1:1", space: world.space, name: "clone", configuration: configuration,
+            environment: world.environment
+        ).clone(to: path)
+        try expectIndexed(path, "yellow", 2)
+        let queue = try DatabaseQueue(path: path)
+        #expect(try await queue.read { db in try Int64.fetchAll(db, sql: "SELECT id FROM box") } == [4])
+        try queue.close()
+    }
+
     @Test("so do those of an empty store that joins, and those of a replayed file")
     func joinAndReplay() async throws {
         let world = try await World(replicas: 1, schema: Self.schema + Self.rows)

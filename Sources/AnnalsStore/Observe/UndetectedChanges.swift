@@ -31,9 +31,14 @@ struct UndetectedChanges {
             db, sql: "SELECT DISTINCT tables FROM main.annals_transactions WHERE number > ?", arguments: [number])
         for id in Set(lists.flatMap { $0.split(separator: " ").compactMap { Int64($0) } }).sorted() {
             guard let table = try TrackedTable.fetch(db, id: id), try db.tableExists(table.name, in: "main") else { continue }
-            try db.notifyChanges(in: Table(table.name))
+            try tell(db, table.name)
             let changes = StoreSchema.changesTable(id)
-            if try db.tableExists(changes, in: "main") { try db.notifyChanges(in: Table(changes)) }
+            if try db.tableExists(changes, in: "main") { try tell(db, changes) }
         }
+    }
+
+    /// By a statement, since GRDB's own requests do not take quotes in a table's name.
+    private static func tell(_ db: Database, _ table: String) throws {
+        try db.notifyChanges(in: SQLRequest<Row>(sql: "SELECT * FROM main.\(SQL.quote(table))"))
     }
 }

@@ -22,7 +22,10 @@ extension Store {
         configuration.isUntrusted = true
         let store = try Store(path: path, configuration: configuration)
         try await store.translated("clone") {
-            try await store.database.writeWithoutTransaction { db in try SnapshotFile.check(db) }
+            try await store.database.writeWithoutTransaction { db in
+                try SnapshotFile.check(db)
+                if try SchemaReach.isWithinSQLite(db) { try db.execute(sql: "PRAGMA trusted_schema = ON") }
+            }
         }
         try await store.managed("clone") { [configuration] db, step in
             let contents = try SnapshotFile.read(db)
