@@ -214,7 +214,7 @@ package struct Joining: Sendable {
                 return nil
             }
             guard let lineage else { return nil }
-            try await store.startSpace(membership(lineage, sealedUnder: spaceKeys?.sealing.id), from: rows, after: first)
+            let beginning = try await store.startSpace(membership(lineage, sealedUnder: spaceKeys?.sealing.id), from: rows, after: first)
             let agent = SyncAgent(store: store, transport: transport, environment: environment)
             guard try await agent.pushFirstEntry() else {
                 try await store.abandonSpace(lineage)
@@ -222,7 +222,7 @@ package struct Joining: Sendable {
             }
             progress(.compressing, 0)
             let file = try SnapshotPacking.pack(rows.path, packed, sealer: await sealer(of: store)) { progress(.compressing, $0) }
-            try await store.noteSnapshot(file.digest)
+            try await store.noteSnapshot(file.digest, of: beginning)
             try? FileManager.default.removeItem(atPath: rows.path)
             folder.note(Self.purpose(ofJoin: lineage, file.digest))
             return try await bring(packed, file.digest, of: store, lineage)

@@ -19,15 +19,28 @@ extension SyncAgent {
     }
 
     /// Joins the space that the agent was given, where the store is no replica yet. Each exchange begins with it.
+    ///
+    /// One call joins, and others wait for it: an actor's calls pass each other wherever they wait.
     func joinIfNeeded() async throws {
         guard let home else { return }
-        if let state = try await store.replicaState(), try await store.creationStage() == nil {
-            guard state.space == home.address.space else { throw Self.anotherSpace(state.space, home.address.space) }
-            return
-        }
+        while joiningGate.isPaused { _ = try await joiningGate.waitUntilResumed() }
+        joiningGate.set(isPaused: true)
+        defer { joiningGate.set(isPaused: false) }
+        if try await isJoined(to: home.address.space) { return }
         let joining = home.address.joining(over: transport, store.configuration, environment, progress)
-        _ = try await joining.join(store, existing: home.existing)
+        do {
+            _ = try await joining.join(store, existing: home.existing)
+        } catch let error as AnnalsError where error.code == .alreadyJoined {
+            // By another agent, a moment ago.
+            guard try await isJoined(to: home.address.space) else { throw error }
+        }
         logger.notice("joined the space \(home.address.space)")
+    }
+
+    private func isJoined(to space: SpaceName) async throws -> Bool {
+        guard let state = try await store.replicaState(), try await store.creationStage() == nil else { return false }
+        guard state.space == space else { throw Self.anotherSpace(state.space, space) }
+        return true
     }
 
     /// Rows are never brought from one space to another because an app was given another address.

@@ -94,6 +94,8 @@ public actor SyncAgent {
     let home: (address: SpaceAddress, existing: ExistingRows?)?
     let board: EventBoard
     let gate = PauseGate()
+    /// Closed while a call joins the store.
+    let joiningGate = PauseGate()
     /// How often it was paused before `run` went on last.
     var pausesSeen = 0
     /// Where the store stood when this agent was last told. Another agent may have moved it on since.

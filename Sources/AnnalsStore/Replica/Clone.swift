@@ -126,6 +126,7 @@ extension Store {
     /// - Returns: false when the rows differ; nothing was changed.
     package func adopt(_ clone: Store, digest: @escaping @Sendable (Database) throws -> Digest) async throws -> Bool {
         return try await managed("join") { db, step in
+            guard try ReplicaState.load(db) == nil else { throw Self.joinedElsewhere }
             try step.seal()
             return try clone.database.reading { other in
                 guard let state = try ReplicaState.load(other) else {

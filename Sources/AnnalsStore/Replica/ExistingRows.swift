@@ -31,6 +31,7 @@ extension Store {
     package func adopt(_ clone: Store, existing: ExistingRows) async throws -> ExistingSummary {
         let policies = configuration.mergePolicies
         return try await merging("join") { db, step in
+            guard try ReplicaState.load(db) == nil else { throw Self.joinedElsewhere }
             try step.seal()
             return try clone.database.reading { other in
                 var joining = try JoiningRows(db: db, other: other, step: step, existing: existing)

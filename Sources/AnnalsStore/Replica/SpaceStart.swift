@@ -23,14 +23,15 @@ extension Store {
 
     /// How far a join that makes a space has come.
     package enum CreationStage: Sendable, Hashable {
-        /// The space's first entry is on its way, or is there.
-        case started(Lineage)
+        /// The space's first entry is on its way, or is there. The beginning tells this try from another of the same space: each has copied
+        /// the rows of its own moment.
+        case started(Lineage, beginning: String)
         /// The snapshot with that digest is on its way, or is there.
         case copied(Lineage, Digest)
 
         package var lineage: Lineage {
             switch self {
-            case .started(let lineage), .copied(let lineage, _): lineage
+            case .started(let lineage, _), .copied(let lineage, _): lineage
             }
         }
     }
@@ -93,7 +94,9 @@ extension Store {
     ///   - copied: the rows that were copied.
     ///   - first: the digest of the log's first entry, where another store began the space and never brought its
     ///     rows; nil where this store is the one to begin it.
-    package func startSpace(_ membership: Membership, from copied: CopiedRows, after first: Digest? = nil) async throws {
+    /// - Returns: what `noteSnapshot` is told, so that only the newest of several beginnings goes on.
+    package func startSpace(_ membership: Membership, from copied: CopiedRows, after first: Digest? = nil) async throws -> String {
+        let beginning = (configuration.identities.next() as TransactionID).description
         let (configuration, schema) = (configuration, schema)
         try await translated("join") {
             try await database.writeWithoutTransaction { db in
@@ -108,7 +111,7 @@ extension Store {
                         try step.seal()
                         if hasRows, try step.newestTransaction() != copied.transaction { throw WrittenSince() }
                         if !hasRows { try Self.checkReferences(db) }
-                        return try Self.begin(step, tables, membership, after: first)
+                        return try Self.begin(step, tables, membership, beginning, after: first)
                     }
                 }
                 do {
@@ -120,6 +123,7 @@ extension Store {
                 }
             }
         }
+        return beginning
     }
 
     private struct WrittenSince: Error {}
@@ -137,7 +141,7 @@ extension Store {
     }
 
     private static func begin(
-        _ step: ManagedStep, _ tables: TrackedTables, _ membership: Membership, after first: Digest?
+        _ step: ManagedStep, _ tables: TrackedTables, _ membership: Membership, _ beginning: String, after first: Digest?
     ) throws -> SnapshotFile.Contents {
         let db = step.db
         var state = membership.state(at: .zero, .zero, as: step.identities.next())
@@ -155,7 +159,7 @@ extension Store {
         try ReplicaTables.createIfMissing(db)
         try state.save(db)
         try SpaceSchema(tables).save(db)
-        try CreationStage.started(membership.lineage).save(db)
+        try CreationStage.started(membership.lineage, beginning: beginning).save(db)
         try Meta(db).set(.outboxed, try step.newestTransaction())
         try HighestKeys.noteRows(db, tables)
         // What was written since an earlier beginning is in the rows. Only the entry that the relay may know stays.
@@ -195,12 +199,12 @@ extension Store {
             id: info.id, time: info.time, changes: 0, journal: 0, footprint: .everything, body: encoder.finishInPieces())
     }
 
-    /// The snapshot with this digest is about to be sent.
+    /// The snapshot with this digest, of the rows of that beginning, is about to be sent.
     ///
     /// - Throws: `AnnalsError.busy` when another program joins this store too.
-    package func noteSnapshot(_ digest: Digest) async throws {
+    package func noteSnapshot(_ digest: Digest, of beginning: String) async throws {
         try await managed("join") { db, _ in
-            guard case .started(let lineage) = try CreationStage.load(db) else { throw Self.joinedElsewhere }
+            guard case .started(let lineage, beginning) = try CreationStage.load(db) else { throw Self.joinedElsewhere }
             try CreationStage.copied(lineage, digest).save(db)
         }
     }
@@ -215,7 +219,7 @@ extension Store {
         }
     }
 
-    private static var joinedElsewhere: AnnalsError {
+    static var joinedElsewhere: AnnalsError {
         AnnalsError(
             .busy, operation: "join", "another program is joining this store", hint: "Run annals join again when it is done",
             isRetryable: true)
@@ -228,14 +232,15 @@ extension Store.CreationStage {
     static func load(_ db: Database) throws -> Self? {
         guard try StoreSchema.exists(db), let text = try Meta(db).text(.joinStage) else { return nil }
         guard let lineage = try ReplicaState.load(db)?.lineage else { throw StoreDamage("annals_meta") }
-        if text == Self.started { return .started(lineage) }
+        let words = text.split(separator: " ")
+        if let first = words.first, first == Self.started { return .started(lineage, beginning: words.dropFirst().joined()) }
         guard let digest = Hexadecimal.decode(text).flatMap({ Digest(bytes: $0) }) else { throw StoreDamage("annals_meta.join_stage") }
         return .copied(lineage, digest)
     }
 
     func save(_ db: Database) throws {
         switch self {
-        case .started: try Meta(db).set(.joinStage, Self.started)
+        case .started(_, let beginning): try Meta(db).set(.joinStage, "\(Self.started) \(beginning)")
         case .copied(_, let digest): try Meta(db).set(.joinStage, digest.description)
         }
     }

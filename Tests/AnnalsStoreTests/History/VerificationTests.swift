@@ -154,7 +154,7 @@ struct VerificationTests {
         let replica = try Store(path: store.file.path)
         let space = try #require(SpaceName("shop"))
         let membership = Membership(name: "here", relay: "http://127.0.0.1:1", space: space, lineage: .random())
-        try await replica.startSpace(membership, from: replica.copyRows(to: store.path("snapshot.db")))
+        _ = try await replica.startSpace(membership, from: replica.copyRows(to: store.path("snapshot.db")))
         try await replica.write { try $0.execute(sql: "INSERT INTO child VALUES(5, 1, 5)") }
         try await replica.write {
             try $0.execute(sql: "UPDATE child SET size = 6, id = 7 WHERE id = 5; UPDATE parent SET name = 'x' WHERE id = 2")
