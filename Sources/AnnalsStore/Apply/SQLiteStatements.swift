@@ -10,6 +10,13 @@ enum SQLiteStatements {
         _ = try names(sql, on: db)
     }
 
+    /// Puts a connection back as it was before a step, whatever became of that: GRDB refuses every statement of an access that was
+    /// cancelled. There is nobody to tell of an error then.
+    static func putBack(_ sql: String, on db: Database) {
+        try? run(sql, on: db)
+        db.clearSchemaCache()
+    }
+
     /// The first column of every row.
     static func names(_ sql: String, on db: Database) throws -> [String] {
         do {

@@ -96,7 +96,7 @@ struct Migrating {
         let enforces = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? false
         // It does nothing inside a transaction.
         try db.execute(sql: "PRAGMA foreign_keys = OFF")
-        defer { if enforces { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
+        defer { if enforces { SQLiteStatements.putBack("PRAGMA foreign_keys = ON", on: db) } }
         var outcome: T?
         try db.inTransaction(.immediate) {
             outcome = try body()

@@ -101,7 +101,7 @@ struct Renaming {
     static func execute(_ statement: String, _ db: Database) throws {
         let isLegacy = try Bool.fetchOne(db, sql: "PRAGMA legacy_alter_table") ?? false
         if isLegacy { try db.execute(sql: "PRAGMA legacy_alter_table = OFF") }
-        defer { if isLegacy { try? db.execute(sql: "PRAGMA legacy_alter_table = ON") } }
+        defer { if isLegacy { SQLiteStatements.putBack("PRAGMA legacy_alter_table = ON", on: db) } }
         try db.execute(sql: statement)
     }
 

@@ -75,7 +75,7 @@ extension Store {
         try await translated("join") {
             try await database.writeWithoutTransaction { db in
                 try db.execute(sql: "ATTACH DATABASE ? AS annals_other", arguments: [path])
-                defer { try? db.execute(sql: "DETACH DATABASE annals_other") }
+                defer { SQLiteStatements.putBack("DETACH DATABASE annals_other", on: db) }
                 let queue = try DatabaseQueue(path: path)
                 defer { try? queue.close() }
                 return try queue.read { other in

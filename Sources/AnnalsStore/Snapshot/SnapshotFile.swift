@@ -43,11 +43,11 @@ enum SnapshotFile {
         describe: () throws -> Contents
     ) throws {
         try db.execute(sql: "ATTACH DATABASE ? AS \(SchemaCopy.target)", arguments: [path])
-        defer { try? db.execute(sql: "DETACH DATABASE \(SchemaCopy.target)") }
+        defer { SQLiteStatements.putBack("DETACH DATABASE \(SchemaCopy.target)", on: db) }
         let enforcesForeignKeys = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? false
         // The rows are whole already; checking them table by table would refuse children that come before parents.
         try db.execute(sql: "PRAGMA foreign_keys = OFF")
-        defer { try? db.execute(sql: "PRAGMA foreign_keys = \(enforcesForeignKeys ? "ON" : "OFF")") }
+        defer { SQLiteStatements.putBack("PRAGMA foreign_keys = \(enforcesForeignKeys ? "ON" : "OFF")", on: db) }
         try db.execute(sql: "PRAGMA \(SchemaCopy.target).journal_mode = OFF; PRAGMA \(SchemaCopy.target).synchronous = OFF")
         try db.inTransaction(kind) {
             let contents = try describe()
@@ -118,7 +118,7 @@ enum SnapshotFile {
     static func check(_ db: Database) throws {
         let mapped = try Int64.fetchOne(db, sql: "PRAGMA mmap_size") ?? 0
         try db.execute(sql: "PRAGMA mmap_size = \(Limits.mappedBytes)")
-        defer { try? db.execute(sql: "PRAGMA mmap_size = \(mapped)") }
+        defer { SQLiteStatements.putBack("PRAGMA mmap_size = \(mapped)", on: db) }
         let found = try String.fetchOne(db, sql: "PRAGMA quick_check(1)")
         guard found != "ok" else { return }
         throw AnnalsError(
