@@ -25,7 +25,8 @@ public struct RemoteChange: Hashable, Sendable {
 ///
 /// Commits count from the moment the sequence was made. Those that come close together, or while its consumer is busy, are
 /// told as one, with the token after the last: read history from your own token on and nothing is missed. What other
-/// programs wrote is sealed before it is told. It is for one task; make one for each.
+/// programs wrote is sealed before it is told. Of commits that a purge took before they were told, it says that they may be external. It is
+/// for one task; make one for each.
 public struct RemoteChanges: AsyncSequence, Sendable {
     public typealias Failure = any Error
 
@@ -51,7 +52,7 @@ public struct RemoteChanges: AsyncSequence, Sendable {
     }
 
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(store: store, source: source, told: told, foreign: foreign, isDue: isDue)
+        AsyncIterator(store: store, source: source, told: told, foreign: foreign, isDue: isDue, mustHold: isDue)
     }
 
     public struct AsyncIterator: AsyncIteratorProtocol {
@@ -61,8 +62,11 @@ public struct RemoteChanges: AsyncSequence, Sendable {
         fileprivate var foreign: Int
         /// There is something to look for without waiting.
         fileprivate var isDue: Bool
+        /// History must still reach back to `told`, which whoever iterates has named.
+        fileprivate var mustHold: Bool
 
-        /// - Throws: `AnnalsError`, with code `notTracked` where there is no history, and `usage` when the store is closed.
+        /// - Throws: `AnnalsError`, with code `notTracked` where there is no history, `tokenExpired` or `tokenUnknown` where the sequence
+        ///   was to begin after a token that history does not hold, and `usage` when the store is closed.
         public mutating func next() async throws -> RemoteChange? {
             do {
                 let source = try source.get()
@@ -86,7 +90,8 @@ public struct RemoteChanges: AsyncSequence, Sendable {
         }
 
         private mutating func look() async throws -> RemoteChange? {
-            let found = try await store.committed(after: told)
+            let found = try await store.committed(after: told, mustHold: mustHold)
+            mustHold = false
             guard told.map({ $0.number < found.state.token.number }) ?? true else { return nil }
             defer { (told, foreign) = (found.state.token, found.foreign) }
             return RemoteChange(
@@ -113,7 +118,7 @@ extension Store {
     }
 
     /// Seals what strangers wrote, and says where history stands.
-    fileprivate func committed(after token: HistoryToken?) async throws -> (state: CommittedState, foreign: Int) {
+    fileprivate func committed(after token: HistoryToken?, mustHold: Bool) async throws -> (state: CommittedState, foreign: Int) {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         return try await translated("watch") {
             try await database.writeWithoutTransaction { db in
@@ -125,12 +130,13 @@ extension Store {
                     }
                 }
                 let bounds = try HistoryBounds(db)
-                if let token { try bounds.check(token) }
+                let isPurged = token.map { $0.number < bounds.oldest.number } ?? false
+                if let token, mustHold || !isPurged { try bounds.check(token) }
                 let hasExternal = try Bool.fetchOne(
                     db, sql: "SELECT EXISTS (SELECT 1 FROM main.annals_transactions WHERE number > ? AND origin = ?)",
                     arguments: [token?.number ?? bounds.latest.number, TransactionOrigin.external.rawValue])
                 let state = CommittedState(
-                    token: bounds.latest, store: bounds.storeID.description, hasExternal: hasExternal ?? false,
+                    token: bounds.latest, store: bounds.storeID.description, hasExternal: isPurged || hasExternal ?? false,
                     renumbered: try RenumberedRows.load(db, after: token?.number ?? bounds.latest.number).composed())
                 return (state, foreign.count)
             }

@@ -44,8 +44,8 @@ extension Store {
     ///
     /// - Parameters:
     ///   - consumer: the reader of history.
-    ///   - request: which of them it wants; its starting point is the consumer's own.
-    ///   - limit: at most so many transactions at a time.
+    ///   - request: which of them it wants; its starting point is the consumer's own. Past the point where it ends the consumer does not go.
+    ///   - limit: at most so many transactions at a time; fewer where the request says so.
     ///   - work: is given a reader for their changes. When it throws, nothing is changed, and the consumer stays where it is.
     /// - Returns: whether there was anything to read.
     /// - Throws: `AnnalsError` with code `consumerUnknown`, or `tokenExpired` when what it had not read was purged: then let
@@ -62,9 +62,12 @@ extension Store {
             let table = try ConsumerTable(db)
             let reader = try HistoryReader(db)
             let start = try table.token(of: consumer.name)
+            let limit = min(limit, request.maximum ?? limit)
             let transactions = try reader.transactions(request.continuing(after: start).limit(limit))
-            // Behind the last that was wanted nothing is known to be wanted; at the end everything was looked at.
-            let end = transactions.count < limit ? reader.bounds.latest : transactions.last?.token ?? start
+            // Behind the last that was wanted nothing is known to be wanted; at the end everything was looked at, unless the request ends
+            // before it.
+            let isAtEnd = transactions.count < limit && request.before == nil
+            let end = isAtEnd ? reader.bounds.latest : transactions.last?.token ?? start
             if !transactions.isEmpty {
                 _ = try Sealing.managedWrite(db, author: consumer.name, step.environment) { db in
                     try CallersError.passing { try work(db, reader, transactions) }
@@ -89,7 +92,7 @@ extension Store {
             let table = try ConsumerTable(db)
             let start = try table.token(of: consumer.name)
             try table.acknowledge(consumer.name, start, now: now)
-            return try HistoryReader(db).transactions(request.continuing(after: start).limit(limit))
+            return try HistoryReader(db).transactions(request.continuing(after: start).limit(min(limit, request.maximum ?? limit)))
         }
     }
 

@@ -57,6 +57,26 @@ struct RemoteChangesTests {
         #expect(try await changes.next()?.token.number == 3)
     }
 
+    @Test func `a purge that passes the listener does not end the sequence`() async throws {
+        let file = try file()
+        defer { withExtendedLifetime(file) {} }
+        let store = try await open(file)
+        let start = try await store.latestToken()
+        var changes = store.remoteChanges.makeAsyncIterator()
+        try await write(store)
+        #expect(try await changes.next()?.isExternal == false)
+        for _ in 1...3 { try await write(store) }
+        try await store.deleteHistory(before: store.latestToken())
+        let passed = try await changes.next()
+        #expect(passed?.token.number == 4 && passed?.isExternal == true)
+        try await write(store)
+        let next = try await changes.next()
+        #expect(next?.token.number == 5 && next?.isExternal == false)
+        // Whoever names a point is told that it is gone.
+        var named = store.remoteChanges(after: start).makeAsyncIterator()
+        await #expect { try await named.next() } throws: { ($0 as? AnnalsError)?.code == .tokenExpired }
+    }
+
     @Test("none is lost while many write, and the last state is told", arguments: [false, true])
     func many(inMemory: Bool) async throws {
         let file = try file()

@@ -1,6 +1,7 @@
 import AnnalsCore
 import Foundation
 import GRDB
+import Synchronization
 import Testing
 
 @testable import AnnalsStore
@@ -39,6 +40,32 @@ struct ConsumerTests {
         let status = try #require(try await shop.store.consumers().first)
         #expect(status.unread == 0)
         #expect(try shop.file.transactions(HistoryRequest().authors("report")).count == 2, "its own work has its name")
+    }
+
+    @Test("What comes after a request's end is read later, and the smaller limit holds")
+    func bounded() async throws {
+        let shop = try shop(5)
+        try await shop.store.register("report", from: shop.file.token(0))
+        let numbers = Numbers()
+        func consume(_ request: HistoryRequest) async throws {
+            try await shop.store.consume(as: "report", matching: request) { _, _, transactions in
+                numbers.add(transactions.map(\.number))
+            }
+        }
+        try await consume(HistoryRequest().before(shop.file.token(3)))
+        #expect(numbers.all == [[1, 2]])
+        try await consume(HistoryRequest().before(Date(timeIntervalSince1970: 0)))
+        try await consume(HistoryRequest().limit(1))
+        #expect(numbers.all == [[1, 2], [3]])
+        #expect(try await shop.store.unread(by: "report", matching: HistoryRequest().limit(1)).map(\.number) == [4])
+        try await consume(HistoryRequest())
+        #expect(numbers.all == [[1, 2], [3], [4, 5]])
+    }
+
+    private final class Numbers: Sendable {
+        private let numbers = Mutex<[[Int64]]>([])
+        var all: [[Int64]] { numbers.withLock { $0 } }
+        func add(_ some: [Int64]) { numbers.withLock { $0.append(some) } }
     }
 
     @Test("A consumer is listed with its place, its lease and when it was last seen")
