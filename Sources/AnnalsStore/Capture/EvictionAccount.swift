@@ -13,6 +13,8 @@ extension Evictions {
         private(set) var withheld: WithheldColumns?
 
         init(slot: RowSlot, noted: Note?, present: RowState?) {
+            var slot = slot
+            slot.bringInOrder()
             (self.slot, self.noted, self.present) = (slot, noted, present)
             guard slot.leavesOut else { return }
             let withheld = WithheldColumns(slot, noted: noted?.row, present: present?.row)
@@ -120,17 +122,20 @@ extension Evictions.Account {
         var balance = slot.balance()
         if let present { balance[present, default: 0] -= 1 }
         if let notedStart { balance[notedStart, default: 0] += 1 }
-        var candidates = slot.edges.enumerated().reversed().compactMap { place, edge in
-            edge.to.map { (state: $0, after: edge.id, count: place + 1) }
+        // The latest first, each with the arrival that comes next.
+        var candidates: [(state: RowState, count: Int, next: Int64?)] = []
+        var next: Int64?
+        for (place, edge) in slot.edges.enumerated().reversed() {
+            if let state = edge.to { candidates.append((state, place + 1, next)) }
+            if edge.from == nil { next = edge.id }
         }
-        if let notedStart { candidates.append((notedStart, 0, 0)) }
+        if let notedStart { candidates.append((notedStart, 0, next)) }
         var evictions: [Evictions.Eviction] = []
         for candidate in candidates where evictions.count < count {
             guard let surplus = balance[candidate.state], surplus > 0 else { continue }
             balance[candidate.state] = surplus - 1
-            let next = slot.edges.first { $0.from == nil && $0.id > candidate.after }
             let state = whole(candidate.state, after: candidate.count, of: slot.edges)
-            evictions.append(Evictions.Eviction(state: state, precedes: next?.id))
+            evictions.append(Evictions.Eviction(state: state, precedes: candidate.next))
         }
         return evictions
     }

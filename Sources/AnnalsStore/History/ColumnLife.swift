@@ -56,6 +56,7 @@ extension RowSlot {
 
     /// Takes out the columns that some changes leave out, and says what became of each.
     mutating func takeColumns() -> [ColumnLife] {
+        bringInOrder()
         let places = Set(edges.flatMap(\.leftOut)).sorted()
         let columns = places.map { ColumnLife(place: $0, edges: edges) }
         for place in places { clear(place) }

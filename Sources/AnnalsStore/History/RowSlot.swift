@@ -39,11 +39,18 @@ struct RowEdge: Sendable {
 /// Everything that happened under one identity within a transaction, in its order.
 struct RowSlot: Sendable {
     private(set) var edges: [RowEdge] = []
+    private var isInOrder = true
 
     mutating func append(_ edge: RowEdge) {
         edges.append(edge)
-        guard edge.precedes != nil else { return }
+        if edge.precedes != nil { isInOrder = false }
+    }
+
+    /// To be done once all are there: one that is sorted in where it belongs moves all after it.
+    mutating func bringInOrder() {
+        guard !isInOrder else { return }
         edges.sort(by: RowEdge.happensBefore)
+        isInOrder = true
     }
 
     /// Forgets the values at a place.
@@ -98,6 +105,8 @@ struct RowLives: Sendable {
 
     /// - Parameter columns: what was taken out of the slot and is told apart.
     init(_ slot: RowSlot, _ order: RawChangeOrder, columns: [ColumnLife] = []) {
+        var slot = slot
+        slot.bringInOrder()
         for edge in slot.edges {
             if edge.from == nil { arrivals.append(edge.id) }
             if edge.to == nil { departures.append((edge.id, edge.next)) }

@@ -91,7 +91,7 @@ public enum Replay {
                 PRAGMA \(SchemaCopy.target).page_size = \(pageSize);
                 PRAGMA \(SchemaCopy.target).journal_mode = MEMORY;
                 PRAGMA \(SchemaCopy.target).synchronous = OFF;
-                PRAGMA \(SchemaCopy.target).secure_delete = OFF;
+                PRAGMA \(SchemaCopy.target).secure_delete = ON;
                 PRAGMA \(SchemaCopy.target).cache_size = \(-ReplayLimits.cacheKibibytes);
                 """)
         var outcome = Outcome(token: token, transactions: 0, rows: 0, notes: [])

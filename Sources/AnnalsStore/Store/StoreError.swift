@@ -92,9 +92,7 @@ enum StoreError {
     private static func merge(_ error: MergeError, _ operation: String) -> AnnalsError {
         switch error {
         case .diverged(let divergence):
-            return AnnalsError(
-                .diverged, operation: operation, describe(divergence),
-                hint: "Nothing was overwritten. Keep this file, clone the space anew and compare the two")
+            return AnnalsError(.diverged, operation: operation, describe(divergence), hint: hint(for: divergence))
         case .unknownLayout:
             return AnnalsError(.corruptBatch, operation: operation, "an entry of the log names a table that its batch does not describe")
         case .unknownTable(let table):
@@ -113,6 +111,15 @@ enum StoreError {
         case .unsettled(let table):
             return AnnalsError(.defect, operation: operation, "local changes of \(table) cannot be laid on top of what was pulled")
         }
+    }
+
+    private static func hint(for divergence: Divergence) -> String {
+        // The author wrote it while checks were off, so every replica is refused it alike.
+        if case .refused(let reason) = divergence.kind, reason.hasPrefix("CHECK constraint failed"), let position = divergence.position {
+            return "Nothing was changed. Its author wrote it with checks off: put the row right there, and then have the relay's operator "
+                + "void the entry (annals relay void \(position.rawValue))"
+        }
+        return "Nothing was overwritten. Keep this file, clone the space anew and compare the two"
     }
 
     /// Names table, position and column. The values stay out of the message: they are the user's.

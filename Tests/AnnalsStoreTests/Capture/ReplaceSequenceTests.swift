@@ -22,6 +22,27 @@ struct ReplaceSequenceTests {
         "INSERT OR IGNORE INTO t VALUES('1', 5)", "UPDATE OR REPLACE t SET k = '2' WHERE a = 5",
     ]
 
+    /// It takes seconds; where each of them looked at all before, it would take half an hour.
+    @Test("One row that a trigger replaces for each of very many others", .timeLimit(.minutes(20)))
+    func oneForAll() throws {
+        let queue = try DatabaseQueue()
+        try queue.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE a(id INTEGER PRIMARY KEY, v); CREATE TABLE last(k TEXT PRIMARY KEY, n);
+                    CREATE TRIGGER t AFTER INSERT ON a BEGIN INSERT OR REPLACE INTO last VALUES('last', NEW.id); END;
+                    """)
+            _ = try Tracking.track(db, .all)
+            try db.execute(
+                sql: "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 60000) INSERT INTO a SELECT x, x FROM c")
+            try Sealing.seal(db, .system)
+            let reader = try HistoryReader(db)
+            let transaction = try #require(try reader.transactions(HistoryRequest()).last)
+            let changes = try reader.changes(in: transaction)
+            #expect(changes.count == 60_001 && changes.count { $0.table == "last" } == 1)
+        }
+    }
+
     @Test(arguments: schemas, [false, true])
     func sequences(schema: String, recursive: Bool) throws {
         for environment in [CaptureEnvironment.system, .leavingOutAll] { try sequences(schema, recursive, environment) }

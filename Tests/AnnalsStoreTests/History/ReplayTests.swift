@@ -53,6 +53,17 @@ struct ReplayTests {
         }
     }
 
+    @Test("What was written later is nowhere in the file")
+    func later() throws {
+        let store = try store()
+        let rows = "WITH RECURSIVE c(x) AS (SELECT 10 UNION ALL SELECT x + 1 FROM c WHERE x < 3000)"
+        try store.external("\(rows) INSERT INTO parent SELECT x, 'a later name ' || x, 1 FROM c")
+        try store.external("\(rows) INSERT INTO child SELECT x, x, 'a later name ' || x FROM c")
+        try store.replay(to: store.token(0))
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: store.path("replayed.db")))
+        #expect(bytes.range(of: Data("a later name".utf8)) == nil)
+    }
+
     @Test("Untracked tables come empty, and a note says so")
     func untracked() throws {
         let store = try store()
