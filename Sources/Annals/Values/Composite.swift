@@ -18,6 +18,8 @@ public import GRDB
 ///
 ///     let inBerlin = Customer.query.and(Customer.address["city"] == "Berlin")
 ///
+/// They are called so whatever the record's strategies for the names of columns, which are for its other properties.
+///
 /// Its columns can be indexed and queried like any others, and they are merged one by one: two people who edit street and city
 /// at the same time both keep what they wrote. As JSON in one column one of them would lose.
 public struct Composite: Hashable, Sendable {
@@ -73,32 +75,65 @@ public protocol CompositeRecord: FetchableRecord, EncodableRecord, Codable {
 
 extension CompositeRecord {
     public init(row: Row) throws {
-        self = try FetchableRecordDecoder().decode(Flattened<Self>.self, from: row).record
+        try Self.checkComposites(in: row)
+        let base = try FetchableRecordDecoder().decode(OwnNames<Self>.self, from: row).coding
+        let columns = try FetchableRecordDecoder().decode(ColumnNames<Self>.self, from: row).coding
+        guard case .reading(let base) = base, case .reading(let columns) = columns else { preconditionFailure("a row is read") }
+        try self.init(from: FlatteningDecoder(base: base, columns: columns, composites: Self.compositesByName))
     }
 
     public func encode(to container: inout PersistenceContainer) throws {
-        try Flattened(record: self).encode(to: &container)
+        let apart = CompositeValues()
+        try OwnNames<Self>(
+            .writing { encoder in
+                try encode(to: FlatteningEncoder(base: encoder, apart: apart, composites: Self.compositesByName))
+            }
+        ).encode(to: &container)
+        try ColumnNames<Self>(.writing(apart.encode(to:))).encode(to: &container)
     }
 
-    fileprivate static var compositesByName: [String: Composite] {
+    private static var compositesByName: [String: Composite] {
         Dictionary(composites.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// Where a record renames its columns, whoever made the table may have renamed a composite's as well. It would be read as absent, and
+    /// what is changed in it would be lost.
+    private static func checkComposites(in row: Row) throws {
+        if case .useDefaultKeys = databaseColumnDecodingStrategy { return }
+        for composite in composites where !composite.columnNames.contains(where: row.hasColumn) {
+            throw DecodingError.keyNotFound(
+                ColumnKey(composite.columnNames[0]),
+                DecodingError.Context(
+                    codingPath: [],
+                    debugDescription: """
+                        the row has no column of the composite \(composite.name) of \(Self.self); they are called \
+                        \(composite.columnNames.joined(separator: ", ")), whatever the record's strategy for columns
+                        """))
+        }
     }
 }
 
-/// A record as GRDB's own coding sees it, with composites flattened.
-private struct Flattened<Record: CompositeRecord>: Codable, FetchableRecord, EncodableRecord {
-    let record: Record
+/// GRDB's coding of a row, handed out so that a record can be coded by more than one.
+private enum RowCoding {
+    case reading(any Decoder)
+    case writing((any Encoder) throws -> Void)
+}
 
-    init(record: Record) {
-        self.record = record
-    }
+/// What GRDB codes as it does the record, but for the names of columns.
+private protocol CodedAsRecord: FetchableRecord, EncodableRecord, Codable {
+    associatedtype Record: CompositeRecord
+    var coding: RowCoding { get }
+    init(_ coding: RowCoding)
+}
 
+extension CodedAsRecord {
     init(from decoder: any Decoder) throws {
-        record = try Record(from: FlatteningDecoder(base: decoder, composites: Record.compositesByName))
+        self.init(.reading(decoder))
     }
 
     func encode(to encoder: any Encoder) throws {
-        try record.encode(to: FlatteningEncoder(base: encoder, composites: Record.compositesByName))
+        guard case .writing(let write) = coding else { return }
+        try write(encoder)
     }
 
     static var databaseDecodingUserInfo: [CodingUserInfoKey: Any] { Record.databaseDecodingUserInfo }
@@ -109,7 +144,6 @@ private struct Flattened<Record: CompositeRecord>: Codable, FetchableRecord, Enc
     static func databaseDateDecodingStrategy(for column: String) -> DatabaseDateDecodingStrategy {
         Record.databaseDateDecodingStrategy(for: column)
     }
-    static var databaseColumnDecodingStrategy: DatabaseColumnDecodingStrategy { Record.databaseColumnDecodingStrategy }
     static var databaseEncodingUserInfo: [CodingUserInfoKey: Any] { Record.databaseEncodingUserInfo }
     static func databaseJSONEncoder(for column: String) -> JSONEncoder { Record.databaseJSONEncoder(for: column) }
     static func databaseDataEncodingStrategy(for column: String) -> DatabaseDataEncodingStrategy {
@@ -121,5 +155,25 @@ private struct Flattened<Record: CompositeRecord>: Codable, FetchableRecord, Enc
     static func databaseUUIDEncodingStrategy(for column: String) -> DatabaseUUIDEncodingStrategy {
         Record.databaseUUIDEncodingStrategy(for: column)
     }
+}
+
+/// Columns are called as the record's strategies call its properties.
+private struct OwnNames<Record: CompositeRecord>: CodedAsRecord {
+    let coding: RowCoding
+
+    init(_ coding: RowCoding) {
+        self.coding = coding
+    }
+
+    static var databaseColumnDecodingStrategy: DatabaseColumnDecodingStrategy { Record.databaseColumnDecodingStrategy }
     static var databaseColumnEncodingStrategy: DatabaseColumnEncodingStrategy { Record.databaseColumnEncodingStrategy }
+}
+
+/// Columns are called as `Composite.columnNames` has them.
+private struct ColumnNames<Record: CompositeRecord>: CodedAsRecord {
+    let coding: RowCoding
+
+    init(_ coding: RowCoding) {
+        self.coding = coding
+    }
 }

@@ -1,6 +1,8 @@
 /// Reads a record's properties from another decoder; a composite's from columns of their own.
 struct FlatteningDecoder: Decoder {
     let base: any Decoder
+    /// Reads columns under their own names, as a composite's.
+    let columns: any Decoder
     /// Stands before each name.
     var prefix = ""
     /// By the property's name.
@@ -12,7 +14,9 @@ struct FlatteningDecoder: Decoder {
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         KeyedDecodingContainer(
             FlatteningContainer<Key>(
-                base: try base.container(keyedBy: ColumnKey.self), decoder: base, prefix: prefix, composites: composites))
+                base: try base.container(keyedBy: ColumnKey.self), columns: try columns.container(keyedBy: ColumnKey.self),
+                decoder: columns,
+                prefix: prefix, composites: composites))
     }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer { try base.unkeyedContainer() }
@@ -21,6 +25,8 @@ struct FlatteningDecoder: Decoder {
 
 private struct FlatteningContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let base: KeyedDecodingContainer<ColumnKey>
+    let columns: KeyedDecodingContainer<ColumnKey>
+    /// Of the columns.
     let decoder: any Decoder
     let prefix: String
     let composites: [String: Composite]
@@ -32,18 +38,18 @@ private struct FlatteningContainer<Key: CodingKey>: KeyedDecodingContainerProtoc
 
     func contains(_ key: Key) -> Bool {
         guard let composite = composites[key.stringValue] else { return base.contains(column(key)) }
-        return composite.columnNames.contains { base.contains(ColumnKey($0)) }
+        return composite.columnNames.contains { columns.contains(ColumnKey($0)) }
     }
 
     /// A composite is not there when each of its columns is NULL.
     func decodeNil(forKey key: Key) throws -> Bool {
         guard let composite = composites[key.stringValue] else { return try base.decodeNil(forKey: column(key)) }
-        return try composite.columnNames.allSatisfy { try !base.contains(ColumnKey($0)) || base.decodeNil(forKey: ColumnKey($0)) }
+        return try composite.columnNames.allSatisfy { try !columns.contains(ColumnKey($0)) || columns.decodeNil(forKey: ColumnKey($0)) }
     }
 
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
         guard let composite = composites[key.stringValue] else { return try base.decode(type, forKey: column(key)) }
-        return try T(from: FlatteningDecoder(base: decoder, prefix: composite.prefix, composites: [:]))
+        return try T(from: FlatteningDecoder(base: decoder, columns: decoder, prefix: composite.prefix, composites: [:]))
     }
 
     func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try base.decode(type, forKey: column(key)) }

@@ -1,6 +1,7 @@
-/// Hands a record's properties on to another encoder; a composite's as columns of their own.
+/// Hands a record's properties on to another encoder; a composite's, as columns of their own, are left to a third.
 struct FlatteningEncoder: Encoder {
     let base: any Encoder
+    let apart: CompositeValues
     /// Stands before each name.
     var prefix = ""
     /// By the property's name.
@@ -12,11 +13,22 @@ struct FlatteningEncoder: Encoder {
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         KeyedEncodingContainer(
             FlatteningContainer<Key>(
-                base: base.container(keyedBy: ColumnKey.self), encoder: base, prefix: prefix, composites: composites))
+                base: base.container(keyedBy: ColumnKey.self), apart: apart, prefix: prefix, composites: composites))
     }
 
     func unkeyedContainer() -> any UnkeyedEncodingContainer { base.unkeyedContainer() }
     func singleValueContainer() -> any SingleValueEncodingContainer { base.singleValueContainer() }
+}
+
+/// What a record's composites have to write, for an encoder that leaves the names of columns as they are.
+final class CompositeValues {
+    private var writing: [(any Encoder) throws -> Void] = []
+
+    func append(_ write: @escaping (any Encoder) throws -> Void) { writing.append(write) }
+
+    func encode(to encoder: any Encoder) throws {
+        for write in writing { try write(encoder) }
+    }
 }
 
 /// A column's name as a key.
@@ -37,7 +49,7 @@ struct ColumnKey: CodingKey {
 
 private struct FlatteningContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     var base: KeyedEncodingContainer<ColumnKey>
-    let encoder: any Encoder
+    let apart: CompositeValues
     let prefix: String
     let composites: [String: Composite]
 
@@ -47,7 +59,9 @@ private struct FlatteningContainer<Key: CodingKey>: KeyedEncodingContainerProtoc
 
     mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
         guard let composite = composites[key.stringValue] else { return try base.encode(value, forKey: column(key)) }
-        try value.encode(to: FlatteningEncoder(base: encoder, prefix: composite.prefix, composites: [:]))
+        apart.append { [apart] in
+            try value.encode(to: FlatteningEncoder(base: $0, apart: apart, prefix: composite.prefix, composites: [:]))
+        }
     }
 
     mutating func encodeIfPresent<T: Encodable>(_ value: T?, forKey key: Key) throws {
@@ -58,7 +72,10 @@ private struct FlatteningContainer<Key: CodingKey>: KeyedEncodingContainerProtoc
     /// A composite that is not there is NULL in each of its columns.
     mutating func encodeNil(forKey key: Key) throws {
         guard let composite = composites[key.stringValue] else { return try base.encodeNil(forKey: column(key)) }
-        for name in composite.columnNames { try base.encodeNil(forKey: ColumnKey(name)) }
+        apart.append { encoder in
+            var columns = encoder.container(keyedBy: ColumnKey.self)
+            for name in composite.columnNames { try columns.encodeNil(forKey: ColumnKey(name)) }
+        }
     }
 
     mutating func encode(_ value: Bool, forKey key: Key) throws { try base.encode(value, forKey: column(key)) }

@@ -71,6 +71,64 @@ struct CompositeTests {
         #expect(try await store.count(Customer.query.and(Customer.work["street"] == nil)) == 2)
     }
 
+    struct Place: Codable, Hashable, Sendable {
+        var streetName: String?
+        var since: Date?
+    }
+
+    struct Guest: Codable, Identifiable, Hashable, ActiveRecord, CompositeRecord {
+        var id: Int64
+        var fullName: String
+        var homePlace: Place?
+
+        static let homePlace = Composite("homePlace", ["streetName": .text, "since": .datetime])
+        static var composites: [Composite] { [homePlace] }
+        static let databaseColumnEncodingStrategy = DatabaseColumnEncodingStrategy.convertToSnakeCase
+        static let databaseColumnDecodingStrategy = DatabaseColumnDecodingStrategy.convertFromSnakeCase
+    }
+
+    @Test("has the columns it is declared with in the table, in what is written and in what is read, where a record renames its columns")
+    func renamedColumns() async throws {
+        let store = try Store(inMemory: nil)
+        try await store.write { db in
+            try db.create(table: "guest") { t in
+                t.primaryKey("id", .integer)
+                t.column("full_name", .text)
+                t.composite(Guest.homePlace)
+            }
+        }
+        try await store.track(.all)
+        let place = Place(streetName: "Weg 1", since: Date(timeIntervalSince1970: 1_700_000_000))
+        let guests = [Guest(id: 1, fullName: "Vera", homePlace: place), Guest(id: 2, fullName: "Bo")]
+        try await store.write { db in for guest in guests { try guest.insert(in: db) } }
+        #expect(try await store.fetch(Guest.query.ascending("id")) == guests)
+        #expect(try await store.fetch(Guest.query.and(Guest.homePlace["streetName"] == "Weg 1")).map(\.id) == [1])
+        var vera = guests[0]
+        vera.fullName = "Vera B."
+        try await store.write { [vera] db in try vera.update(in: db) }
+        #expect(try await store.fetch(Guest.query.ascending("id")) == [vera, guests[1]])
+    }
+
+    @Test("is not taken for absent where a table calls all of its columns otherwise")
+    func otherColumns() async throws {
+        let store = try Store(inMemory: nil)
+        try await store.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE guest (id INTEGER PRIMARY KEY, full_name TEXT, home_place_street_name TEXT, home_place_since TEXT);
+                    INSERT INTO guest VALUES (1, 'Vera', 'Weg 1', NULL)
+                    """)
+        }
+        await #expect {
+            try await store.fetch(Guest.query)
+        } throws: {
+            "\($0)".contains("homePlace_streetName")
+        }
+        await #expect(throws: (any Error).self) {
+            try await store.write { db in try Guest(id: 2, fullName: "Bo", homePlace: Place(streetName: "Hof 2")).insert(in: db) }
+        }
+    }
+
     @Test("can be queried and indexed by its parts")
     func queried() async throws {
         let store = try await store()
