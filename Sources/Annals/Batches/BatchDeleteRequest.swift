@@ -18,10 +18,11 @@ public struct BatchDeleteRequest: Sendable {
     ) {
         self.resultType = resultType
         body = { db, type in
-            if type == .count { return BatchResult(count: try selection(Record.all()).deleteAll(db)) }
+            let selected = try selection(Record.all()).forWriting(db)
+            if type == .count { return BatchResult(count: try selected.deleteAll(db)) }
             var result = BatchResult()
             let key = try db.primaryKey(Record.databaseTableName).columns.map { Column($0) }
-            let rows = try GRDB.Row.fetchCursor(selection(Record.all()).deleteAndFetchStatement(db, selection: key))
+            let rows = try GRDB.Row.fetchCursor(selected.deleteAndFetchStatement(db, selection: key))
             while let row = try rows.next() { result.note(row, of: Record.databaseTableName, type) }
             return result
         }

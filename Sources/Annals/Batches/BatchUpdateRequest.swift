@@ -18,7 +18,7 @@ public struct BatchUpdateRequest<Record: TableRecord>: Sendable {
     /// - Parameters:
     ///   - type: the record's type.
     ///   - resultType: what to tell of the rows.
-    ///   - assignments: what the columns get: values, or expressions of the row's columns.
+    ///   - assignments: what the columns get: values, or expressions of the row's columns. Without any, no row is updated.
     ///   - selection: which rows; all without it.
     public init(
         _ type: Record.Type = Record.self, resultType: BatchResultType = .count,
@@ -31,11 +31,14 @@ public struct BatchUpdateRequest<Record: TableRecord>: Sendable {
     }
 
     func run(_ db: Database) throws -> BatchResult {
+        let assignments = assignments()
+        guard !assignments.isEmpty else { return BatchResult() }
+        let selected = try selection(Record.all()).forWriting(db)
         // SQLite keeps in memory what a statement returns until it is done.
-        if resultType == .count { return BatchResult(count: try selection(Record.all()).updateAll(db, assignments())) }
+        if resultType == .count { return BatchResult(count: try selected.updateAll(db, assignments)) }
         var result = BatchResult()
         let key = try db.primaryKey(Record.databaseTableName).columns.map { Column($0) }
-        let statement = try selection(Record.all()).updateAndFetchStatement(db, assignments(), selection: key)
+        let statement = try selected.updateAndFetchStatement(db, assignments, selection: key)
         let rows = try GRDB.Row.fetchCursor(statement)
         while let row = try rows.next() { result.note(row, of: Record.databaseTableName, resultType) }
         return result

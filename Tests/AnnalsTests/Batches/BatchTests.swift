@@ -5,10 +5,21 @@ import Testing
 
 private struct Guest: Codable, PersistableRecord, FetchableRecord, Sendable, Equatable {
     static let databaseTableName = "person"
+    static let pets = hasMany(Animal.self, using: ForeignKey(["owner"]))
     var id: Int64?
     var email: String
     var name: String
     var age: Int = 0
+}
+
+private struct Animal: TableRecord {
+    static let databaseTableName = "pet"
+    static let owner = belongsTo(Guest.self, using: ForeignKey(["owner"]))
+}
+
+private struct Seat: TableRecord {
+    static let databaseTableName = "seat"
+    static let person = belongsTo(Guest.self, using: ForeignKey(["person"]))
 }
 
 @Suite("Batches")
@@ -143,6 +154,79 @@ struct BatchTests {
                 PersistentIdentifier(table: "loan", key: [.integer(1)]), PersistentIdentifier(table: "loan", key: [.integer(9)]),
             ]))
         #expect(named.count == 1)
+    }
+
+    @Test(
+        "with a limit take the first rows, and with nothing to set do nothing, whichever result is asked for",
+        arguments: [BatchResultType.count, .identifiers])
+    func limited(_ type: BatchResultType) async throws {
+        let store = try await store()
+        try await store.execute(BatchInsertRequest(people("ada", "bob", "cleo", "dan")))
+        let nothing = try await store.execute(BatchUpdateRequest(Guest.self, resultType: type) { [] })
+        #expect(nothing.count == 0 && nothing.identifiers.isEmpty && nothing.token == nil)
+        let updated = try await store.execute(
+            BatchUpdateRequest(Guest.self, resultType: type) {
+                [Column("age").set(to: 5)]
+            } where: {
+                $0.filter(Column("name") != "cleo").order(Column("id").desc).limit(2)
+            })
+        #expect(updated.count == 2)
+        #expect(try await all(store) == ["ada 0", "bob 5", "cleo 0", "dan 5"])
+        let deleted = try await store.execute(
+            BatchDeleteRequest(Guest.self, resultType: type) { $0.order(Column("id")).limit(1, offset: 1) })
+        #expect(deleted.count == 1 && deleted.token != nil)
+        #expect(try await all(store) == ["ada 0", "cleo 0", "dan 5"])
+        if type == .identifiers {
+            #expect(Set(updated.identifiers.map(\.key)) == [[.integer(2)], [.integer(4)]])
+            #expect(deleted.identifiers.map(\.key) == [[.integer(2)]])
+        }
+    }
+
+    @Test("select by what other rows say, with a limit and in tables without rowid, too", arguments: [BatchResultType.count, .identifiers])
+    func associations(_ type: BatchResultType) async throws {
+        let store = try await store()
+        try await store.execute(BatchInsertRequest(people("ada", "bob", "cleo", "dan")))
+        try await store.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE seat (line TEXT, number INTEGER, person INTEGER REFERENCES person(id), note TEXT, PRIMARY KEY (line, number))
+                        WITHOUT ROWID;
+                    INSERT INTO seat VALUES ('a', 1, 1, ''), ('a', 2, 2, ''), ('b', 1, NULL, ''), ('b', 2, 2, '');
+                    INSERT INTO pet VALUES (1, 1), (2, 1), (3, 2), (4, NULL);
+                    """)
+        }
+        let withPets = try await store.execute(
+            BatchUpdateRequest(Guest.self, resultType: type) {
+                [Column("age").set(to: 1)]
+            } where: {
+                $0.having(Guest.pets.isEmpty == false)
+            })
+        #expect(withPets.count == 2)
+        let first = try await store.execute(
+            BatchUpdateRequest(Guest.self, resultType: type) {
+                [Column("age").set(to: 2)]
+            } where: {
+                $0.having(Guest.pets.isEmpty == false).order(Column("id").desc).limit(1)
+            })
+        #expect(first.count == 1)
+        #expect(try await all(store) == ["ada 1", "bob 2", "cleo 0", "dan 0"])
+        let pets = try await store.execute(
+            BatchDeleteRequest(Animal.self, resultType: type) {
+                $0.including(required: Animal.owner.filter(Column("name") == "ada")).order(Column("id").desc).limit(1)
+            })
+        #expect(pets.count == 1)
+        #expect(try await store.read { db in try Int.fetchAll(db, sql: "SELECT id FROM pet") } == [1, 3, 4])
+        let seats = try await store.execute(
+            BatchUpdateRequest(Seat.self, resultType: type) {
+                [Column("note").set(to: "bob's")]
+            } where: {
+                $0.joining(required: Seat.person.filter(Column("name") == "bob"))
+            })
+        #expect(seats.count == 2)
+        if type == .identifiers {
+            #expect(pets.identifiers.map(\.key) == [[.integer(2)]])
+            #expect(Set(seats.identifiers.map(\.key)) == [[.text("a"), .integer(2)], [.text("b"), .integer(2)]])
+        }
     }
 
     @Test("no merging is needed: who watches the store is told of a batch as of any write")
