@@ -31,6 +31,11 @@ extension Store {
     }
 
     private func migrate(_ migrator: DatabaseMigrator) throws {
+        var migrator = migrator
+        if migrator.eraseDatabaseOnSchemaChange {
+            if configuration.stages == nil { try eraseIfChanged(migrator) }
+            migrator.eraseDatabaseOnSchemaChange = false
+        }
         let unknown = try blocking("migrate") { database in
             try database.reading { db in try migrator.hasBeenSuperseded(db) }
         }
@@ -48,7 +53,7 @@ extension Store {
         }
         defer { schema.forget() }
         do {
-            try blocking("migrate") { database in
+            try blocking("migrate") { [migrator] database in
                 do {
                     try migrator.migrate(database)
                 } catch  where !StoreError.knows(error) {

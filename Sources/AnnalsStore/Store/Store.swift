@@ -19,6 +19,10 @@ public final class Store: Sendable {
         public var createIfMissing = false
         /// Brings the schema up to date before anything else is done with the store. What it does to tracked rows is in history,
         /// as a transaction of origin migration.
+        ///
+        /// Its `eraseDatabaseOnSchemaChange` is for developing, as with GRDB: a file that the migrations would make otherwise by now is
+        /// erased together with its history and made anew, and of its tables those that `tables` names are tracked. A store that is joined
+        /// to a space is refused instead (`schemaRefused`), since what waits in its outbox would be gone. It does not count beside `stages`.
         public var migrator: DatabaseMigrator?
         /// The versions of the app's schema, by which a file is made and brought up to date; after the migrator, where there is one too.
         public var stages: StagedMigrationManager?

@@ -1,4 +1,5 @@
 import Annals
+import AnnalsTesting
 import Foundation
 import Testing
 
@@ -81,6 +82,80 @@ struct OpeningTests {
         wrong.tables = .tables(["team", "referee"])
         #expect(code { _ = try Store(path: file.path, configuration: wrong) } == .schemaRefused)
         try Store(path: file.path, configuration: configuration(2)).close()
+    }
+
+    private func developing(_ schema: String, _ more: String...) -> Store.Configuration {
+        var configuration = Store.Configuration()
+        configuration.createIfMissing = true
+        configuration.tables = .all
+        var migrator = DatabaseMigrator()
+        migrator.eraseDatabaseOnSchemaChange = true
+        for (number, sql) in ([schema] + more).enumerated() {
+            migrator.registerMigration("\(number)") { db in try db.execute(sql: sql) }
+        }
+        configuration.migrator = migrator
+        return configuration
+    }
+
+    @Test("erases a file whose migrations have changed, where the migrator is told to, and tracks its tables anew")
+    func erasing() async throws {
+        let file = try TemporaryFile("league.db")
+        let one = developing("CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT)")
+        do {
+            let store = try Store(path: file.path, configuration: one)
+            try await store.write { db in try db.execute(sql: "INSERT INTO note VALUES (1, 'old')") }
+            try store.close()
+        }
+        let before = try Store(path: file.path, configuration: one)
+        #expect(try await before.historyCount() == 1)
+        try before.close()
+        let other = developing(
+            "CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT, colour TEXT)", "CREATE TABLE tag (name TEXT PRIMARY KEY)")
+        let store = try Store(path: file.path, configuration: other)
+        #expect(try await store.status().tracked.sorted() == ["note", "tag"])
+        #expect(try await store.historyCount() == 0)
+        try await store.write { db in try db.execute(sql: "INSERT INTO note VALUES (1, 'new', 'red')") }
+        #expect(try await store.historyCount() == 1)
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+        // A migration that is gone is a change as well.
+        let fewer = try Store(path: file.path, configuration: developing("CREATE TABLE note (id INTEGER PRIMARY KEY)"))
+        #expect(try await fewer.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM note") } == 0)
+        #expect(try await fewer.status().tracked == ["note"])
+    }
+
+    @Test("keeps rows and history when a migration is only added, also where the migrator may erase")
+    func adding() async throws {
+        let file = try TemporaryFile("league.db")
+        let schema = "CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT)"
+        do {
+            let store = try Store(path: file.path, configuration: developing(schema))
+            try await store.write { db in try db.execute(sql: "INSERT INTO note VALUES (1, 'old')") }
+            try store.close()
+        }
+        let store = try Store(path: file.path, configuration: developing(schema, "UPDATE note SET title = title || '!'"))
+        #expect(try await store.read { db in try String.fetchAll(db, sql: "SELECT title FROM note") } == ["old!"])
+        var origins: [String] = []
+        for try await transaction in store.history() { origins.append(transaction.origin.name) }
+        #expect(origins == ["local", "migration"])
+    }
+
+    @Test("refuses to erase what is joined to a space")
+    func erasingJoined() async throws {
+        let file = try TemporaryFile("league.db")
+        let address = try SpaceAddress("league", at: "http://127.0.0.1:1", as: "a")
+        let relay = MemoryRelay(space: address.space, clock: ManualClock(milliseconds: 1_700_000_000_000))
+        let one = developing("CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT)")
+        do {
+            let store = try Store(path: file.path, configuration: one)
+            try await SyncAgent(store: store, transport: relay, joining: address).sync()
+            try await store.write { db in try db.execute(sql: "INSERT INTO note VALUES (1, 'not sent')") }
+            try store.close()
+        }
+        let other = developing("CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT, colour TEXT)")
+        #expect(code { _ = try Store(path: file.path, configuration: other) } == .schemaRefused)
+        let store = try Store(path: file.path, configuration: one)
+        #expect(try await store.read { db in try String.fetchAll(db, sql: "SELECT title FROM note") } == ["not sent"])
     }
 
     @Test("gives back what a migration threw, and keeps those before it")
