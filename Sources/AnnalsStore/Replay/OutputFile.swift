@@ -121,6 +121,23 @@ package struct OutputFile {
         }
     }
 
+    /// Names this file where SQLite could not write it; nil for other errors.
+    func writingFailure(_ error: DatabaseError) -> AnnalsError? {
+        guard Self.writingFailures.contains(error.extendedResultCode) else { return nil }
+        return AnnalsError(
+            .cannotCreate, operation: operation, "\(path) cannot be written: \(error.message ?? "disk I/O error")",
+            hint: "Check the disk, and how large a file may be", underlying: error)
+    }
+
+    /// The same for who reads no other file that could be missing.
+    func failure(_ error: DatabaseError) -> AnnalsError? {
+        guard error.resultCode == .SQLITE_CANTOPEN else { return writingFailure(error) }
+        return AnnalsError(
+            .cannotCreate, operation: operation, "\(path) cannot be created", hint: "Check the folder's permissions", underlying: error)
+    }
+
+    private static let writingFailures: [ResultCode] = [.SQLITE_IOERR_WRITE, .SQLITE_IOERR_TRUNCATE, .SQLITE_IOERR_FSYNC]
+
     /// Removes what was written so far.
     func discard() {
         for suffix in Self.suffixes.dropLast() { _ = unlink(temporaryPath + suffix) }

@@ -48,18 +48,14 @@ public enum Replay {
             }
             try file.finish()
             return outcome
-        } catch let error as DatabaseError where isFilling && writingFailures.contains(error.extendedResultCode) {
+        } catch let error as DatabaseError where isFilling {
             file.discard()
-            throw AnnalsError(
-                .cannotCreate, operation: "replay", "\(path) cannot be written: \(error.message ?? "disk I/O error")",
-                hint: "Check the disk, and how large a file may be", underlying: error)
+            throw file.writingFailure(error) ?? StoreError.translate(error, operation: "replay", path: db.mainFile)
         } catch {
             file.discard()
             throw StoreError.translate(error, operation: "replay", path: db.mainFile)
         }
     }
-
-    private static let writingFailures: [ResultCode] = [.SQLITE_IOERR_WRITE, .SQLITE_IOERR_TRUNCATE, .SQLITE_IOERR_FSYNC]
 
     /// Attaches the copy and turns off what would stand in the way of rows that were right in their time: foreign keys,
     /// and CHECKs that another program went past.

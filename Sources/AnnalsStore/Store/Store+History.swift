@@ -121,12 +121,25 @@ extension Store {
         return RepairReport(findings: plan.findings, steps: plan.steps, remaining: try await verify())
     }
 
-    /// Copies the whole file as of one moment, history included, whoever writes meanwhile.
-    public func copy(to path: String) async throws {
+    /// Copies the whole file as of one moment, history included, whoever writes meanwhile. The copy appears when it is whole.
+    ///
+    /// - Parameters:
+    ///   - path: the new file.
+    ///   - force: replaces a file that is there. Nobody may have it open.
+    /// - Throws: `AnnalsError` with code `cannotCreate` when the file exists, is the store itself or cannot be made.
+    public func copy(to path: String, force: Bool = false) async throws {
         try await translated("copy") {
-            let target = try DatabaseQueue(path: DatabaseFile.plain(path))
-            defer { try? target.close() }
-            try database.backup(to: target)
+            let file = try OutputFile(path, source: try database.reading { db in db.mainFile }, mayReplace: force, operation: "copy")
+            do {
+                let target = try DatabaseQueue(path: file.temporaryPath)
+                defer { try? target.close() }
+                try database.backup(to: target)
+                try target.close()
+                try file.finish()
+            } catch {
+                file.discard()
+                throw (error as? DatabaseError).flatMap(file.failure) ?? error
+            }
         }
     }
 
