@@ -13,6 +13,14 @@ enum DatabaseFile {
         path.hasPrefix("file:") || path == ":memory:" ? "./\(path)" : path
     }
 
+    /// The file of a database that somebody else has opened; `:memory:` where SQLite has none, as behind an empty name or one that asks
+    /// for memory. An address (`file:`) is not a path, and SQLite says which it means.
+    static func path(of writer: any DatabaseWriter) -> String {
+        let file = (try? writer.unsafeReentrantRead { db in db.mainFile }) ?? writer.path
+        guard FileManager.default.fileExists(atPath: file) else { return ":memory:" }
+        return writer.path.hasPrefix("file:") ? file : writer.path
+    }
+
     /// - Throws: `AnnalsError` when there is no such file, it is none, or it is empty.
     static func check(_ path: String) throws {
         var isFolder: ObjCBool = false

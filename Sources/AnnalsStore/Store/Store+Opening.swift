@@ -9,9 +9,22 @@ extension Store.Configuration {
         return configuration
     }
 
+    /// For a store around an app's own connections.
+    func wrapping(_ writer: any DatabaseWriter) -> Store.Configuration {
+        var (configuration, options) = (self, writer.configuration)
+        let usual = GRDB.Configuration()
+        // What prepares a connection stays; what is about one database or its use is not other files'.
+        (options.readonly, options.foreignKeysEnabled, options.journalMode) = (false, usual.foreignKeysEnabled, usual.journalMode)
+        (options.targetQueue, options.writeTargetQueue, options.schemaSource) = (nil, nil, nil)
+        (options.allowsUnsafeTransactions, options.maximumReaderCount) = (false, usual.maximumReaderCount)
+        options.persistentReadOnlyConnections = false
+        configuration.wrapped = options
+        return configuration
+    }
+
     /// How connections of the store's own are opened.
     func connectionOptions(_ patience: Patience) -> GRDB.Configuration {
-        var options = GRDB.Configuration()
+        var options = wrapped ?? GRDB.Configuration()
         options.busyMode = patience.busyMode
         options.label = "annals"
         if isScratch { options.prepareDatabase { db in try db.execute(sql: "PRAGMA synchronous = OFF") } }

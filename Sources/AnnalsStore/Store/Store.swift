@@ -31,8 +31,10 @@ public final class Store: Sendable {
         /// With `.tables` each of them must be there and be one that can be tracked, or the store does not open.
         public var tables: Tracking.Selection?
         /// Called with every connection as it is opened, for functions, collations and pragmas of the app's own. Not with
-        /// `Store(wrapping:)`, whose connections are the app's.
+        /// `Store(wrapping:)`, whose connections are the app's; what else is opened for it is prepared as they are.
         public var prepareDatabase: (@Sendable (Database) throws -> Void)?
+        /// How the connections of a wrapped database are opened, for others that are to know the same functions and collations.
+        var wrapped: GRDB.Configuration?
         /// Logs statements with their times; see `StatementTrace`. Not with `Store(wrapping:)`.
         public var trace: StatementTrace?
         /// How long to wait for another program's lock.
@@ -69,7 +71,7 @@ public final class Store: Sendable {
         public init() {}
     }
 
-    /// The file, or `:memory:`.
+    /// The file, or `:memory:` where the database has none that others could open.
     public let path: String
     public let configuration: Configuration
     let database: any DatabaseWriter
@@ -116,6 +118,8 @@ public final class Store: Sendable {
 
     /// A store in memory, for tests and trials. `name` is free.
     ///
+    /// Stores of one name have the same rows. Each tells only of its own commits: to lists and `remoteChanges`, and to its agent.
+    ///
     /// - Throws: as `init(path:configuration:)`.
     public init(inMemory name: String? = nil, configuration: Configuration = Configuration()) throws {
         path = ":memory:"
@@ -133,8 +137,8 @@ public final class Store: Sendable {
     ///
     /// - Throws: as `init(path:configuration:)`.
     public init(wrapping writer: any DatabaseWriter, configuration: Configuration = Configuration()) throws {
-        path = writer.path
-        self.configuration = configuration
+        path = DatabaseFile.path(of: writer)
+        self.configuration = configuration.wrapping(writer)
         patience = Patience(configuration.busyTimeout)
         database = writer
         try checkFormat()
