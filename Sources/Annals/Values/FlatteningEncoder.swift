@@ -59,8 +59,8 @@ private struct FlatteningContainer<Key: CodingKey>: KeyedEncodingContainerProtoc
 
     mutating func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
         guard let composite = composites[key.stringValue] else { return try base.encode(value, forKey: column(key)) }
-        apart.append { [apart] in
-            try value.encode(to: FlatteningEncoder(base: $0, apart: apart, prefix: composite.prefix, composites: [:]))
+        apart.append {
+            try value.encode(to: FlatteningEncoder(base: $0, apart: CompositeValues(), prefix: composite.prefix, composites: [:]))
         }
     }
 
