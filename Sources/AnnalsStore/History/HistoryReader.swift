@@ -100,7 +100,9 @@ public final class HistoryReader {
         guard let id = TransactionID(bytes: id), let origin = TransactionOrigin(rawValue: row["origin"]) else {
             throw StoreDamage("annals_transactions")
         }
-        let tableNames = tables.split(separator: " ").compactMap { Int64($0) }.compactMap { names[$0] }
+        // A table that a migration changed has a number for what it was and one for what it is.
+        var seen: Set<String> = []
+        let tableNames = tables.split(separator: " ").compactMap { Int64($0) }.compactMap { names[$0] }.filter { seen.insert($0).inserted }
         return HistoryTransaction(
             number: number, id: id, token: HistoryToken(number: number, store: bounds.storeID),
             timestamp: Date(timeIntervalSince1970: Double(milliseconds) / 1_000), author: row["author"], contextName: row["context"],

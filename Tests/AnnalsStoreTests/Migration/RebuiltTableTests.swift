@@ -222,6 +222,17 @@ struct RebuiltTableTests {
         #expect(try await store.verify().isEmpty)
     }
 
+    @Test func `a table that changes within a migration is named once`() async throws {
+        let file = try TemporaryFile()
+        let store = try await store(file)
+        try await store.migrate(label: "both") { db in
+            try db.execute(sql: "UPDATE guest SET fax = '3'; ALTER TABLE guest ADD COLUMN note TEXT; UPDATE guest SET note = 'x'")
+        }
+        var tables: [[String]] = []
+        for try await transaction in store.history() { tables.append(transaction.tables) }
+        #expect(tables == [["guest"]])
+    }
+
     @Test func `a migration without rows is in history by its label`() async throws {
         let file = try TemporaryFile()
         let store = try await store(file)
