@@ -66,7 +66,8 @@ public struct RemoteChanges: AsyncSequence, Sendable {
         fileprivate var mustHold: Bool
 
         /// - Throws: `AnnalsError`, with code `notTracked` where there is no history, `tokenExpired` or `tokenUnknown` where the sequence
-        ///   was to begin after a token that history does not hold, and `usage` when the store is closed.
+        ///   was to begin after a token that history does not hold, and `usage` when the store is closed or another task waits for the same
+        ///   sequence.
         public mutating func next() async throws -> RemoteChange? {
             do {
                 let source = try source.get()

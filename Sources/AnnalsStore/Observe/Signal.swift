@@ -1,3 +1,4 @@
+import AnnalsCore
 import Synchronization
 
 /// A flag that one task waits for. Raised twice before it was seen, it is seen once.
@@ -20,7 +21,7 @@ final class Signal: Sendable {
 
     /// Returns true once the flag is raised, and lowers it.
     ///
-    /// - Throws: `CancellationError`.
+    /// - Throws: `CancellationError`; `AnnalsError` with code `usage` while another task waits.
     func wait() async throws -> Bool {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
@@ -30,6 +31,7 @@ final class Signal: Sendable {
                         return .success(true)
                     }
                     if Task.isCancelled { return .failure(CancellationError()) }
+                    if state.waiter != nil { return .failure(Self.taken) }
                     state.waiter = continuation
                     return nil
                 }
@@ -42,5 +44,10 @@ final class Signal: Sendable {
             }
             waiter?.resume(throwing: CancellationError())
         }
+    }
+
+    private static var taken: AnnalsError {
+        AnnalsError(
+            .usage, operation: "watch", "another task waits for the same sequence of changes", hint: "Make a sequence for each task")
     }
 }

@@ -44,6 +44,28 @@ struct RemoteChangesTests {
         #expect(last?.storeIdentifier == own?.storeIdentifier && last?.storeIdentifier.isEmpty == false)
     }
 
+    @Test("a second task that iterates the same sequence is told so, and the first goes on", arguments: [true, false])
+    func shared(inMemory: Bool) async throws {
+        let file = try file()
+        let store = inMemory ? try Store(inMemory: nil) : try Store(path: file.path)
+        if inMemory { try await write(store, "CREATE TABLE t(id INTEGER PRIMARY KEY, v)") }
+        try await store.track(.all)
+        let changes = store.remoteChanges
+        try await withThrowingTaskGroup(of: Result<Int64?, any Error>.self) { group in
+            for _ in 0..<2 {
+                group.addTask {
+                    var changes = changes.makeAsyncIterator()
+                    do { return .success(try await changes.next()?.token.number) } catch { return .failure(error) }
+                }
+            }
+            let first = try await group.next()
+            let refusal = #expect(throws: AnnalsError.self) { try first?.get() }
+            #expect(refusal?.code == .usage)
+            try await write(store)
+            #expect(try await group.next()?.get() == 1)
+        }
+    }
+
     @Test func `what was committed before anyone asked is told first, from a token on`() async throws {
         let file = try file()
         let store = try await open(file)
