@@ -31,7 +31,7 @@ public enum DeleteRule: String, Hashable, Sendable, Codable, CaseIterable {
 
 extension GRDB.TableDefinition {
     /// A reference to a row of another table: the column `NAMEId`, as GRDB's `belongsTo` makes it, with a rule for the time when
-    /// that row is deleted.
+    /// that row is deleted. With `noAction` the column has no type, which a STRICT table does not take: declare it there by `column`.
     ///
     /// - Parameters:
     ///   - name: of the reference; the column is called after it.

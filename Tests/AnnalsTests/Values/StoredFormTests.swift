@@ -89,6 +89,16 @@ struct StoredFormTests {
             ])
     }
 
+    @Test("does not hold what the documentation's table says that it does not")
+    func limits() throws {
+        let text = try DatabaseQueue().read { db in try String.fetchOne(db, sql: "SELECT ?", arguments: ["a\0b"]) }
+        #expect(text == "a")
+        #expect(Decimal.fromDatabaseValue(Decimal.nan.databaseValue) == nil)
+        let endOf9999 = Date(timeIntervalSince1970: 253_402_300_799)
+        #expect(Date.fromDatabaseValue(endOf9999.databaseValue) == endOf9999)
+        #expect(Date.fromDatabaseValue((endOf9999 + 1).databaseValue) == nil)
+    }
+
     @Test("is the same for equal values, however they were made")
     func equalBytes() throws {
         let decimals = ["1", "1.0", "1.00", "0.1e1", "10e-1"].compactMap { Decimal(string: $0) }
