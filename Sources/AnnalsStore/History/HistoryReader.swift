@@ -101,8 +101,10 @@ public final class HistoryReader {
             throw StoreDamage("annals_transactions")
         }
         // A table that a migration changed has a number for what it was and one for what it is.
-        var seen: Set<String> = []
-        let tableNames = tables.split(separator: " ").compactMap { Int64($0) }.compactMap { names[$0] }.filter { seen.insert($0).inserted }
+        var tableNames: [String] = []
+        for name in tables.split(separator: " ").lazy.compactMap({ Int64($0) }).compactMap({ names[$0] }) where !tableNames.contains(name) {
+            tableNames.append(name)
+        }
         return HistoryTransaction(
             number: number, id: id, token: HistoryToken(number: number, store: bounds.storeID),
             timestamp: Date(timeIntervalSince1970: Double(milliseconds) / 1_000), author: row["author"], contextName: row["context"],
