@@ -102,8 +102,8 @@ public final class HistoryReader {
         }
         // A table that a migration changed has a number for what it was and one for what it is.
         var tableNames: [String] = []
-        for name in tables.split(separator: " ").lazy.compactMap({ Int64($0) }).compactMap({ names[$0] }) where !tableNames.contains(name) {
-            tableNames.append(name)
+        for number in tables.split(separator: " ") {
+            if let name = Int64(number).flatMap({ names[$0] }), !tableNames.contains(name) { tableNames.append(name) }
         }
         return HistoryTransaction(
             number: number, id: id, token: HistoryToken(number: number, store: bounds.storeID),
