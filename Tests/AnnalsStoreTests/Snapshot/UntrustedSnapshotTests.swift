@@ -58,4 +58,25 @@ struct UntrustedSnapshotTests {
             #expect(isTrusted == !isUntrusted)
         }
     }
+
+    @Test(
+        "it is trusted where it names nothing that the program has added to SQLite",
+        arguments: [
+            ("CREATE VIEW w AS SELECT upper(v) FROM t", true), ("CREATE VIRTUAL TABLE f USING fts5(v)", true),
+            ("CREATE VIEW w AS SELECT shout(v) FROM t", false), ("CREATE VIEW w AS SELECT lower(v) FROM t", false),
+            ("CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT \"SHOUT\"(NEW.v); END", false),
+        ])
+    func reach(schema: String, isWithin: Bool) throws {
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let file = try DatabaseQueue(path: path)
+        try file.writeWithoutTransaction { db in
+            #expect(try SchemaReach.isWithinSQLite(db))
+            // One of its own, and one in the place of SQLite's.
+            for name in ["shout", "lower"] { db.add(function: DatabaseFunction(name, argumentCount: 1) { $0[0] }) }
+            #expect(try SchemaReach.isWithinSQLite(db))
+            try db.execute(sql: schema)
+            #expect(try SchemaReach.isWithinSQLite(db) == isWithin)
+        }
+        try file.close()
+    }
 }
