@@ -41,6 +41,8 @@ package struct OutputFile {
             if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
                 throw Self.failure(operation, "\(path) is a folder")
             }
+            // Whoever may write to /dev would have no /dev/null any more.
+            guard Self.isRegular(path) else { throw Self.failure(operation, "\(path) is no regular file", hint: "Give another name") }
         }
         Self.removeLeftovers(of: url)
         lock = Self.locked(temporaryPath + Self.lockSuffix, O_CREAT | O_EXCL)
@@ -69,6 +71,13 @@ package struct OutputFile {
             for suffix in suffixes { _ = unlink(path + suffix) }
             close(lock)
         }
+    }
+
+    private static func isRegular(_ path: String) -> Bool {
+        var status = stat()
+        // A link that leads nowhere is replaced as itself.
+        guard stat(path, &status) == 0 else { return true }
+        return status.st_mode & S_IFMT == S_IFREG
     }
 
     /// What another has written on the same disk. Takes no file's place.

@@ -94,10 +94,13 @@ struct SchemaCopy {
         }
         do {
             try db.execute(sql: statement)
-        } catch {
-            throw refused(object, (error as? DatabaseError)?.message ?? "SQLite refused it", error)
+        } catch let error as DatabaseError where !Self.others.contains(error.resultCode) {
+            throw refused(object, error.message ?? "SQLite refused it", error)
         }
     }
+
+    /// What is no matter of the object: somebody wants it to stop, or there is no room.
+    private static let others: [ResultCode] = [.SQLITE_INTERRUPT, .SQLITE_ABORT, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_NOMEM]
 
     private func refused(_ object: Object, _ reason: String, _ underlying: (any Error)? = nil) -> AnnalsError {
         AnnalsError(

@@ -64,6 +64,16 @@ struct ReplayTests {
         #expect(bytes.range(of: Data("a later name".utf8)) == nil)
     }
 
+    @Test("What is no regular file is not replaced, even when told to")
+    func device() throws {
+        let store = try store()
+        let path = store.path("replayed.db")
+        #expect(mkfifo(path, 0o600) == 0)
+        #expect { try store.replay(to: store.token(0), force: true) } throws: { ($0 as? AnnalsError)?.code == .cannotCreate }
+        var status = stat()
+        #expect(stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
+    }
+
     @Test("Untracked tables come empty, and a note says so")
     func untracked() throws {
         let store = try store()

@@ -68,6 +68,21 @@ struct CancellationTests {
         try await expectUsable()
     }
 
+    @Test("a replay that is making its tables, which are not to blame")
+    func making() async throws {
+        try await store.write { db in try db.execute(sql: "CREATE TABLE other(id INTEGER PRIMARY KEY)") }
+        let canceller = Canceller()
+        let outcome = await canceller.run { [store, start, path = file.path] in
+            try await store.database.writeWithoutTransaction { db in
+                db.trace { if $0.description.contains("CREATE TABLE annals_copy.") { canceller.cancel() } }
+                defer { db.trace(nil) }
+                _ = try Replay.write(db, to: start, output: path + "-cancelled", force: false, environment: .system) { _, _ in }
+            }
+        }
+        #expect { try outcome.get() } throws: { $0 is CancellationError || ($0 as? AnnalsError)?.code == .cancelled }
+        try await expectUsable()
+    }
+
     @Test("a copy of the rows for a new space")
     func copy() async throws {
         let canceller = Canceller()
