@@ -35,6 +35,18 @@ import Testing
         [id.databaseValue, list.databaseValue, title.databaseValue, done.databaseValue]
     }
 
+    @Test("a row that was written with checks off stops the others, who are told the way out")
+    func checksOff() async throws {
+        let world = try await World(replicas: 2, schema: "CREATE TABLE jar (id INTEGER PRIMARY KEY, n INTEGER CHECK (n >= 0))")
+        try world.outside(0, "PRAGMA ignore_check_constraints = ON; INSERT INTO jar VALUES (1, -1)")
+        let position = try await world.sync(0).position
+        await #expect { try await world.sync(1) } throws: { error in
+            (error as? AnnalsError)?.code == .diverged && (error as? AnnalsError)?.hint?.contains("annals relay void \(position)") == true
+        }
+        #expect(try await world.rows(1, "SELECT * FROM jar").isEmpty)
+        #expect(try await world.stores[0].verify().isEmpty == false)
+    }
+
     @Test func `law 3: what was written while a table had no triggers reaches everyone`() async throws {
         let world = try await World(replicas: 2, schema: Self.schema)
         try world.outside(

@@ -14,6 +14,7 @@ enum SQLiteStatements {
     /// cancelled. There is nobody to tell of an error then.
     static func putBack(_ sql: String, on db: Database) {
         try? run(sql, on: db)
+        // GRDB did not see it, and would look for tables in what was detached.
         db.clearSchemaCache()
     }
 

@@ -38,11 +38,13 @@ package struct OutputFile {
         if Self.exists(path) {
             if Self.isSameFile(path, source) { throw Self.failure(operation, "\(path) is the store itself", hint: "Give another name") }
             guard mayReplace else { throw Self.failure(operation, "\(path) exists already", hint: "Give another name, or --force") }
-            if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
-                throw Self.failure(operation, "\(path) is a folder")
-            }
+            switch Self.type(of: path) {
+            // A link that leads nowhere is replaced as itself.
+            case nil, S_IFREG: break
+            case S_IFDIR: throw Self.failure(operation, "\(path) is a folder")
             // Whoever may write to /dev would have no /dev/null any more.
-            guard Self.isRegular(path) else { throw Self.failure(operation, "\(path) is no regular file", hint: "Give another name") }
+            default: throw Self.failure(operation, "\(path) is no regular file", hint: "Give another name")
+            }
         }
         Self.removeLeftovers(of: url)
         lock = Self.locked(temporaryPath + Self.lockSuffix, O_CREAT | O_EXCL)
@@ -73,11 +75,9 @@ package struct OutputFile {
         }
     }
 
-    private static func isRegular(_ path: String) -> Bool {
+    private static func type(of path: String) -> mode_t? {
         var status = stat()
-        // A link that leads nowhere is replaced as itself.
-        guard stat(path, &status) == 0 else { return true }
-        return status.st_mode & S_IFMT == S_IFREG
+        return stat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 
     /// What another has written on the same disk. Takes no file's place.

@@ -38,6 +38,7 @@ struct WrappedDatabaseTests {
         try await withThrowingTaskGroup(of: Bool.self) { group in
             let changes = store.remoteChanges
             let list = FetchedResults(Item.order(Column("id")), in: store)
+            let events = agent.events
             group.addTask {
                 for try await _ in changes { break }
                 return true
@@ -47,7 +48,7 @@ struct WrappedDatabaseTests {
                 return true
             }
             group.addTask {
-                while try await store.replicaState()?.position == head { try await Task.sleep(for: .milliseconds(5)) }
+                for await _ in events where try await store.replicaState()?.position != head { break }
                 return true
             }
             group.addTask {
