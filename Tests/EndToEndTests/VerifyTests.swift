@@ -33,4 +33,23 @@ struct VerifyTests {
             #expect(try await shop.succeed("history", "shop.db").output.contains("customer id = 1: city"))
         }
     }
+
+    @Test func `what cannot be repaired is told with the way out, which leaves the rows`() async throws {
+        try await Workshop.with { shop in
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            let rows = try await shop.shell("shop.db", "SELECT * FROM customer; SELECT * FROM invoice;")
+            try await shop.shell("shop.db", "UPDATE annals_tables SET columns = 'x';")
+            let outcome = try await shop.annals("verify", "shop.db", "--repair")
+            #expect(outcome.status == 1)
+            #expect(outcome.lines.first == "history: annals_tables.columns holds what Annals never writes there", "\(outcome)")
+            #expect(outcome.lines.last?.hasPrefix("that cannot be repaired. annals untrack ") == true, "\(outcome)")
+            let refused = try await shop.annals("history", "shop.db")
+            #expect(refused.status == 65 && refused.errors.contains("Run annals verify"), "\(refused)")
+            try await shop.succeed("untrack", "shop.db")
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("verify", "shop.db")
+            #expect(try await shop.shell("shop.db", "SELECT * FROM customer; SELECT * FROM invoice;") == rows)
+        }
+    }
 }

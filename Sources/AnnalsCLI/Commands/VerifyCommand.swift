@@ -11,7 +11,8 @@ struct VerifyCommand: AsyncParsableCommand {
 
             --repair rebuilds what can be rebuilt, after saying what: indexes, the triggers that capture changes, tables of \
             history. It touches no row of yours: where history and rows disagree, history begins anew with the rows as they \
-            are. Rows that break a constraint are yours to mend.
+            are. Rows that break a constraint are yours to mend. Where Annals' own tables are damaged beyond repair, annals \
+            untrack takes them out of the file and leaves its rows.
 
             Examples:
               annals verify shop.db
@@ -55,7 +56,11 @@ struct VerifyCommand: AsyncParsableCommand {
             console.print(remaining.isEmpty ? "repaired" : "repaired, but for this:")
             printFindings(remaining, console)
         }
-        if !(remaining ?? report.findings).isEmpty { throw CheckFailed() }
+        guard !(remaining ?? report.findings).isEmpty else { return }
+        if repair, plan.steps.isEmpty, plan.findings.contains(where: { [.history, .log].contains($0.code) }), !output.json {
+            console.print("that cannot be repaired. annals untrack takes Annals out of the file and leaves its rows: then track it anew")
+        }
+        throw CheckFailed()
     }
 
     private func printFindings(_ findings: [Finding], _ console: Console) {

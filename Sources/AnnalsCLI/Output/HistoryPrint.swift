@@ -126,5 +126,5 @@ struct HistoryPrint: Sendable {
 
 extension HistoryTransaction {
     /// Since 1970.
-    var milliseconds: Int64 { Int64((timestamp.timeIntervalSince1970 * 1000).rounded()) }
+    var milliseconds: Int64 { timestamp.milliseconds(rounded: .toNearestOrAwayFromZero) }
 }

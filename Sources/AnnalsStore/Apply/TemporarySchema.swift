@@ -9,8 +9,8 @@ struct TemporarySchema {
     init(_ db: Database) throws {
         let rows = try Row.fetchAll(
             db, sql: "SELECT type, name, tbl_name, sql FROM temp.sqlite_master WHERE type IN ('table', 'view', 'trigger')")
-        self.tables = Set(rows.filter { $0["type"] != "trigger" }.map { ($0["name"] as String).sqliteFolded })
-        self.triggers = rows.filter { $0["type"] == "trigger" }
+        self.tables = try Set(rows.filter { try $0.value("type") != "trigger" }.map { try ($0.value("name") as String).sqliteFolded })
+        self.triggers = try rows.filter { try $0.value("type") == "trigger" }
     }
 
     /// - Throws: `AnnalsError` with code `schemaRefused` where a temporary table would catch what a trigger of the file
@@ -20,18 +20,20 @@ struct TemporarySchema {
             guard let table = trigger.words.intersection(tables).min() else { continue }
             throw refusal("The temporary table \"\(table)\" has a name that the trigger \"\(trigger.name)\" uses")
         }
-        for trigger in triggers where isFired(trigger, by: userTriggers) && !isSafe(trigger, userTriggers) {
-            throw refusal("The temporary trigger \"\(trigger["name"] as String)\" would run while entries are applied")
+        for trigger in triggers where try isFired(trigger, by: userTriggers) && !isSafe(trigger, userTriggers) {
+            throw refusal("The temporary trigger \"\(try trigger.value("name") as String)\" would run while entries are applied")
         }
     }
 
-    private func isFired(_ trigger: Row, by userTriggers: UserTriggers) -> Bool {
-        let table = (trigger["tbl_name"] as String).sqliteFolded
+    private func isFired(_ trigger: Row, by userTriggers: UserTriggers) throws -> Bool {
+        let table = try (trigger.value("tbl_name") as String).sqliteFolded
         return userTriggers.reached.contains(table) && !tables.contains(table)
     }
 
-    private func isSafe(_ trigger: Row, _ userTriggers: UserTriggers) -> Bool {
-        guard let definition = TriggerDefinition(sql: trigger["sql"] ?? ""), definition.conditionRaises.isEmpty else { return false }
+    private func isSafe(_ trigger: Row, _ userTriggers: UserTriggers) throws -> Bool {
+        guard let definition = try TriggerDefinition(sql: trigger.value("sql") ?? ""), definition.conditionRaises.isEmpty else {
+            return false
+        }
         return definition.statements.allSatisfy { statement in
             guard case .writes(let target, _) = statement.effect else { return statement.raises.isEmpty }
             let name = target.sqliteFolded

@@ -58,7 +58,9 @@ package struct UserTriggers: Sendable {
                 """)
         guard !triggers.isEmpty else { return UserTriggers(temporaries: [], reached: tracked, tracked: tracked) }
         let views = try String.fetchAll(db, sql: "SELECT name FROM main.sqlite_master WHERE type = 'view'")
-        let candidates = triggers.map { TriggerSelection.Candidate(name: $0["name"], table: $0["tbl_name"], sql: $0["sql"] ?? "") }
+        let candidates = try triggers.map {
+            try TriggerSelection.Candidate(name: $0.value("name"), table: $0.value("tbl_name"), sql: $0.value("sql") ?? "")
+        }
         var selection = TriggerSelection(
             candidates: candidates,
             tracked: tracked,

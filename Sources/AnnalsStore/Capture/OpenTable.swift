@@ -22,7 +22,7 @@ struct OpenTable {
                 """)
         do {
             defer { known.rewind() }
-            while try known.step() { sealed.append((known.integer(at: 0), known.integer(at: 1), known.integer(at: 2) != 0)) }
+            while try known.step() { try sealed.append((known.number(at: 0), known.number(at: 1), known.integer(at: 2) != 0)) }
         }
         var open: [OpenTable] = []
         var rest = sealed[...]
@@ -32,8 +32,8 @@ struct OpenTable {
             let newest = try db.cachedStatement(sql: part.map { newestSQL($0.id) }.joined(separator: " UNION ALL "))
             defer { newest.rewind() }
             for table in part where try newest.step() {
-                let found = OpenTable(
-                    id: table.id, sealed: table.last, newest: max(newest.integer(at: 0), table.last),
+                let found = try OpenTable(
+                    id: table.id, sealed: table.last, newest: max(newest.number(at: 0), table.last),
                     hasNotes: newest.integer(at: 1) != 0, isWrittenByTriggers: table.isWritten)
                 if found.newest > found.sealed || found.hasNotes { open.append(found) }
             }

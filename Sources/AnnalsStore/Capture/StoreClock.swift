@@ -12,8 +12,9 @@ package enum StoreClock {
         let newest = try Row.fetchOne(
             db.cachedStatement(sql: "SELECT time, time_counter, origin FROM main.annals_transactions ORDER BY number DESC LIMIT 1"))
         // An imported transaction bears its author's clock, which may be wrong by years.
-        guard let newest, newest["origin"] != TransactionOrigin.imported.rawValue else { return HybridClock(last: saved) }
-        return HybridClock(last: max(saved, HybridTime(milliseconds: newest["time"], counter: newest["time_counter"])))
+        guard let newest, try newest.value("origin") != TransactionOrigin.imported.rawValue else { return HybridClock(last: saved) }
+        return HybridClock(
+            last: max(saved, HybridTime(milliseconds: try newest.value("time"), counter: try newest.value("time_counter"))))
     }
 
     /// Keeps the clock's latest time.

@@ -204,13 +204,13 @@ struct InstalledTriggers {
         for name in names where found == nil { found = try String.fetchOne(standing, arguments: [name]) }
         guard let found else { return }
         for row in try Row.fetchAll(all, arguments: [found]) {
-            let name: String = row["name"]
+            let name: String = try row.value("name")
             if names.contains(name) {
-                sqlByName[name] = row["sql"]
-                if name == names[0] { table = row["tbl_name"] }
-                if CaptureTriggers.runsAfterChange(name) { oldest = min(oldest, row["rowid"]) }
-            } else if let table, !StoreSchema.isOwnName(name), row["tbl_name"] == table, row["rowid"] > oldest {
-                runAfterOthers = runAfterOthers || SQLText(row["sql"]).isAfterTrigger
+                sqlByName[name] = try row.value("sql")
+                if name == names[0] { table = try row.value("tbl_name") }
+                if CaptureTriggers.runsAfterChange(name) { oldest = try min(oldest, row.value("rowid")) }
+            } else if let table, !StoreSchema.isOwnName(name), try row.value("tbl_name") == table, try row.value("rowid") > oldest {
+                runAfterOthers = try runAfterOthers || SQLText(row.value("sql")).isAfterTrigger
             }
         }
     }

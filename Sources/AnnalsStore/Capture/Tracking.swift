@@ -38,7 +38,9 @@ public enum Tracking {
             try StoreSchema.createCommonTables(db)
             if isNew {
                 try StoreSchema.set(.format, to: StoreSchema.format, db)
-                if let length = environment.largeValue { try StoreSchema.set(.largeValue, to: length, db) }
+                if let length = environment.largeValue {
+                    try StoreSchema.set(.largeValue, to: min(Int64(length), Limits.numbers.upperBound), db)
+                }
                 try StoreSchema.set(.storeID, to: environment.makeStoreID().description, db)
                 try Drift.noteSchemaVersion(db)
             }
@@ -190,11 +192,11 @@ public enum Tracking {
         try inTransaction(db, isDryRun: false) {
             // What bears our prefix in a file without history is the user's.
             guard try tables != nil || StoreSchema.exists(db) else { return }
-            let all = try TrackedTable.fetchAll(db)
             guard let tables else {
-                names = all.filter { $0.state == .tracked }.map(\.name)
+                names = try StoreError.unlessDamaged { try TrackedTable.fetchTracked(db).map(\.name) } ?? []
                 return try removeEverything(db)
             }
+            let all = try TrackedTable.fetchAll(db)
             for wanted in tables {
                 let lists = all.filter { $0.name.isSameIdentifier(as: wanted) }
                 guard let name = lists.last?.name else {

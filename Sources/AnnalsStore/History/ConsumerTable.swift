@@ -42,7 +42,7 @@ struct ConsumerTable {
                 .consumerUnknown, operation: "consumers", "history has no consumer named \(name)",
                 hint: "annals consumers lists those it has")
         }
-        return Entry(row)
+        return try Entry(row)
     }
 
     /// Puts a consumer at a token; one that exists is moved there and gets the lease.
@@ -117,11 +117,11 @@ struct ConsumerTable {
 }
 
 extension ConsumerTable.Entry {
-    init(_ row: GRDB.Row) {
-        let lease: Int64? = row["lease"]
-        consumer = HistoryConsumer(row["name"], lease: lease.map { .milliseconds($0) })
-        number = row["number"]
-        lastSeen = row["seen"]
+    init(_ row: GRDB.Row) throws {
+        let lease: Int64? = try row.value("lease")
+        consumer = try HistoryConsumer(row.value("name"), lease: lease.map { .milliseconds($0) })
+        number = try row.number("number")
+        lastSeen = try row.value("seen")
     }
 }
 

@@ -13,13 +13,20 @@ package struct HistoryBounds: Sendable {
 
     /// - Throws: `AnnalsError` with code `notTracked` when the database has no history.
     package init(_ db: Database) throws {
-        guard try db.tableExists("annals_transactions"), let id = try StoreSchema.text(.storeID, db).flatMap({ StoreID($0) }) else {
+        guard try db.tableExists("annals_transactions"), let id = try Self.storeID(db) else {
             throw AnnalsError(.notTracked, operation: "history", "the database has no history", hint: "Run annals track first")
         }
         storeID = id
         let last = try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions") ?? 0
         oldest = HistoryToken(number: min(try Self.oldestNumber(db), last), store: id)
         latest = HistoryToken(number: last, store: id)
+    }
+
+    /// Throws `StoreDamage`.
+    static func storeID(_ db: Database) throws -> StoreID? {
+        guard let text = try StoreSchema.text(.storeID, db) else { return nil }
+        guard let id = StoreID(text) else { throw StoreDamage("annals_meta.store_id") }
+        return id
     }
 
     /// The number after which no transaction and no raw change is missing: where a table's history begins anew, its `gap`
@@ -79,9 +86,9 @@ package struct HistoryBounds: Sendable {
         // An imported transaction has its author's time; when it came here, only its raw changes tell.
         let later = try GRDB.Row.fetchCursor(
             db, sql: "SELECT number, origin, tables FROM main.annals_transactions WHERE number > ? ORDER BY number", arguments: [number])
-        while let row = try later.next(), row["origin"] == TransactionOrigin.imported.rawValue {
-            guard let arrival = try arrival(of: row["number"], tables: row["tables"], db), arrival <= moment else { break }
-            number = row["number"]
+        while let row = try later.next(), try row.value("origin") == TransactionOrigin.imported.rawValue {
+            guard let arrival = try arrival(of: row.number("number"), tables: row.value("tables"), db), arrival <= moment else { break }
+            number = try row.number("number")
         }
         guard number >= oldest.number else { throw expired(name) }
         return HistoryToken(number: number, store: storeID)

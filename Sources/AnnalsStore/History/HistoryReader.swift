@@ -31,9 +31,9 @@ public final class HistoryReader {
         self.db = db
         changes = try NetChanges(db, tables: tables)
         for row in try GRDB.Row.fetchAll(db, sql: "SELECT id, name FROM main.annals_tables ORDER BY id") {
-            let name: String = row["name"]
-            layouts[name.foldedIdentifier, default: []].append(row["id"])
-            names[row["id"]] = name
+            let name: String = try row.value("name")
+            try layouts[name.foldedIdentifier, default: []].append(row.value("id"))
+            names[try row.value("id")] = name
         }
     }
 
@@ -93,11 +93,11 @@ public final class HistoryReader {
         """
 
     private func decode(_ row: GRDB.Row) throws -> HistoryTransaction {
-        let id: Data = row["id"]
-        let number: Int64 = row["number"]
-        let milliseconds: Int64 = row["time"]
-        let tables: String = row["tables"]
-        guard let id = TransactionID(bytes: id), let origin = TransactionOrigin(rawValue: row["origin"]) else {
+        let id: Data = try row.value("id")
+        let number: Int64 = try row.number("number")
+        let milliseconds: Int64 = try row.value("time")
+        let tables: String = try row.value("tables")
+        guard let id = TransactionID(bytes: id), let origin = TransactionOrigin(rawValue: try row.value("origin")) else {
             throw StoreDamage("annals_transactions")
         }
         // A table that a migration changed has a number for what it was and one for what it is.
@@ -107,8 +107,9 @@ public final class HistoryReader {
         }
         return HistoryTransaction(
             number: number, id: id, token: HistoryToken(number: number, store: bounds.storeID),
-            timestamp: Date(timeIntervalSince1970: Double(milliseconds) / 1_000), author: row["author"], contextName: row["context"],
-            process: row["process"], origin: try decode(origin, row), tables: tableNames)
+            timestamp: Date(timeIntervalSince1970: Double(milliseconds) / 1_000), author: try row.value("author"),
+            contextName: try row.value("context"),
+            process: try row.value("process"), origin: try decode(origin, row), tables: tableNames)
     }
 
     private func decode(_ origin: TransactionOrigin, _ row: GRDB.Row) throws -> HistoryTransaction.Origin {
@@ -118,8 +119,8 @@ public final class HistoryReader {
         case .migration: return .migration
         case .rebase: return .rebase
         case .imported:
-            let bytes: Data? = row["replica"]
-            let position: Int64? = row["position"]
+            let bytes: Data? = try row.value("replica")
+            let position: Int64? = try row.value("position")
             guard let replica = bytes.flatMap({ ReplicaID(bytes: $0) }), let position else {
                 throw StoreDamage("annals_transactions.replica")
             }

@@ -28,7 +28,7 @@ public struct HistoryRequest: Hashable, Sendable {
 
     /// Transactions committed here after a date.
     public init(after date: Date) {
-        after = .moment(Int64((date.timeIntervalSince1970 * 1_000).rounded(.down)))
+        after = .moment(date.milliseconds(rounded: .down))
     }
 
     public init(after transaction: HistoryTransaction) {
@@ -39,7 +39,7 @@ public struct HistoryRequest: Hashable, Sendable {
     public func before(_ token: HistoryToken?) -> Self { with { $0.before = token.map { .token($0) } } }
 
     /// Only those committed here before a date.
-    public func before(_ date: Date) -> Self { with { $0.before = .moment(Int64((date.timeIntervalSince1970 * 1_000).rounded(.up))) } }
+    public func before(_ date: Date) -> Self { with { $0.before = .moment(date.milliseconds(rounded: .up)) } }
 
     /// From a text to a text, each a token as `HistoryBounds.resolve` reads it or a date: later than the one, earlier than
     /// the other.
@@ -74,5 +74,13 @@ public struct HistoryRequest: Hashable, Sendable {
         var copy = self
         change(&copy)
         return copy
+    }
+}
+
+extension Date {
+    /// Since 1970; the furthest there is for a date beyond what that can count.
+    package func milliseconds(rounded rule: FloatingPointRoundingRule) -> Int64 {
+        let milliseconds = (timeIntervalSince1970 * 1_000).rounded(rule)
+        return Int64(exactly: milliseconds) ?? (milliseconds > 0 ? .max : .min)
     }
 }

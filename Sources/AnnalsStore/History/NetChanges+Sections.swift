@@ -23,7 +23,10 @@ extension NetChanges {
             statement.bind(1, id)
             statement.bind(2, transaction)
             defer { statement.reset() }
-            return try statement.step() ? Section(layout: id, first: statement.integer(0), last: statement.integer(1)) : nil
+            guard try statement.step() else { return nil }
+            let section = try Section(layout: id, first: statement.number(0), last: statement.number(1))
+            guard section.first <= section.last else { throw StoreDamage("annals_spans") }
+            return section
         }
     }
 

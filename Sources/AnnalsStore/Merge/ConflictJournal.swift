@@ -115,17 +115,17 @@ enum ConflictJournal {
 
     /// - Parameter names: this store's own; the journal itself is in first names.
     static func conflict(_ row: GRDB.Row, _ names: NameMap) throws -> Conflict {
-        let replica: Data = row["replica"]
-        let transaction: Data = row["transaction_id"]
-        let entry: Data = row["entry"]
+        let replica: Data = try row.value("replica")
+        let transaction: Data = try row.value("transaction_id")
+        let entry: Data = try row.value("entry")
         guard let replica = ReplicaID(bytes: replica), let transaction = TransactionID(bytes: transaction) else {
             throw StoreDamage("annals_conflicts")
         }
-        return Conflict(
-            id: row["id"], name: ConflictID(replica: replica, transaction: transaction, index: row["number"]),
-            position: Position(row["position"]),
-            time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: row["author"],
-            isResolved: row["resolved"] != 0, isSeen: row["seen"], entry: try JournalEntry.decode([UInt8](entry)).renamed(names))
+        return try Conflict(
+            id: row.number("id"), name: ConflictID(replica: replica, transaction: transaction, index: row.value("number")),
+            position: Position(row.number("position")),
+            time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")), author: row.value("author"),
+            isResolved: row.value("resolved") != 0, isSeen: row.value("seen"), entry: JournalEntry.decode([UInt8](entry)).renamed(names))
     }
 }
 

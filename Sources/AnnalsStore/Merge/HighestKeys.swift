@@ -8,7 +8,9 @@ enum HighestKeys {
 
     static func load(_ db: Database) throws -> [String: Int64] {
         var keys: [String: Int64] = [:]
-        for row in try GRDB.Row.fetchAll(db.cachedStatement(sql: "SELECT name, key FROM annals_highest")) { keys[row["name"]] = row["key"] }
+        for row in try GRDB.Row.fetchAll(db.cachedStatement(sql: "SELECT name, key FROM annals_highest")) {
+            keys[try row.value("name")] = try row.value("key")
+        }
         return keys
     }
 

@@ -46,14 +46,7 @@ enum RenumberedRows {
         return try GRDB.Row.fetchAll(
             db.cachedStatement(sql: "SELECT number, old, new FROM annals_renumbered WHERE number > ? ORDER BY number"), arguments: [number]
         ).map { row in
-            let (old, new): (Data, Data) = (row["old"], row["new"])
-            do {
-                return RenumberedRow(
-                    old: try JSONDecoder().decode(PersistentIdentifier.self, from: old),
-                    new: try JSONDecoder().decode(PersistentIdentifier.self, from: new), number: row["number"])
-            } catch {
-                throw StoreDamage("annals_renumbered")
-            }
+            try RenumberedRow(old: row.json("old"), new: row.json("new"), number: row.number("number"))
         }
     }
 

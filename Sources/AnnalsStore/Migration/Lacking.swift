@@ -69,7 +69,7 @@ struct Lacking: Hashable, Sendable {
         var lacking = Lacking()
         guard try db.tableExists("annals_lacking") else { return lacking }
         for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT name, column_name FROM annals_lacking")) {
-            let (table, column): (String, String) = (row["name"], row["column_name"])
+            let (table, column): (String, String) = try (row.value("name"), row.value("column_name"))
             if column.isEmpty { lacking.insert(table: table) } else { lacking.insert(column, of: table) }
         }
         return lacking

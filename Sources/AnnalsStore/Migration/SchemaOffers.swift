@@ -39,9 +39,10 @@ enum SchemaOffers {
     /// columns that the tables have now. No push may be under way.
     static func moveFirst(_ db: Database) throws {
         for sequence in try sequences(db, .schema).reversed() {
-            let first = (try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox") ?? 0) - 1
+            let first = try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox") ?? 0
+            guard first > .min else { throw StoreDamage("annals_outbox.sequence") }
             for table in ["annals_outbox", "annals_outbox_parts"] {
-                try db.execute(sql: "UPDATE \(table) SET sequence = ? WHERE sequence = ?", arguments: [first, sequence])
+                try db.execute(sql: "UPDATE \(table) SET sequence = ? WHERE sequence = ?", arguments: [first - 1, sequence])
             }
         }
     }

@@ -32,8 +32,7 @@ enum FirstNames {
         guard try exist(db) else { return [:] }
         var names: [Int64: Names] = [:]
         for row in try Row.fetchAll(db.cachedStatement(sql: "SELECT id, name, columns FROM main.annals_first_names")) {
-            let columns: String = row["columns"]
-            names[row["id"]] = Names(table: row["name"], columns: try JSONDecoder().decode([String].self, from: Data(columns.utf8)))
+            names[try row.number("id")] = try Names(table: row.value("name"), columns: row.json("columns"))
         }
         return names
     }

@@ -12,7 +12,7 @@ struct TableRenames {
     func pending() throws -> [(table: TrackedTable, name: String)] {
         var tables: [String: String] = [:]
         for row in try Row.fetchAll(db, sql: "SELECT name, tbl_name FROM main.sqlite_master WHERE type = 'trigger'") {
-            tables[row["name"]] = row["tbl_name"]
+            tables[try row.value("name")] = try row.value("tbl_name")
         }
         return try TrackedTable.fetchTracked(db).compactMap { table in
             guard let name = tables[CaptureTriggers.names(id: table.id)[0]], name != table.name else { return nil }

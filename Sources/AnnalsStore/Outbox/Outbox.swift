@@ -137,12 +137,12 @@ enum Outbox {
     static func digestsAhead(_ db: Database) throws -> [Position: Digest] {
         var digests: [Position: Digest] = [:]
         let statement = try db.cachedStatement(sql: "SELECT position, digest FROM annals_ahead WHERE digest IS NOT NULL")
-        for row in try GRDB.Row.fetchAll(statement) { digests[Position(row["position"] as Int64)] = digest(row) }
+        for row in try GRDB.Row.fetchAll(statement) { digests[Position(try row.number("position"))] = try digest(row) }
         return digests
     }
 
-    private static func digest(_ row: GRDB.Row) -> Digest? {
-        (row["digest"] as Data?).flatMap { Digest(bytes: [UInt8]($0)) }
+    private static func digest(_ row: GRDB.Row) throws -> Digest? {
+        try (row.value("digest") as Data?).flatMap { Digest(bytes: [UInt8]($0)) }
     }
 
     /// The last of them; nil when there is none.
@@ -161,7 +161,7 @@ enum Outbox {
     static func pass(_ db: Database, _ position: Position) throws -> (position: Position, digest: Digest?)? {
         let statement = try db.cachedStatement(sql: "DELETE FROM annals_ahead WHERE position = ? RETURNING digest")
         guard let row = try GRDB.Row.fetchOne(statement, arguments: [position.rawValue]) else { return nil }
-        return (position, digest(row))
+        return try (position, digest(row))
     }
 
     /// The position passes all own entries up to there.
@@ -192,7 +192,11 @@ enum Outbox {
     static func heads(_ db: Database, through last: Int64, limit: Int) throws -> [Head] {
         let sql = "SELECT sequence, changes, journal, parts FROM annals_outbox WHERE sequence <= ? ORDER BY sequence LIMIT ?"
         return try GRDB.Row.fetchAll(db.cachedStatement(sql: sql), arguments: [last, limit])
-            .map { Head(sequence: $0["sequence"], changes: $0["changes"], journal: $0["journal"], parts: $0["parts"]) }
+            .map {
+                try Head(
+                    sequence: $0.value("sequence"), changes: $0.number("changes"), journal: $0.number("journal"), parts: $0.number("parts")
+                )
+            }
     }
 
     /// All rows from that one on, in local order, without their bodies.
@@ -219,19 +223,20 @@ enum Outbox {
         let sql = "SELECT sequence, parts, footprint FROM annals_outbox ORDER BY sequence"
         let cursor = try GRDB.Row.fetchCursor(db.cachedStatement(sql: sql))
         while let row = try cursor.next() {
-            let bytes: Data = row["footprint"]
-            if try !visit(row["sequence"], row["parts"], Footprint.decode([UInt8](bytes))) { return }
+            let bytes: Data = try row.value("footprint")
+            if try !visit(row.value("sequence"), row.number("parts"), Footprint.decode([UInt8](bytes))) { return }
         }
     }
 
     private static let select = "SELECT sequence, id, time, time_counter, changes, journal, footprint, parts FROM annals_outbox"
 
     private static func decode(_ row: GRDB.Row) throws -> Row {
-        let id: Data = row["id"]
-        let footprint: Data = row["footprint"]
+        let id: Data = try row.value("id")
+        let footprint: Data = try row.value("footprint")
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_outbox.id") }
-        return Row(
-            sequence: row["sequence"], id: id, time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]),
-            changes: row["changes"], journal: row["journal"], footprint: try Footprint.decode([UInt8](footprint)), parts: row["parts"])
+        return try Row(
+            sequence: row.value("sequence"), id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
+            changes: row.number("changes"), journal: row.number("journal"), footprint: Footprint.decode([UInt8](footprint)),
+            parts: row.number("parts"))
     }
 }

@@ -33,8 +33,8 @@ struct OutboxFiller {
         var changes: NetChanges?
         var known: FootprintKey?
         while let row = try cursor.next() {
-            last = row["number"]
-            guard let origin = TransactionOrigin(rawValue: row["origin"]), own.contains(origin) else { continue }
+            last = try row.number("number")
+            guard let origin = try TransactionOrigin(rawValue: row.value("origin")), own.contains(origin) else { continue }
             let reader = try changes ?? NetChanges(db, tables: tables)
             changes = reader
             let key = try known ?? footprintKey()
@@ -62,7 +62,7 @@ struct OutboxFiller {
         guard let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
             throw StoreDamage("annals_transactions")
         }
-        let origin = TransactionOrigin(rawValue: row["origin"]) ?? .local
+        let origin = try TransactionOrigin(rawValue: row.value("origin")) ?? .local
         let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal)
         if let entry { try Outbox.append(db, entry) }
         try Meta(db).set(.outboxed, number)
@@ -89,15 +89,16 @@ struct OutboxFiller {
         _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ key: FootprintKey,
         _ decisions: HumanDecisions = HumanDecisions(), _ journal: [JournalEntry] = []
     ) throws -> Outbox.Draft? {
-        let id: Data = row["id"]
+        let id: Data = try row.value("id")
         guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
-        let info = TransactionInfo(
-            id: id, time: HybridTime(milliseconds: row["time"], counter: row["time_counter"]), author: try row["author"] ?? author(),
-            contextName: row["context"], origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
+        let info = try TransactionInfo(
+            id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
+            author: row.value("author") ?? author(),
+            contextName: row.value("context"), origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
         var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
         builder.decide(decisions)
         var highest: [String: Int64] = [:]
-        try changes.forEach(in: row["number"]) { table, row in
+        try changes.forEach(in: row.number("number")) { table, row in
             var change: RowChange?
             switch (row.old, row.new) {
             case (nil, let new?):

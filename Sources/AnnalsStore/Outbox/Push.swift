@@ -24,18 +24,28 @@ struct Push {
         let sql = "SELECT first_counter, transactions, last_sequence, digests FROM annals_push ORDER BY first_counter"
         var push: Push?
         for row in try GRDB.Row.fetchAll(db.cachedStatement(sql: sql)) {
-            let digests: Data = row["digests"]
+            let digests: Data = try row.value("digests")
             let bytes = [UInt8](digests)
             let parsed = stride(from: 0, to: bytes.count, by: Digest.byteCount).compactMap {
                 Digest(bytes: Array(bytes[$0..<min($0 + Digest.byteCount, bytes.count)]))
             }
-            guard parsed.count == row["transactions"] else { throw StoreDamage("annals_push.digests") }
-            let first = Counter(row["first_counter"])
-            if push == nil { push = Push(firstCounter: first, parts: 0, lastSequence: row["last_sequence"], digests: []) }
+            guard try parsed.count == row.value("transactions") else { throw StoreDamage("annals_push.digests") }
+            let first = try Counter(row.number("first_counter"))
+            if push == nil { push = try Push(firstCounter: first, parts: 0, lastSequence: row.value("last_sequence"), digests: []) }
             push?.parts += 1
             push?.digests += parsed
         }
         return push
+    }
+
+    /// Throws `StoreDamage` where the push under way is not one that could be sent.
+    static func check(_ db: Database) throws {
+        guard let push = try load(db) else { return }
+        for part in 0..<push.parts {
+            guard let header = try? BatchHeader.parse(push.batch(db, part: part)),
+                header.firstCounter.rawValue == push.firstCounter.rawValue + Int64(part)
+            else { throw StoreDamage("annals_push") }
+        }
     }
 
     /// The bytes to send.

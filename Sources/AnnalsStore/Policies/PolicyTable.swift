@@ -62,12 +62,12 @@ enum PolicyTable {
                 "SELECT here, name, column_name, aspect, policy FROM annals_policies ORDER BY here, column_name <> '', name, column_name, aspect"
         )
         return try rows.map { row in
-            let (name, column): (String, String) = (row["name"], row["column_name"])
-            guard let aspect = PolicySetting.Aspect(rawValue: row["aspect"]) else { throw StoreDamage("annals_policies.aspect") }
-            return PolicyInForce(
+            let (name, column): (String, String) = try (row.value("name"), row.value("column_name"))
+            guard let aspect = try PolicySetting.Aspect(rawValue: row.value("aspect")) else { throw StoreDamage("annals_policies.aspect") }
+            return try PolicyInForce(
                 setting: PolicySetting(
-                    table: name.isEmpty ? nil : name, column: column.isEmpty ? nil : column, aspect: aspect, policy: row["policy"]),
-                isOverride: row["here"])
+                    table: name.isEmpty ? nil : name, column: column.isEmpty ? nil : column, aspect: aspect, policy: row.value("policy")),
+                isOverride: row.value("here"))
         }
     }
 }

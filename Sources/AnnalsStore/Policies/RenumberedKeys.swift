@@ -19,7 +19,7 @@ struct RenumberedKeys {
                 WHERE replica = ? AND received_at = (SELECT received_at FROM annals_conflicts WHERE id = ?) ORDER BY id
                 """, arguments: [Data(conflict.name.replica.bytes), conflict.id])
         while let row = try rows.next() {
-            let bytes: Data = row["entry"]
+            let bytes: Data = try row.value("entry")
             let entry = try JournalEntry.decode([UInt8](bytes))
             guard entry.kind == .renumber, entry.key.count == 1, let now = entry.incoming?.first else { continue }
             numbers[names.table(entry.table).foldedIdentifier, default: [:]][entry.key[0]] = now

@@ -41,9 +41,10 @@ struct HistorySize {
     private static func sample(_ db: Database, _ table: TrackedTable) throws -> Table {
         let name = "main.\(StoreSchema.changesTable(table.id))"
         let ends = try GRDB.Row.fetchOne(db, sql: "SELECT (SELECT min(id) FROM \(name)) AS first, (SELECT max(id) FROM \(name)) AS last")
-        guard let first: Int64 = ends?["first"], let last: Int64 = ends?["last"] else {
+        guard let ends, try ends.value("last") != Int64?.none else {
             return Table(id: table.id)
         }
+        let (first, last): (Int64, Int64) = try (ends.number("first"), ends.number("last"))
         let columns = StoreSchema.changesColumns(table.columns.count, byRowid: table.key.isByRowid).dropFirst()
         let size = SQL.balanced(columns.map(stored), operator: "+")
         let page = try PageRoom(db)
@@ -78,11 +79,10 @@ struct HistorySize {
 
     /// What the transactions after a number take, in bytes.
     func size(after number: Int64) throws -> Double {
+        // Numbers have no gaps.
         let transactions =
-            try GRDB.Row.fetchOne(
-                db, sql: "SELECT min(number) AS first, max(number) AS last FROM main.annals_transactions WHERE number > ?",
-                arguments: [number]
-            ).flatMap { row -> Int64? in (row["last"] as Int64?).flatMap { last in (row["first"] as Int64?).map { last - $0 + 1 } } } ?? 0
+            try Int64.fetchOne(
+                db, sql: "SELECT max(number) - min(number) + 1 FROM main.annals_transactions WHERE number > ?", arguments: [number]) ?? 0
         var sum = Double(transactions) * Self.bytesPerTransaction
         for table in tables where !table.samples.isEmpty {
             sum += try table.bytes(after: lastChange(of: table.id, upTo: number))

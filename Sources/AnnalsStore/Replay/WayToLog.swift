@@ -31,8 +31,8 @@ struct WayToLog {
         let own = [TransactionOrigin.local, .external, .migration].map(\.rawValue)
         let numbers = try GRDB.Row.fetchCursor(
             db, sql: "SELECT number, origin FROM main.annals_transactions WHERE number > ? ORDER BY number DESC", arguments: [moved])
-        while let row = try numbers.next(), own.contains(row["origin"]) {
-            try copy.move(.back, through: row["number"] as Int64)
+        while let row = try numbers.next(), try own.contains(row.value("origin")) {
+            try copy.move(.back, through: row.number("number") as Int64)
         }
     }
 

@@ -47,6 +47,8 @@ extension Store {
             var clock = try step.clock()
             clock.observe(contents.time)
             try StoreClock.save(clock, db)
+            // What another machine made up would be found when it is looked at, and the clone be of no use.
+            guard try OwnTableChecks(db: db).run().isEmpty else { throw SnapshotFile.notASnapshot }
         }
         return store
     }

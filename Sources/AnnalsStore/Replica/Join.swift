@@ -106,10 +106,13 @@ enum ReplicaTables {
         try ConflictJournal.takeIn(from: other, to: db)
     }
 
+    /// Those that every replica has.
+    static let always = Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables
+
     /// All that only a replica has.
     static let tables =
-        Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables + UnsettledReferences.tables
-        + RenumberedRows.tables + FirstNames.tables + Lacking.tables + KeptRows.tables + SchemaOffers.tables
+        always + UnsettledReferences.tables + RenumberedRows.tables + FirstNames.tables + Lacking.tables + KeptRows.tables
+        + SchemaOffers.tables
 
     /// Forgets the space. Numbers and tokens of history go on.
     static func drop(_ db: Database) throws {

@@ -50,7 +50,7 @@ struct Meta {
     }
 
     func integer(_ name: Name) throws -> Int64? {
-        try Int64.fetchOne(cached("SELECT value FROM annals_meta WHERE name = ?"), arguments: [name.rawValue])
+        try StoreSchema.integer(name.rawValue, db)
     }
 
     func text(_ name: Name) throws -> String? {
@@ -78,7 +78,12 @@ struct Meta {
     struct Facts {
         fileprivate(set) var values: [Name: Value] = [:]
 
-        func integer(_ name: Name) -> Int64? { values[name]?.integer }
+        /// A number that Annals counts itself; zero for none. Throws `StoreDamage`.
+        func number(_ name: Name) throws -> Int64 {
+            guard let value = values[name] else { return 0 }
+            guard let number = value.integer, Limits.numbers.contains(number) else { throw StoreDamage("annals_meta.\(name.rawValue)") }
+            return number
+        }
 
         func text(_ name: Name) -> String? {
             guard case .text(let text) = values[name] else { return nil }

@@ -58,10 +58,10 @@ public struct ReplicaState: Sendable {
             let lineage = facts.text(.lineage).flatMap({ Lineage($0) }),
             let digest = facts.bytes(.lastDigest).flatMap({ Digest(bytes: $0) })
         else { throw StoreDamage("annals_meta") }
-        return ReplicaState(
+        return try ReplicaState(
             replica: id, name: facts.text(.replicaName) ?? "", relay: facts.text(.relay) ?? "", space: space, lineage: lineage,
-            position: Position(facts.integer(.position) ?? 0), logDigest: facts.bytes(.logDigest).flatMap { Digest(bytes: $0) },
-            head: Position(facts.integer(.head) ?? 0), lastCounter: Counter(facts.integer(.lastCounter) ?? 0), lastDigest: digest,
+            position: Position(facts.number(.position)), logDigest: facts.bytes(.logDigest).flatMap { Digest(bytes: $0) },
+            head: Position(facts.number(.head)), lastCounter: Counter(facts.number(.lastCounter)), lastDigest: digest,
             credentialFile: facts.text(.credentialFile), trust: RelayTrust(facts), spaceKeyFile: facts.text(.spaceKeyFile),
             sealedUnder: facts.text(.sealedUnder).flatMap { UInt64($0, radix: 16) })
     }

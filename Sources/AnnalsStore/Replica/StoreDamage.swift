@@ -7,4 +7,10 @@ struct StoreDamage: Error {
     init(_ place: String) {
         self.place = place
     }
+
+    var message: String { "\(place) holds what Annals never writes there" }
+
+    init(column: String) {
+        self.init("the column \(column) of one of Annals' own tables")
+    }
 }

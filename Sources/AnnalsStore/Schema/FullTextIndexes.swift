@@ -58,13 +58,13 @@ enum FullTextIndexes {
                 SELECT name, sql, EXISTS (SELECT 1 FROM \(schema).sqlite_master c WHERE c.name = m.name || '_content') AS owns
                 FROM \(schema).sqlite_master m WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%' ORDER BY name
                 """)
-        return rows.compactMap { row in
-            let sql: String = row["sql"]
+        return try rows.compactMap { row in
+            let sql: String = try row.value("sql")
             guard let module = SQLText(sql).virtualTableModule?.lowercased(), ["fts3", "fts4", "fts5"].contains(module) else {
                 return nil
             }
             let isContentless = sql.lowercased().contains(/content\s*=\s*(''|"")/)
-            return Index(name: row["name"], module: module, ownsContent: row["owns"], isContentless: isContentless)
+            return try Index(name: row.value("name"), module: module, ownsContent: row.value("owns"), isContentless: isContentless)
         }
     }
 }

@@ -17,9 +17,9 @@ struct ListContinuation: Hashable, Codable, Sendable {
         let sql = "SELECT name, value FROM main.annals_meta WHERE name >= 'continued:' AND name < 'continued;'"
         var found: [Int64: ListContinuation] = [:]
         for row in try Row.fetchAll(db.cachedStatement(sql: sql)) {
-            let (name, value): (String, String) = (row["name"], row["value"])
+            let name: String = try row.value("name")
             guard let id = Int64(name.dropFirst(prefix.count)) else { throw StoreDamage("annals_meta.continued") }
-            found[id] = try JSONDecoder().decode(ListContinuation.self, from: Data(value.utf8))
+            found[id] = try row.json("value")
         }
         return found
     }

@@ -22,7 +22,7 @@ enum OwnObjects {
         try ["trigger", "view", "index", "table"].flatMap { type in
             let sql = "SELECT name, tbl_name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL"
             return try Row.fetchAll(db, sql: sql, arguments: [type]).compactMap { row -> (object: Object, isOwn: Bool)? in
-                let (name, table): (String, String) = (row["name"], row["tbl_name"])
+                let (name, table): (String, String) = try (row.value("name"), row.value("tbl_name"))
                 guard StoreSchema.isOwnName(name) else { return nil }
                 return (Object(type: type, name: name), isOwn(type, name, of: table))
             }

@@ -26,7 +26,7 @@ package struct SchemaReader {
         if try Bool.fetchOne(virtual) ?? false { return try tables(named: [name]).first }
         let one = try db.cachedStatement(sql: "SELECT name, type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'")
         guard let row = try Row.fetchOne(one, arguments: [name]) else { return nil }
-        return try definition(of: row["name"], as: Kind(row))
+        return try definition(of: row.value("name"), as: Kind(row))
     }
 
     /// The tables and views of those names, in any case and in that order, as far as there are any.
@@ -59,17 +59,17 @@ package struct SchemaReader {
         var isWithoutRowid: Bool
         var isStrict: Bool
 
-        init(_ row: Row) {
-            kind = TableDefinition.Kind(rawValue: row["type"]) ?? .table
-            isWithoutRowid = row["wr"]
-            isStrict = row["strict"]
+        init(_ row: Row) throws {
+            kind = try TableDefinition.Kind(rawValue: row.value("type")) ?? .table
+            isWithoutRowid = try row.value("wr")
+            isStrict = try row.value("strict")
         }
     }
 
     private func kinds() throws -> [String: Kind] {
         var kinds: [String: Kind] = [:]
-        for row in try Row.fetchAll(db.cachedStatement(sql: "PRAGMA main.table_list")) where row["schema"] == "main" {
-            kinds[row["name"]] = Kind(row)
+        for row in try Row.fetchAll(db.cachedStatement(sql: "PRAGMA main.table_list")) where try row.value("schema") == "main" {
+            kinds[try row.value("name")] = try Kind(row)
         }
         try markShadowsOfUnknownModules(in: &kinds)
         return kinds
@@ -117,23 +117,24 @@ package struct SchemaReader {
         var names: [Int: String] = [:]
         var keyParts: [(order: Int, place: Int)] = []
         for row in try Row.fetchAll(db, sql: "PRAGMA main.table_xinfo(\(SQL.quote(table.name)))") {
-            let name: String = row["name"]
-            names[row["cid"]] = name
+            let name: String = try row.value("name")
+            names[try row.value("cid")] = name
             let metadata = try columnMetadata(table: table.name, column: name)
             table.isAutoincrement = table.isAutoincrement || metadata.isAutoincrement
-            let hidden: Int = row["hidden"]
+            let hidden: Int = try row.value("hidden")
             if hidden == 2 || hidden == 3 {
                 table.generatedColumns.append(.init(name: name, kind: hidden == 2 ? .virtual : .stored, collation: metadata.collation))
                 continue
             }
-            let declared: String = row["type"]
-            let defaultSQL = (row["dflt_value"] as String?).map(Self.spelledOut)
-            let order: Int = row["pk"]
+            let declared: String = try row.value("type")
+            let defaultSQL = try (row.value("dflt_value") as String?).map(Self.spelledOut)
+            let order: Int = try row.value("pk")
             if order > 0 { keyParts.append((order, table.columns.count)) }
             table.columns.append(
                 .init(
                     name: name, declaredType: declared, affinity: Affinity(declaredType: declared, isStrict: table.isStrict),
-                    collation: metadata.collation, isNotNull: row["notnull"], hasDefault: defaultSQL != nil, defaultSQL: defaultSQL))
+                    collation: metadata.collation, isNotNull: try row.value("notnull"), hasDefault: defaultSQL != nil,
+                    defaultSQL: defaultSQL))
         }
         table.primaryKey = keyParts.sorted { $0.order < $1.order }.map(\.place)
         return names
@@ -167,22 +168,25 @@ package struct SchemaReader {
 
     private func readIndexes(into table: inout TableDefinition, nameOfColumn: [Int: String]) throws {
         var keyIndex: [TableDefinition.IndexColumn]?
-        for row in try Row.fetchAll(db, sql: "PRAGMA main.index_list(\(SQL.quote(table.name)))") where row["unique"] == 1 {
-            let name: String = row["name"]
+        for row in try Row.fetchAll(db, sql: "PRAGMA main.index_list(\(SQL.quote(table.name)))") where try row.value("unique") == 1 {
+            let name: String = try row.value("name")
             let columns = try Row.fetchAll(db, sql: "PRAGMA main.index_xinfo(\(SQL.quote(name)))")
-                .filter { $0["key"] == 1 }
+                .filter { try $0.value("key") == 1 }
                 .map { column in
-                    let columnName = nameOfColumn[column["cid"]]
+                    let columnName = nameOfColumn[try column.value("cid")]
                     return TableDefinition.IndexColumn(
-                        name: columnName, place: columnName.flatMap(table.place(of:)), collation: column["coll"] ?? Collation.binary)
+                        name: columnName, place: columnName.flatMap(table.place(of:)),
+                        collation: try column.value("coll") ?? Collation.binary)
                 }
-            if row["origin"] == "pk" {
+            if try row.value("origin") == "pk" {
                 keyIndex = columns
                 continue
             }
             let sql = try sql(ofType: "index", name)
             table.uniqueIndexes.append(
-                .init(name: name, columns: columns, isPartial: row["partial"], isConstraint: row["origin"] == "u", sql: sql))
+                .init(
+                    name: name, columns: columns, isPartial: try row.value("partial"), isConstraint: try row.value("origin") == "u",
+                    sql: sql))
         }
         table.uniqueIndexes.sort { $0.name < $1.name }
         if let keyIndex {
@@ -197,25 +201,27 @@ package struct SchemaReader {
 
     private func readForeignKeys(into table: inout TableDefinition) throws {
         let rows = try Row.fetchAll(db, sql: "PRAGMA main.foreign_key_list(\(SQL.quote(table.name)))")
-        let byKey = Dictionary(grouping: rows) { row -> Int in row["id"] }
+        let byKey = try Dictionary(grouping: rows) { row -> Int in try row.value("id") }
         // SQLite lists the last declared key first.
         for id in byKey.keys.sorted(by: >) {
-            guard let parts = byKey[id]?.sorted(by: { ($0["seq"] as Int) < $1["seq"] }), let first = parts.first else { continue }
-            let parent = try parent(named: first["table"], of: table)
-            let columns = parts.map { part -> String in
-                let name: String = part["from"]
+            guard let parts = try byKey[id]?.sorted(by: { try ($0.value("seq") as Int) < $1.value("seq") }), let first = parts.first else {
+                continue
+            }
+            let parent = try parent(named: first.value("table"), of: table)
+            let columns = try parts.map { part -> String in
+                let name: String = try part.value("from")
                 return table.place(of: name).map { table.columns[$0].name } ?? name
             }
-            let named: [String] = parts.compactMap { $0["to"] }
+            let named: [String] = try parts.compactMap { try $0.value("to") }
             let parentColumns = named.isEmpty ? parent?.key ?? [] : named
-            let onDelete: String = first["on_delete"]
-            let onUpdate: String = first["on_update"]
+            let onDelete: String = try first.value("on_delete")
+            let onUpdate: String = try first.value("on_update")
             table.foreignKeys.append(
                 TableDefinition.ForeignKey(
-                    columns: columns, places: columns.map(table.place(of:)), parentTable: parent?.name ?? first["table"],
+                    columns: columns, places: columns.map(table.place(of:)), parentTable: try parent?.name ?? first.value("table"),
                     parentColumns: parent == nil ? [] : parentColumns, parentExists: parent != nil,
                     onDelete: .init(rawValue: onDelete) ?? .noAction, onUpdate: .init(rawValue: onUpdate) ?? .noAction,
-                    match: first["match"]))
+                    match: try first.value("match")))
         }
     }
 
@@ -225,9 +231,9 @@ package struct SchemaReader {
             sql: "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE")
         guard let spelled = try String.fetchOne(named, arguments: [name]) else { return nil }
         let key = try Row.fetchAll(db, sql: "PRAGMA main.table_info(\(SQL.quote(spelled)))")
-            .filter { ($0["pk"] as Int) > 0 }
-            .sorted { ($0["pk"] as Int) < $1["pk"] }
-        return (spelled, key.map { $0["name"] })
+            .filter { try ($0.value("pk") as Int) > 0 }
+            .sorted { try ($0.value("pk") as Int) < $1.value("pk") }
+        return (spelled, try key.map { try $0.value("name") })
     }
 }
 

@@ -76,7 +76,11 @@ package enum StoreSchema {
 
     /// Throws `AnnalsError` of code newerFormat when a newer Annals made this store's tables.
     package static func checkFormat(_ db: Database) throws {
-        guard try exists(db), let found = try integer(.format, db), found > format else { return }
+        // What says nothing is for `verify` to find, which opens the store for it.
+        guard try exists(db),
+            case .int64(let found) = try DatabaseValue.fetchOne(db.cachedStatement(sql: value), arguments: [Meta.format.rawValue])?.storage,
+            found > format
+        else { return }
         throw AnnalsError(
             .newerFormat, operation: "open", "the store's history has format \(found), and this version reads up to \(format)",
             hint: "Use a newer version of Annals.")
@@ -87,7 +91,14 @@ package enum StoreSchema {
     }
 
     package static func integer(_ name: Meta, _ db: Database) throws -> Int64? {
-        try Int64.fetchOne(db.cachedStatement(sql: value), arguments: [name.rawValue])
+        try integer(name.rawValue, db)
+    }
+
+    /// Throws `StoreDamage`.
+    static func integer(_ name: String, _ db: Database) throws -> Int64? {
+        guard let value = try DatabaseValue.fetchOne(db.cachedStatement(sql: value), arguments: [name]), !value.isNull else { return nil }
+        guard case .int64(let integer) = value.storage, Limits.numbers.contains(integer) else { throw StoreDamage("annals_meta.\(name)") }
+        return integer
     }
 
     private static let value = "SELECT value FROM main.annals_meta WHERE name = ?"

@@ -82,13 +82,14 @@ package struct TrackedTable: Hashable, Sendable {
     private static let selection = "SELECT id, name, columns, key, state, shape, gap FROM main.annals_tables"
 
     private init(row: Row) throws {
-        id = row["id"]
-        name = row["name"]
-        columns = try JSONDecoder().decode([String].self, from: Data((row["columns"] as String).utf8))
-        key = try JSONDecoder().decode(Key.self, from: Data((row["key"] as String).utf8))
-        state = State(rawValue: row["state"]) ?? .retired
-        shape = row["shape"]
-        gap = row["gap"]
+        id = try row.number("id")
+        name = try row.value("name")
+        columns = try row.json("columns")
+        key = try row.json("key")
+        guard let state = try State(rawValue: row.value("state")) else { throw StoreDamage(column: "state") }
+        self.state = state
+        shape = try row.value("shape")
+        gap = try row.value("gap")
     }
 
     /// Begins a column list for a table as it is declared now: its row, its changes' and notes' tables.

@@ -84,7 +84,7 @@ struct SchemaCopy {
                   AND name NOT LIKE 'annals\\_%' ESCAPE '\\' AND tbl_name NOT LIKE 'annals\\_%' ESCAPE '\\'
                 ORDER BY rowid
                 """
-        ).map { Object(type: $0["type"], name: $0["name"], table: $0["tbl_name"], sql: $0["sql"]) }
+        ).map { try Object(type: $0.value("type"), name: $0.value("name"), table: $0.value("tbl_name"), sql: $0.value("sql")) }
             .filter { !shadows.contains($0.name.lowercased()) && !shadows.contains($0.table.lowercased()) }
     }
 

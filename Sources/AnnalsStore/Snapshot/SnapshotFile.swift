@@ -130,22 +130,31 @@ enum SnapshotFile {
     ///
     /// - Throws: `AnnalsError` when it is no snapshot, or one of a newer format.
     static func read(_ db: Database) throws -> Contents {
+        do {
+            return try contents(db)
+        } catch is StoreDamage {
+            throw notASnapshot
+        } catch is DecodingError {
+            throw notASnapshot
+        }
+    }
+
+    private static func contents(_ db: Database) throws -> Contents {
         var facts: [String: DatabaseValue] = [:]
         var highest: [String: Int64] = [:]
         var tracked: [String] = []
         var first: [String: FirstNames.Names] = [:]
         guard try db.tableExists(table) else { throw notASnapshot }
         for row in try GRDB.Row.fetchAll(db, sql: "SELECT name, value FROM \(table) ORDER BY name") {
-            let name: String = row["name"]
+            let name: String = try row.value("name")
             if name.hasPrefix("first:") {
-                let names: Data = row["value"]
-                first[String(name.dropFirst("first:".count))] = try JSONDecoder().decode(FirstNames.Names.self, from: names)
+                first[String(name.dropFirst("first:".count))] = try row.json("value")
             } else if name.hasPrefix("table:") {
                 let tableName = String(name.dropFirst("table:".count))
                 tracked.append(tableName)
-                highest[tableName] = row["value"]
+                highest[tableName] = try row.value("value")
             } else {
-                facts[name] = row["value"]
+                facts[name] = try row.value("value")
             }
         }
         guard let format = facts["format"].flatMap(Int64.fromDatabaseValue) else { throw notASnapshot }
@@ -153,7 +162,7 @@ enum SnapshotFile {
             throw AnnalsError(
                 .newerFormat, operation: "clone", "the space's snapshot has a newer format (\(format))", hint: "Update annals")
         }
-        guard let position = facts["position"].flatMap(Int64.fromDatabaseValue),
+        guard let position = facts["position"].flatMap(Int64.fromDatabaseValue), Limits.numbers.contains(position),
             let lineage = facts["lineage"].flatMap(String.fromDatabaseValue).flatMap({ Lineage($0) }),
             let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue)
         else { throw notASnapshot }
@@ -169,7 +178,7 @@ enum SnapshotFile {
             added: try added.map { try JSONDecoder().decode([String: [String]].self, from: $0) } ?? [:])
     }
 
-    private static var notASnapshot: AnnalsError {
+    static var notASnapshot: AnnalsError {
         AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot is not a snapshot of a space")
     }
 }

@@ -44,9 +44,9 @@ extension Store {
     /// What the app's schema has, as it was declared.
     private static func objects(_ db: Database) throws -> Set<[String?]> {
         let rows = try Row.fetchAll(db, sql: "SELECT type, name, tbl_name, sql FROM main.sqlite_master")
-        return Set(
+        return try Set(
             rows.filter { row in
-                let name: String = row["name"]
+                let name: String = try row.value("name")
                 return !Database.isSQLiteInternalTable(name) && !Database.isGRDBInternalTable(name) && !StoreSchema.isOwnName(name)
             }.map { row in (0..<row.count).map { row[$0] } })
     }

@@ -28,7 +28,7 @@ extension Store {
         before date: Date, mode: PurgeMode = .respectingConsumers, dryRun: Bool = false,
         progress: @escaping @Sendable (_ done: Int64, _ of: Int64) -> Void = { _, _ in }
     ) async throws -> PurgeResult {
-        let moment = Int64((date.timeIntervalSince1970 * 1_000).rounded(.up))
+        let moment = date.milliseconds(rounded: .up)
         return try await purge(.beforeMoment(moment), mode, dryRun: dryRun, progress: progress)
     }
 
@@ -198,13 +198,16 @@ enum Retention {
 
     static func load(_ db: Database) throws -> HistoryRetention {
         guard try StoreSchema.exists(db) else { return .all }
-        if let text = try StoreSchema.text(.retention, db) {
-            guard let rule = try? JSONDecoder().decode(HistoryRetention.self, from: Data(text.utf8)) else {
-                throw StoreDamage("annals_meta.retention")
-            }
-            return rule
+        return try own(db) ?? (ReplicaState.load(db) == nil ? .all : .days(30))
+    }
+
+    /// The one that was set; nil for none.
+    static func own(_ db: Database) throws -> HistoryRetention? {
+        guard let text = try StoreSchema.text(.retention, db) else { return nil }
+        guard let rule = try? JSONDecoder().decode(HistoryRetention.self, from: Data(text.utf8)) else {
+            throw StoreDamage("annals_meta.retention")
         }
-        return try ReplicaState.load(db) == nil ? .all : .days(30)
+        return rule
     }
 
     static func save(_ retention: HistoryRetention?, _ db: Database) throws {

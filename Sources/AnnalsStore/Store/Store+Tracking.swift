@@ -19,19 +19,27 @@ extension Store {
         }
     }
 
-    /// Ends history for tables and forgets it; for all tables, and every trace of Annals, without a list.
+    /// Ends history for tables and forgets it; for all tables, and every trace of Annals, without a list: that is done also where
+    /// Annals' own tables are damaged beyond repair.
     ///
     /// - Throws: `AnnalsError`: `notTracked`, or `alreadyJoined` while the store is a replica.
     public func untrack(_ tables: [String]? = nil) async throws -> [String] {
         try await translated("untrack") {
             try await database.writeWithoutTransaction { db in
-                if try StoreSchema.exists(db), try ReplicaState.load(db) != nil {
+                if try Self.isReplica(db, isToEnd: tables == nil) {
                     throw AnnalsError(
                         .alreadyJoined, operation: "untrack", "the store is joined to a space", hint: "Run annals leave first")
                 }
                 return try Tracking.untrack(db, tables)
             }
         }
+    }
+
+    /// - Parameter isToEnd: a replica that cannot be read, and so cannot leave its space, counts as none.
+    private static func isReplica(_ db: Database, isToEnd: Bool) throws -> Bool {
+        guard try StoreSchema.exists(db) else { return false }
+        if isToEnd, try !OwnTableChecks(db: db).areSound() { return false }
+        return try ReplicaState.load(db) != nil
     }
 
     /// Writes as one transaction of history, with an author.

@@ -20,12 +20,26 @@ enum StoreError {
         case let error as WireError:
             return wire(error, operation)
         case let error as StoreDamage:
-            return AnnalsError(
-                .corruptBatch, operation: operation, "\(error.place) holds what Annals never writes there", hint: "Run annals verify")
+            return AnnalsError(.corruptBatch, operation: operation, error.message, hint: "Run annals verify")
+        case is RowDecodingError:
+            // A single value that was read; a caller's own came as its own error.
+            return translate(StoreDamage("one of Annals' own tables"), operation: operation)
         case is CancellationError:
             return AnnalsError(.cancelled, operation: operation, "stopped")
         default:
             return AnnalsError(.defect, operation: operation, "something unforeseen: \(type(of: error))", underlying: error)
+        }
+    }
+
+    /// Whether one of Annals' own tables holds what cannot be read, or is gone.
+    static func isDamage(_ error: any Error) -> Bool { translate(error, operation: "read").code == .corruptBatch }
+
+    /// nil where one of Annals' own tables holds what cannot be read, or is gone.
+    static func unlessDamaged<T>(_ body: () throws -> T) throws -> T? {
+        do {
+            return try body()
+        } catch  where isDamage(error) {
+            return nil
         }
     }
 
@@ -70,6 +84,10 @@ enum StoreError {
             for missing in ["no such function", "no such collation", "no such module", "unable to use function", "unsupported file format"]
             where message.contains(missing) {
                 return make(.schemaRefused, "the schema needs something this program does not have: \(message)")
+            }
+            for damage in ["no such table: annals_", "no such table: main.annals_", "cannot open value of type", "no such rowid"]
+            where message.contains(damage) {
+                return make(.corruptBatch, "Annals' own tables are damaged: \(message)", "Run annals verify")
             }
             return make(.defect, "SQLite: \(message) (\(error.extendedResultCode.rawValue))")
         }

@@ -38,10 +38,10 @@ struct DifferenceSQL {
         // Where one cannot be divided, none counts as harmless.
         let kept = (try? UserTriggers.plan(db, tracked: tracked).temporaries) ?? []
         let harmless = Set(kept.filter { $0.statements.count == $0.definition.statements.count }.map(\.name))
-        return rows.compactMap { row in
-            let (name, table): (String, String) = (row["name"], row["tbl_name"])
+        return try rows.compactMap { row in
+            let (name, table): (String, String) = try (row.value("name"), row.value("tbl_name"))
             guard folded.contains(table.foldedIdentifier), !harmless.contains(name) else { return nil }
-            return Trigger(name: name, sql: row["sql"])
+            return try Trigger(name: name, sql: row.value("sql"))
         }
     }
 

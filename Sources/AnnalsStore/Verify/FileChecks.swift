@@ -38,7 +38,7 @@ struct FileChecks {
             guard let cursor = try? GRDB.Row.fetchCursor(db, sql: "PRAGMA \(schema).foreign_key_check(\(SQL.quote(table)))") else {
                 continue
             }
-            while let row = try cursor.next() { counts[Key(table: row["table"], parent: row["parent"]), default: 0] += 1 }
+            while let row = try cursor.next() { counts[try Key(table: row.value("table"), parent: row.value("parent")), default: 0] += 1 }
         }
         return counts.sorted { ($0.key.table, $0.key.parent) < ($1.key.table, $1.key.parent) }.map { ($0.key, $0.value) }
     }

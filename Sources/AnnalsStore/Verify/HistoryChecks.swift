@@ -11,7 +11,13 @@ struct HistoryChecks {
         let lost = try common.filter { try !db.tableExists($0) }
         guard lost.isEmpty else { return [Finding(.history, "tables of history are gone: \(lost.joined(separator: ", "))")] }
         guard try StoreSchema.text(.storeID, db) != nil else { return [Finding(.history, "the store's identity is gone from annals_meta")] }
-        return try TrackedTable.fetchTracked(db).compactMap { table in
+        let gone = try Meta(db).text(.replica) == nil ? [] : ReplicaTables.always.filter { try !db.tableExists($0) }
+        return gone.isEmpty ? [] : [Finding(.log, "tables of the replica are gone: \(gone.joined(separator: ", "))")]
+    }
+
+    /// Tracked tables without their raw changes' or notes' table.
+    func missingLists() throws -> [Finding] {
+        try TrackedTable.fetchTracked(db).compactMap { table in
             let own = [StoreSchema.changesTable(table.id), StoreSchema.notesTable(table.id)]
             if try own.allSatisfy({ try db.tableExists($0) }) { return nil }
             return Finding(.history, "the table of raw changes is gone", table: table.name)
@@ -29,8 +35,8 @@ struct HistoryChecks {
                 SELECT count(*) AS count, ifnull(max(number) - min(number) + 1, 0) AS expected FROM main.annals_transactions
                 WHERE number >= ?
                 """, arguments: [Purge.horizon(db)])
-        guard let row, row["count"] as Int64 != row["expected"] as Int64 else { return [] }
-        let missing: Int64 = (row["expected"] as Int64) - (row["count"] as Int64)
+        guard let row, try row.value("count") as Int64 != row.value("expected") as Int64 else { return [] }
+        let missing: Int64 = try (row.value("expected") as Int64) - (row.value("count") as Int64)
         return [Finding(.history, "\(missing) transactions are missing from history")]
     }
 
@@ -54,10 +60,10 @@ struct HistoryChecks {
             db, sql: "SELECT number, tables FROM main.annals_transactions WHERE number > ?", arguments: [HistoryBounds(db).oldest.number])
         var count = 0
         while let row = try rows.next() {
-            let tables: String = row["tables"]
+            let tables: String = try row.value("tables")
             for id in tables.split(separator: " ").compactMap({ Int64($0) }) where known.contains(id) {
                 span.bind(1, id)
-                span.bind(2, row["number"] as Int64)
+                span.bind(2, try row.number("number") as Int64)
                 if try !span.step() { count += 1 }
                 span.reset()
             }
@@ -73,15 +79,15 @@ struct HistoryChecks {
             db, sql: "SELECT number, first, last FROM main.annals_spans WHERE table_id = ? AND number > ? ORDER BY number",
             arguments: [table.id, Purge.horizon(db)])
         while let row = try cursor.next() {
-            let begins: Int64 = row["first"]
+            let begins: Int64 = try row.number("first")
             if first != nil, begins != last + 1, findings.isEmpty {
                 findings.append(
                     Finding(
-                        .history, "the raw changes of transaction \(row["number"] as Int64) do not follow those before it",
+                        .history, "the raw changes of transaction \(try row.number("number") as Int64) do not follow those before it",
                         table: table.name))
             }
             first = first ?? begins
-            last = row["last"]
+            last = try row.number("last")
         }
         // A list that is not in use any more may be without one.
         guard try db.tableExists(StoreSchema.changesTable(table.id)) else {

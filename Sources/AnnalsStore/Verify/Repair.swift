@@ -13,6 +13,8 @@ public enum RepairStep: Hashable, Sendable {
     case restoreTriggers(tables: [String])
     /// What history holds cannot be relied on: older tokens expire, and consumers start over from the rows.
     case beginHistoryAnew
+    /// The push under way cannot be read: what it held is sent again. What the relay took of it is known by its transactions' ids.
+    case beginPushAnew
     /// Which keys were ever given is told again from the rows.
     case recountKeys
     /// Before anything is exchanged, the next sync compares the rows with the space's.
@@ -25,6 +27,7 @@ public enum RepairStep: Hashable, Sendable {
         case .recreateTables(let names): "make \(names.joined(separator: ", ")) again, empty"
         case .restoreTriggers(let tables): "put back the triggers that capture changes of \(tables.joined(separator: ", "))"
         case .beginHistoryAnew: "begin history anew with the rows as they are: older tokens expire, and consumers start over"
+        case .beginPushAnew: "put the push under way together anew"
         case .recountKeys: "tell again from the rows which integer keys were given"
         case .compareWithSpace: "have the next sync compare the rows with the space's before anything else"
         }
@@ -63,12 +66,14 @@ struct Repair {
         var steps: [RepairStep] = []
         if findings.contains(where: Self.isAboutIndex) { steps.append(.rebuildIndexes) }
         guard try StoreSchema.exists(db), try StoreSchema.text(.storeID, db) != nil else { return steps }
+        guard try OwnTableChecks(db: db).areRepairable() else { return steps }
         let missing = try missingTables()
         if !missing.isEmpty { steps.append(.recreateTables(missing)) }
         let triggers = Set(findings.filter { $0.code == .trigger }.compactMap(\.table)).sorted()
         if !triggers.isEmpty { steps.append(.restoreTriggers(tables: triggers)) }
         let doubtful: Set<Finding.Code> = [.history, .rows, .replay]
         if findings.contains(where: { doubtful.contains($0.code) }) { steps.append(.beginHistoryAnew) }
+        if try ReplicaTables.exist(db), !isPushReadable() { steps.append(.beginPushAnew) }
         let needsLog = doubtful.union([.log, .trigger])
         if try ReplicaTables.exist(db), findings.contains(where: { needsLog.contains($0.code) }) {
             steps += [.recountKeys, .compareWithSpace]
@@ -95,7 +100,10 @@ struct Repair {
             try restoreTriggers()
         case .beginHistoryAnew:
             try beginAnew()
+        case .beginPushAnew:
+            try Push.thaw(db)
         case .recountKeys:
+            try OwnTableChecks(db: db).dropUnreadable(in: "annals_highest")
             try HighestKeys.noteRows(db, TrackedTables.load(db))
         case .compareWithSpace:
             try RowsInDoubt.note(db)
@@ -103,6 +111,10 @@ struct Repair {
     }
 
     // MARK: Steps
+
+    private func isPushReadable() -> Bool {
+        (try? Push.check(db)) != nil
+    }
 
     private static func isAboutIndex(_ finding: Finding) -> Bool {
         finding.code == .integrity && ["missing from index", "entries in index"].contains { finding.message.contains($0) }
@@ -139,6 +151,7 @@ struct Repair {
 
     private func beginAnew() throws {
         if try ReplicaTables.exist(db) { try keepUnsentWork() }
+        try OwnTableChecks(db: db).dropUnreadable(in: "annals_transactions", "annals_spans")
         try begin(after: newestNumber())
     }
 
@@ -154,7 +167,7 @@ struct Repair {
                 try filler.fill()
                 return .commit
             }
-        } catch is StoreDamage {
+        } catch  where StoreError.isDamage(error) {
             return
         } catch let error as AnnalsError where error.code != .missingKey {
             return
@@ -163,12 +176,13 @@ struct Repair {
 
     /// The highest number that any trace of history names: numbers must go on rising.
     private func newestNumber() throws -> Int64 {
+        let limit = Limits.numbers.upperBound - 1
         var numbers = [try Purge.horizon(db), try Int64.fetchOne(db, sql: "SELECT max(gap) FROM main.annals_tables") ?? 0]
         for table in ["annals_transactions", "annals_spans", "annals_consumers"] where try db.tableExists(table) {
-            try numbers.append(Int64.fetchOne(db, sql: "SELECT max(number) FROM main.\(table)") ?? 0)
+            try numbers.append(Int64.fetchOne(db, sql: "SELECT max(number) FROM main.\(table) WHERE number < \(limit)") ?? 0)
         }
         try numbers.append(Meta(db).integer(.outboxed) ?? 0)
-        return numbers.max() ?? 0
+        return numbers.filter { $0 < limit }.max() ?? 0
     }
 
     /// History ends with a transaction without changes, and reaches no further back: so whoever had read up to now learns

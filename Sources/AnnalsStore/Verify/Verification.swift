@@ -22,10 +22,10 @@ package enum Verification {
     package static func run(
         _ db: Database, environment: CaptureEnvironment = .system, progress: @escaping () throws -> Void = {}
     ) throws -> [Finding] {
+        var findings: [Finding] = []
         do {
             // Another program may have dropped tables that this connection remembers.
             db.clearSchemaCache()
-            var findings: [Finding] = []
             var hasHistory = false
             try db.inTransaction(.deferred) {
                 findings = try FileChecks(db: db).run()
@@ -33,9 +33,12 @@ package enum Verification {
                     try String.fetchOne(
                         db, sql: "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name LIKE 'annals\\_%' ESCAPE '\\'") != nil
                 if hasHistory {
-                    let missing = try HistoryChecks(db: db).missingTables()
-                    findings += missing
-                    hasHistory = missing.isEmpty
+                    let checks = [HistoryChecks(db: db).missingTables, OwnTableChecks(db: db).run, HistoryChecks(db: db).missingLists]
+                    for check in checks where hasHistory {
+                        let found = try check()
+                        findings += found
+                        hasHistory = found.isEmpty
+                    }
                 }
                 if hasHistory { findings += try TriggerChecks(db: db).run() + unseen(db) + leftOut(db) }
                 return .rollback
@@ -58,7 +61,10 @@ package enum Verification {
             }
             return findings
         } catch {
-            throw StoreError.translate(error, operation: "verify", path: db.mainFile)
+            let damage = StoreError.isDamage(error)
+            let error = StoreError.translate(error, operation: "verify", path: db.mainFile)
+            guard damage else { throw error }
+            return findings + [Finding(.history, error.message)]
         }
     }
 

@@ -48,6 +48,41 @@ struct UntrustedSnapshotTests {
         #expect(try await refusal()?.message.contains("not a snapshot") ?? false)
     }
 
+    @Test(
+        "values of other kinds in what it says of itself are no snapshot's",
+        arguments: [
+            "", "UPDATE annals_snapshot SET value = x'01ff' WHERE name = 'time'",
+            "UPDATE annals_snapshot SET value = -1 WHERE name = 'position'",
+            "UPDATE annals_snapshot SET value = x'01ff' WHERE name = 'lineage'",
+            "UPDATE annals_snapshot SET value = 'x' WHERE name = 'table:t'",
+            "UPDATE annals_snapshot SET name = x'01ff' WHERE name = 'table:t'", "INSERT INTO annals_snapshot VALUES ('first:t', 'x')",
+            "INSERT INTO annals_snapshot VALUES ('names', 'x')", "INSERT INTO annals_snapshot_policies VALUES (x'01ff', '', 0, 'mine')",
+            "INSERT INTO annals_snapshot_policies VALUES ('t', 'v', 'x', x'01ff')",
+        ])
+    func kinds(damage: String) async throws {
+        let file = try DatabaseQueue(path: path)
+        try await file.write { [membership] db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE annals_snapshot (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+                    INSERT INTO annals_snapshot VALUES ('format', 2), ('position', 1), ('time', 5), ('time_counter', 0), ('table:t', 0);
+                    CREATE TABLE annals_snapshot_policies (name, column_name, aspect, policy);
+                    """)
+            try db.execute(sql: "INSERT INTO annals_snapshot VALUES ('lineage', ?)", arguments: [membership.lineage.description])
+            try db.execute(sql: damage)
+        }
+        try file.close()
+        if damage.isEmpty {
+            defer { try? FileManager.default.removeItem(atPath: path) }
+            #expect(try await Store.fromSnapshot(at: path, membership: membership).verify().isEmpty)
+        } else {
+            let error = try await refusal()
+            #expect(
+                error?.code == .corruptBatch && error?.message.contains("not a snapshot") == true, "\(damage): \(String(describing: error))"
+            )
+        }
+    }
+
     @Test func `its schema calls only what can do no harm`() async throws {
         defer { try? FileManager.default.removeItem(atPath: path) }
         var configuration = Store.Configuration()

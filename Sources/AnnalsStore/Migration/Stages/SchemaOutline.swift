@@ -69,7 +69,7 @@ struct SchemaOutline: Sendable {
     private static func items(_ db: Database) throws -> [Item] {
         let shadows = Set(try SchemaReader(db).tables().filter { $0.kind == .shadow }.map(\.name))
         return try Row.fetchAll(db, sql: "SELECT type, name, sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
-            .map { Item(type: $0["type"], name: $0["name"], sql: $0["sql"]) }
+            .map { try Item(type: $0.value("type"), name: $0.value("name"), sql: $0.value("sql")) }
             .filter { !shadows.contains($0.name) && !$0.name.foldedIdentifier.hasPrefix("sqlite_") && !StoreSchema.isOwnName($0.name) }
     }
 

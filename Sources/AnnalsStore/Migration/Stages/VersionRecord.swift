@@ -11,7 +11,9 @@ struct VersionRecord {
     static func load(_ db: Database) throws -> VersionRecord? {
         guard try db.tableExists(table) else { return nil }
         return try Row.fetchAll(db, sql: "SELECT version, checksum FROM main.\(table)")
-            .compactMap { row in SchemaVersion(row["version"]).map { VersionRecord(version: $0, checksum: row["checksum"]) } }
+            .compactMap { row in
+                try SchemaVersion(row.value("version")).map { try VersionRecord(version: $0, checksum: row.value("checksum")) }
+            }
             .max { $0.version < $1.version }
     }
 

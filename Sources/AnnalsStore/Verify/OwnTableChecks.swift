@@ -1,0 +1,159 @@
+import AnnalsCore
+import GRDB
+
+/// Whether Annals' own tables hold values of the kinds that it writes there: another program may have written others, and then nothing
+/// else can be looked at.
+struct OwnTableChecks {
+    let db: Database
+
+    func run() throws -> [Finding] {
+        try places().map { place in
+            let isReplicas = ReplicaTables.tables.contains(place.table) || Meta.Name(rawValue: place.name) != nil
+            return Finding(isReplicas ? .log : .history, StoreDamage("\(place.table).\(place.name)").message)
+        }
+    }
+
+    /// Whether all that cannot be read is of tables that can be made anew.
+    func areRepairable() throws -> Bool {
+        try StoreError.unlessDamaged { try hasReplicasTables() && places().allSatisfy { Self.madeAnew.contains($0.table) } } ?? false
+    }
+
+    /// Whether everything is there and can be read.
+    func areSound() throws -> Bool {
+        try StoreError.unlessDamaged { try HistoryChecks(db: db).missingTables().isEmpty && places().isEmpty } ?? false
+    }
+
+    private func hasReplicasTables() throws -> Bool {
+        try !HistoryChecks(db: db).missingTables().contains { $0.code == .log }
+    }
+
+    private static let madeAnew: Set<String> = ["annals_transactions", "annals_spans", "annals_push", "annals_highest"]
+
+    /// Deletes the rows of a table that cannot be read.
+    func dropUnreadable(in tables: String...) throws {
+        for table in tables where try db.tableExists(table) {
+            for column in try columns(of: table) {
+                try db.execute(sql: "DELETE FROM main.\(table) WHERE \(column.isUnreadable)")
+            }
+        }
+    }
+
+    /// A column, or a fact of `annals_meta`.
+    private struct Place: Hashable {
+        var table: String
+        var name: String
+    }
+
+    private func places() throws -> [Place] {
+        var places: [Place] = []
+        for table in try OwnObjects.all(db).filter({ $0.type == "table" }).map(\.name) {
+            for column in try columns(of: table) {
+                let sql = "SELECT EXISTS (SELECT 1 FROM main.\(SQL.quote(table)) WHERE \(column.isUnreadable))"
+                if try Bool.fetchOne(db, sql: sql) ?? false { places.append(Place(table: table, name: column.name)) }
+            }
+        }
+        if !places.contains(where: { $0.table == "annals_meta" }) { places += try facts() }
+        let known = Set(places.map(\.table))
+        return try places + encoded().filter { !known.contains($0.table) }
+    }
+
+    // MARK: Tables
+
+    private struct Column {
+        var name: String
+        /// An SQL condition.
+        var isUnreadable: String
+    }
+
+    /// Those with a declared type, which no value of the user's has. `RawChangeScan` looks at what else a raw change holds.
+    private func columns(of table: String) throws -> [Column] {
+        try Row.fetchAll(db, sql: "PRAGMA main.table_info(\(SQL.quote(table)))").compactMap { row in
+            let (name, type): (String, String) = try (row.value("name"), row.value("type"))
+            let isNullable = try row.value("notnull") == 0 && row.value("pk") == 0
+            let quoted = SQL.quote(name)
+            // A rowid is found by its index and is an integer in any case.
+            if name == "id", type == "INTEGER" {
+                let (lowest, highest) = (Limits.numbers.lowerBound, Limits.numbers.upperBound)
+                return Column(name: name, isUnreadable: "(id < \(lowest) OR id > \(highest))")
+            }
+            let (isCounted, isEncoded) = (!Self.uncounted.contains(name), Self.encoded.contains(name))
+            guard let isReadable = Self.isReadable(quoted, type, isCounted: isCounted, isEncoded: isEncoded) else { return nil }
+            return Column(name: name, isUnreadable: "NOT (\(isReadable)\(isNullable ? " OR \(quoted) IS NULL" : ""))")
+        }
+    }
+
+    /// Integers that are not counted from 1: moments, spans of time, keys of the user's rows, and the outbox's order, in which a schema's
+    /// offer goes before all else.
+    private static let uncounted: Set<String> = ["time", "received_at", "seen", "lease", "key", "sequence", "last_sequence"]
+
+    /// Texts as their encoder gives them, in bytes.
+    private static let encoded: Set<String> = ["old", "new"]
+
+    private static func isReadable(_ name: String, _ type: String, isCounted: Bool, isEncoded: Bool) -> String? {
+        switch type {
+        case "INTEGER" where isCounted:
+            "(typeof(\(name)) = 'integer' AND \(name) BETWEEN \(Limits.numbers.lowerBound) AND \(Limits.numbers.upperBound))"
+        case "INTEGER": "typeof(\(name)) = 'integer'"
+        case "TEXT" where isEncoded: "typeof(\(name)) IN ('text', 'blob')"
+        case "TEXT": "typeof(\(name)) = 'text'"
+        case "BLOB": "typeof(\(name)) = 'blob'"
+        default: nil
+        }
+    }
+
+    // MARK: Facts
+
+    private func facts() throws -> [Place] {
+        let sql = "SELECT name, typeof(value) AS type, CASE typeof(value) WHEN 'integer' THEN value END AS number FROM main.annals_meta"
+        var types: [String: String] = [:]
+        var wrong: [String] = []
+        for row in try Row.fetchAll(db, sql: sql) {
+            let (name, type, number): (String, String, Int64?) = try (row.value("name"), row.value("type"), row.value("number"))
+            guard StoreSchema.Meta(rawValue: name) != nil || Meta.Name(rawValue: name) != nil, type != "null" else { continue }
+            types[name] = type
+            if type != Self.type(of: name) || !(number.map(Limits.numbers.contains) ?? true) { wrong.append(name) }
+        }
+        // A replica knows who it is, unless it is about to become one.
+        let (replica, stage) = (Meta.Name.replica.rawValue, Meta.Name.joinStage.rawValue)
+        if types[replica] == nil, types[stage] == nil, try ReplicaTables.exist(db) { wrong.append(replica) }
+        return wrong.sorted().map { Place(table: "annals_meta", name: $0) }
+    }
+
+    /// What is right in kind and says nothing.
+    private func encoded() throws -> [Place] {
+        var checks: [(place: Place, check: () throws -> Void)] = [
+            (Place(table: "annals_tables", name: "columns"), { _ = try TrackedTable.fetchAll(db) }),
+            (Place(table: "annals_meta", name: StoreSchema.Meta.storeID.rawValue), { _ = try HistoryBounds.storeID(db) }),
+            (Place(table: "annals_meta", name: "continued"), { _ = try ListContinuation.load(db) }),
+            (Place(table: "annals_meta", name: Meta.Name.lineage.rawValue), { _ = try ReplicaState.load(db) }),
+            (Place(table: "annals_meta", name: StoreSchema.Meta.retention.rawValue), { _ = try Retention.own(db) }),
+            (Place(table: "annals_meta", name: Meta.Name.spaceSchema.rawValue), { _ = try SpaceSchema.load(db) }),
+            (Place(table: "annals_meta", name: Meta.Name.renames.rawValue), { _ = try SpaceRename.waiting(db) }),
+            (Place(table: "annals_meta", name: Meta.Name.passedVoids.rawValue), { _ = try PassedVoids.load(db) }),
+        ]
+        if try ReplicaTables.exist(db) {
+            checks.append((Place(table: "annals_outbox", name: "id"), { _ = try Outbox.rows(db) }))
+            checks.append((Place(table: "annals_push", name: "batch"), { try Push.check(db) }))
+        }
+        return try checks.compactMap { place, check in
+            do {
+                try check()
+                return nil
+            } catch  where StoreError.isDamage(error) {
+                return place
+            }
+        }
+    }
+
+    private static let texts: Set<String> = Set(
+        [StoreSchema.Meta.storeID, .clock, .retention, .writtenByTriggers].map(\.rawValue)
+            + [
+                Meta.Name.replica, .replicaName, .relay, .space, .lineage, .joinStage, .credentialFile, .caFile, .pins, .spaceKeyFile,
+                .sealedUnder, .passedVoids,
+            ].map(\.rawValue))
+    private static let blobs: Set<String> = Set([Meta.Name.logDigest, .lastDigest, .spaceSchema, .renames].map(\.rawValue))
+
+    private static func type(of fact: String) -> String {
+        texts.contains(fact) ? "text" : blobs.contains(fact) ? "blob" : "integer"
+    }
+}
