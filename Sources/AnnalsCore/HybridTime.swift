@@ -21,7 +21,7 @@ public struct HybridTime: Hashable, Comparable, Codable, Sendable {
     ///
     /// `receipt` is when the relay took the entry, in milliseconds since 1970.
     package func clamped(toReceipt receipt: Int64) -> HybridTime {
-        min(self, HybridTime(milliseconds: receipt + Self.allowedLeadMilliseconds))
+        min(self, HybridTime(milliseconds: min(receipt, .max - Self.allowedLeadMilliseconds) + Self.allowedLeadMilliseconds))
     }
 
     /// How far a stamp may lead the relay's receipt time before it is cut down to it.
@@ -41,7 +41,8 @@ package struct HybridClock: Sendable {
         if milliseconds > last.milliseconds {
             last = HybridTime(milliseconds: milliseconds)
         } else if last.counter == .max {
-            last = HybridTime(milliseconds: last.milliseconds + 1)
+            // A file may say that it is the end of all time, where the clock stands still.
+            last = HybridTime(milliseconds: min(last.milliseconds, .max - 1) + 1)
         } else {
             last.counter += 1
         }

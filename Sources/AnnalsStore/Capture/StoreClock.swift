@@ -8,13 +8,20 @@ package import GRDB
 package enum StoreClock {
     /// The clock as of the newest transaction and of everything saved.
     package static func load(_ db: Database) throws -> HybridClock {
-        let saved = try StoreSchema.text(.clock, db).flatMap(time(from:)) ?? .zero
+        let saved = try saved(db)
         let newest = try Row.fetchOne(
             db.cachedStatement(sql: "SELECT time, time_counter, origin FROM main.annals_transactions ORDER BY number DESC LIMIT 1"))
         // An imported transaction bears its author's clock, which may be wrong by years.
         guard let newest, try newest.value("origin") != TransactionOrigin.imported.rawValue else { return HybridClock(last: saved) }
         return HybridClock(
             last: max(saved, HybridTime(milliseconds: try newest.value("time"), counter: try newest.value("time_counter"))))
+    }
+
+    /// The time that was saved. Throws `StoreDamage`.
+    static func saved(_ db: Database) throws -> HybridTime {
+        guard let text = try StoreSchema.text(.clock, db) else { return .zero }
+        guard let time = time(from: text), Limits.facts.contains(time.milliseconds) else { throw StoreDamage("annals_meta.clock") }
+        return time
     }
 
     /// Keeps the clock's latest time.

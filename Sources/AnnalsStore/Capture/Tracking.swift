@@ -191,7 +191,7 @@ public enum Tracking {
         var names: [String] = []
         try inTransaction(db, isDryRun: false) {
             // What bears our prefix in a file without history is the user's.
-            guard try tables != nil || StoreSchema.exists(db) else { return }
+            guard try tables != nil || StoreSchema.exists(db) || hasRemains(db) else { return }
             guard let tables else {
                 names = try StoreError.unlessDamaged { try TrackedTable.fetchTracked(db).map(\.name) } ?? []
                 return try removeEverything(db)
@@ -210,6 +210,11 @@ public enum Tracking {
             if rest.isEmpty { try removeEverything(db) } else { try Drift.noteSchemaVersion(db) }
         }
         return names
+    }
+
+    /// Somebody dropped `annals_meta`, and nothing else.
+    private static func hasRemains(_ db: Database) throws -> Bool {
+        try ["annals_tables", "annals_transactions", "annals_spans"].allSatisfy { try db.tableExists($0) }
     }
 
     private static func removeLists(_ lists: [TrackedTable], _ db: Database) throws {

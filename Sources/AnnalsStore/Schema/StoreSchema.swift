@@ -97,7 +97,7 @@ package enum StoreSchema {
     /// Throws `StoreDamage`.
     static func integer(_ name: String, _ db: Database) throws -> Int64? {
         guard let value = try DatabaseValue.fetchOne(db.cachedStatement(sql: value), arguments: [name]), !value.isNull else { return nil }
-        guard case .int64(let integer) = value.storage, Limits.numbers.contains(integer) else { throw StoreDamage("annals_meta.\(name)") }
+        guard case .int64(let integer) = value.storage, Limits.facts.contains(integer) else { throw StoreDamage("annals_meta.\(name)") }
         return integer
     }
 

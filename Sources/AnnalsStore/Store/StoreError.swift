@@ -32,7 +32,10 @@ enum StoreError {
     }
 
     /// Whether one of Annals' own tables holds what cannot be read, or is gone.
-    static func isDamage(_ error: any Error) -> Bool { translate(error, operation: "read").code == .corruptBatch }
+    static func isDamage(_ error: any Error) -> Bool {
+        if let error = error as? DatabaseError, error.message?.hasPrefix("no such column") == true { return true }
+        return translate(error, operation: "read").code == .corruptBatch
+    }
 
     /// nil where one of Annals' own tables holds what cannot be read, or is gone.
     static func unlessDamaged<T>(_ body: () throws -> T) throws -> T? {

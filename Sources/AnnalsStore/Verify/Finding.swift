@@ -9,13 +9,13 @@ public struct Finding: Hashable, Sendable {
         case trigger
         /// Another program may have written rows that no trigger saw, and they were not compared with the space's yet.
         case unseen
-        /// Raw changes, spans or transactions of history are missing or do not fit together.
+        /// Raw changes, spans or transactions of history are missing, do not fit together or cannot be read.
         case history
         /// Rows are not what history says they became (law 8).
         case rows
         /// Going back through history and forth again does not end where it began (law 8).
         case replay
-        /// Rows without the outbox are no state that the log could have (law 3).
+        /// Rows without the outbox are no state that the log could have (law 3), or what the store knows of its space cannot be read.
         case log
     }
 

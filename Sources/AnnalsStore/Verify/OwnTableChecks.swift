@@ -76,24 +76,32 @@ struct OwnTableChecks {
                 let (lowest, highest) = (Limits.numbers.lowerBound, Limits.numbers.upperBound)
                 return Column(name: name, isUnreadable: "(id < \(lowest) OR id > \(highest))")
             }
-            let (isCounted, isEncoded) = (!Self.uncounted.contains(name), Self.encoded.contains(name))
-            guard let isReadable = Self.isReadable(quoted, type, isCounted: isCounted, isEncoded: isEncoded) else { return nil }
+            guard
+                let isReadable = Self.isReadable(
+                    quoted, type, Self.integers[name] ?? Limits.numbers, isEncoded: Self.encoded.contains(name))
+            else { return nil }
             return Column(name: name, isUnreadable: "NOT (\(isReadable)\(isNullable ? " OR \(quoted) IS NULL" : ""))")
         }
     }
 
-    /// Integers that are not counted from 1: moments, spans of time, keys of the user's rows, and the outbox's order, in which a schema's
-    /// offer goes before all else.
-    private static let uncounted: Set<String> = ["time", "received_at", "seen", "lease", "key", "sequence", "last_sequence"]
+    /// Integers that are not counted from 1: moments, spans of time, keys of the user's rows, kinds, and the outbox's order, in which a
+    /// schema's offer goes before all else.
+    private static let integers: [String: ClosedRange<Int64>] = [
+        "time": Limits.facts, "received_at": Limits.facts, "seen": Limits.facts, "lease": Limits.facts, "key": .min ... .max,
+        "sequence": Limits.facts, "last_sequence": Limits.facts, "time_counter": 0...Int64(UInt32.max),
+        "origin": range(of: TransactionOrigin.allCases.map { Int64($0.rawValue) }),
+        "aspect": range(of: PolicySetting.Aspect.allCases.map { Int64($0.rawValue) }),
+    ]
+
+    private static func range(of kinds: [Int64]) -> ClosedRange<Int64> { (kinds.min() ?? 0)...(kinds.max() ?? 0) }
 
     /// Texts as their encoder gives them, in bytes.
     private static let encoded: Set<String> = ["old", "new"]
 
-    private static func isReadable(_ name: String, _ type: String, isCounted: Bool, isEncoded: Bool) -> String? {
+    private static func isReadable(_ name: String, _ type: String, _ integers: ClosedRange<Int64>, isEncoded: Bool) -> String? {
         switch type {
-        case "INTEGER" where isCounted:
-            "(typeof(\(name)) = 'integer' AND \(name) BETWEEN \(Limits.numbers.lowerBound) AND \(Limits.numbers.upperBound))"
-        case "INTEGER": "typeof(\(name)) = 'integer'"
+        case "INTEGER":
+            "(typeof(\(name)) = 'integer' AND \(name) >= \(integers.lowerBound) AND \(name) <= \(integers.upperBound))"
         case "TEXT" where isEncoded: "typeof(\(name)) IN ('text', 'blob')"
         case "TEXT": "typeof(\(name)) = 'text'"
         case "BLOB": "typeof(\(name)) = 'blob'"
@@ -111,7 +119,7 @@ struct OwnTableChecks {
             let (name, type, number): (String, String, Int64?) = try (row.value("name"), row.value("type"), row.value("number"))
             guard StoreSchema.Meta(rawValue: name) != nil || Meta.Name(rawValue: name) != nil, type != "null" else { continue }
             types[name] = type
-            if type != Self.type(of: name) || !(number.map(Limits.numbers.contains) ?? true) { wrong.append(name) }
+            if type != Self.type(of: name) || !(number.map(Limits.facts.contains) ?? true) { wrong.append(name) }
         }
         // A replica knows who it is, unless it is about to become one.
         let (replica, stage) = (Meta.Name.replica.rawValue, Meta.Name.joinStage.rawValue)
@@ -124,6 +132,7 @@ struct OwnTableChecks {
         var checks: [(place: Place, check: () throws -> Void)] = [
             (Place(table: "annals_tables", name: "columns"), { _ = try TrackedTable.fetchAll(db) }),
             (Place(table: "annals_meta", name: StoreSchema.Meta.storeID.rawValue), { _ = try HistoryBounds.storeID(db) }),
+            (Place(table: "annals_meta", name: StoreSchema.Meta.clock.rawValue), { _ = try StoreClock.saved(db) }),
             (Place(table: "annals_meta", name: "continued"), { _ = try ListContinuation.load(db) }),
             (Place(table: "annals_meta", name: Meta.Name.lineage.rawValue), { _ = try ReplicaState.load(db) }),
             (Place(table: "annals_meta", name: StoreSchema.Meta.retention.rawValue), { _ = try Retention.own(db) }),

@@ -151,8 +151,10 @@ struct Repair {
 
     private func beginAnew() throws {
         if try ReplicaTables.exist(db) { try keepUnsentWork() }
+        // Also of rows that cannot be read: somebody may have a token of theirs.
+        let newest = try newestNumber()
         try OwnTableChecks(db: db).dropUnreadable(in: "annals_transactions", "annals_spans")
-        try begin(after: newestNumber())
+        try begin(after: newest)
     }
 
     /// Moves to the outbox what can be read of history. What cannot is found when the rows are compared with the log.

@@ -35,6 +35,44 @@ struct VerificationTests {
         }
     }
 
+    @Test(
+        "numbers of the right kind that say nothing are found",
+        arguments: [
+            "UPDATE annals_transactions SET time_counter = 1 << 40", "UPDATE annals_transactions SET origin = 77",
+            "UPDATE annals_transactions SET time = 9223372036854775807, time_counter = 4294967295",
+            "INSERT INTO annals_meta VALUES ('clock', 'x')",
+            "INSERT INTO annals_meta VALUES ('clock', '9223372036854775807.4294967295')", "UPDATE annals_tables SET state = 'x'",
+        ])
+    func meaningless(damage: String) throws {
+        let store = try store()
+        try store.queue.write { db in try db.execute(sql: damage) }
+        #expect(try codes(store) == [.history])
+    }
+
+    @Test(
+        "a lost column of Annals' own tables is told, and untrack takes out the rest",
+        arguments: [
+            "ALTER TABLE annals_tables RENAME COLUMN state TO st", "DROP TABLE annals_meta", "DROP TABLE annals_tables",
+        ])
+    func lost(damage: String) throws {
+        let store = try store()
+        try store.queue.write { db in try db.execute(sql: damage) }
+        #expect(try codes(store).contains(.history))
+        try store.queue.writeWithoutTransaction { db in
+            _ = try Tracking.untrack(db)
+            #expect(try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE name LIKE 'annals%'").isEmpty)
+        }
+    }
+
+    @Test("SQLite's own count of schema changes may be negative")
+    func negativeSchemaVersion() throws {
+        let store = try store()
+        try store.queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA schema_version = -5") }
+        try store.managed("c", nil, "INSERT INTO child VALUES(3, 1, 1)")
+        #expect(try codes(store).isEmpty)
+        #expect(try store.queue.read { db in try Int64.fetchOne(db, sql: "PRAGMA schema_version") } ?? 0 < 0)
+    }
+
     @Test("Nothing is off in a store that was left alone")
     func clean() throws {
         let store = try store()
