@@ -44,6 +44,8 @@ import Testing
         let left = try await repair(world.stores[0])
         // That the rows are still to be compared with the space's is the sync's to end.
         guard left.allSatisfy({ $0.code == .unseen }) else { return try await takeOut(world, note) }
+        // A table that is called otherwise in there alone cannot be told from one that was dropped: the sync says so.
+        if damage.contains(where: { $0.hasPrefix("annals_tables.name") }) { return }
         try await world.settle()
         #expect(Set(try await world.stores.asyncMap { try await $0.digest() }).count == 1, note)
     }
@@ -63,7 +65,13 @@ import Testing
     /// What cannot be repaired can be taken out, and begun anew.
     private func takeOut(_ world: World, _ note: Comment) async throws {
         let store = world.stores[0]
-        _ = try await store.untrack()
+        do {
+            _ = try await store.untrack()
+        } catch let error as AnnalsError where error.code == .alreadyJoined {
+            // What it knows of its space can be read, and may be wrong.
+            try await store.leave()
+            _ = try await store.untrack()
+        }
         let left = try await world.rows(0, "SELECT name FROM sqlite_master WHERE name LIKE 'annals\\_%' ESCAPE '\\'")
         #expect(left.isEmpty, note)
         #expect(try await store.track(.all).tables.allSatisfy(\.isTracked), note)

@@ -75,6 +75,9 @@ enum StoreError {
             return make(.diskFull, "reading or writing \(name) failed: \(message)", "Check the disk; nothing was changed")
         case .SQLITE_INTERRUPT:
             return make(.cancelled, "stopped")
+        // What is next in number is there already.
+        case .SQLITE_CONSTRAINT where message.contains("failed: annals_"):
+            return make(.corruptBatch, "Annals' own tables are damaged: \(message)", "Run annals verify")
         // What is no integer under an INTEGER PRIMARY KEY has a code of its own.
         case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH:
             return make(.constraint, message)
