@@ -25,6 +25,14 @@ enum Limits {
     /// Rows named in a tracking report for each thing found; the count goes on.
     static let rowsListed = 100
 
+    /// What can be the number of a transaction, of a raw change, or of anything else that Annals counts from 1: far from where
+    /// arithmetic ends.
+    static let numbers: ClosedRange<Int64> = 0...1 << 53
+
+    /// What can be a moment, a place before others, or a number among the facts of `annals_meta`: SQLite's own count of schema changes
+    /// may be negative.
+    static let facts: ClosedRange<Int64> = -(1 << 53)...1 << 53
+
     /// Terms of one compound SELECT, which SQLite limits to 500 (SQLITE_MAX_COMPOUND_SELECT).
     static let compoundTerms = 400
 }

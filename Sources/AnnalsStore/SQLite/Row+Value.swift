@@ -47,13 +47,6 @@ extension PreparedStatement {
 }
 
 extension Limits {
-    /// What can be the number of a transaction, of a raw change, or of anything else that Annals counts from 1: far from where
-    /// arithmetic ends.
-    static let numbers: ClosedRange<Int64> = 0...1 << 53
-
-    /// What can be a number among the facts of `annals_meta`: SQLite's own count of schema changes may be negative.
-    static let facts: ClosedRange<Int64> = -(1 << 53)...1 << 53
-
     fileprivate static func checked(_ number: Int64) throws -> Int64 {
         guard numbers.contains(number) else { throw StoreDamage("a number of one of Annals' own tables") }
         return number

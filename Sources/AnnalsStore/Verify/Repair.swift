@@ -63,6 +63,7 @@ struct Repair {
 
     /// What would be done about these findings.
     func plan(_ findings: [Finding]) throws -> [RepairStep] {
+        guard !findings.isEmpty else { return [] }
         var steps: [RepairStep] = []
         if findings.contains(where: Self.isAboutIndex) { steps.append(.rebuildIndexes) }
         guard try StoreSchema.exists(db), try StoreSchema.text(.storeID, db) != nil else { return steps }
