@@ -1,3 +1,5 @@
+import AnnalsWire
+
 /// Bounds of this module, each with its reason.
 enum Limits {
     /// Columns a table may have to be tracked. A raw change holds each column twice and one bit of it in a mask, beside
@@ -31,7 +33,10 @@ enum Limits {
 
     /// What can be a moment, a place before others, or a number among the facts of `annals_meta`: SQLite's own count of schema changes
     /// may be negative.
-    static let facts: ClosedRange<Int64> = -(1 << 53)...1 << 53
+    static let facts: ClosedRange<Int64> = -WireLimits.maximumMilliseconds...WireLimits.maximumMilliseconds
+
+    /// What can be a place in the log, or a counter in it: what a relay says is kept.
+    static let positions: ClosedRange<Int64> = 0...WireLimits.maximumPosition
 
     /// Terms of one compound SELECT, which SQLite limits to 500 (SQLITE_MAX_COMPOUND_SELECT).
     static let compoundTerms = 400

@@ -123,7 +123,7 @@ enum ConflictJournal {
         }
         return try Conflict(
             id: row.number("id"), name: ConflictID(replica: replica, transaction: transaction, index: row.value("number")),
-            position: Position(row.number("position")),
+            position: Position(row.value("position")),
             time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")), author: row.value("author"),
             isResolved: row.value("resolved") != 0, isSeen: row.value("seen"), entry: JournalEntry.decode([UInt8](entry)).renamed(names))
     }

@@ -137,7 +137,7 @@ enum Outbox {
     static func digestsAhead(_ db: Database) throws -> [Position: Digest] {
         var digests: [Position: Digest] = [:]
         let statement = try db.cachedStatement(sql: "SELECT position, digest FROM annals_ahead WHERE digest IS NOT NULL")
-        for row in try GRDB.Row.fetchAll(statement) { digests[Position(try row.number("position"))] = try digest(row) }
+        for row in try GRDB.Row.fetchAll(statement) { digests[Position(try row.value("position"))] = try digest(row) }
         return digests
     }
 

@@ -30,7 +30,7 @@ struct Push {
                 Digest(bytes: Array(bytes[$0..<min($0 + Digest.byteCount, bytes.count)]))
             }
             guard try parsed.count == row.value("transactions") else { throw StoreDamage("annals_push.digests") }
-            let first = try Counter(row.number("first_counter"))
+            let first = try Counter(row.number("first_counter", in: Limits.positions))
             if push == nil { push = try Push(firstCounter: first, parts: 0, lastSequence: row.value("last_sequence"), digests: []) }
             push?.parts += 1
             push?.digests += parsed

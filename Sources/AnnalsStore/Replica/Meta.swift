@@ -78,10 +78,10 @@ struct Meta {
     struct Facts {
         fileprivate(set) var values: [Name: Value] = [:]
 
-        /// A number that Annals counts itself; zero for none. Throws `StoreDamage`.
+        /// A place or a counter; zero for none. Throws `StoreDamage`.
         func number(_ name: Name) throws -> Int64 {
             guard let value = values[name] else { return 0 }
-            guard let number = value.integer, Limits.numbers.contains(number) else { throw StoreDamage("annals_meta.\(name.rawValue)") }
+            guard let number = value.integer, Limits.positions.contains(number) else { throw StoreDamage("annals_meta.\(name.rawValue)") }
             return number
         }
 

@@ -19,9 +19,11 @@ extension GRDB.Row {
     }
 
     /// A number that Annals counts itself. Throws `StoreDamage`.
-    func number<Number: FixedWidthInteger & DatabaseValueConvertible>(_ column: String) throws -> Number {
+    func number<Number: FixedWidthInteger & DatabaseValueConvertible>(
+        _ column: String, in range: ClosedRange<Int64> = Limits.numbers
+    ) throws -> Number {
         let number: Number = try value(column)
-        guard Limits.numbers.contains(Int64(clamping: number)) else { throw StoreDamage(column: column) }
+        guard range.contains(Int64(clamping: number)) else { throw StoreDamage(column: column) }
         return number
     }
 

@@ -162,7 +162,7 @@ enum SnapshotFile {
             throw AnnalsError(
                 .newerFormat, operation: "clone", "the space's snapshot has a newer format (\(format))", hint: "Update annals")
         }
-        guard let position = facts["position"].flatMap(Int64.fromDatabaseValue), Limits.numbers.contains(position),
+        guard let position = facts["position"].flatMap(Int64.fromDatabaseValue), Limits.positions.contains(position),
             let lineage = facts["lineage"].flatMap(String.fromDatabaseValue).flatMap({ Lineage($0) }),
             let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue)
         else { throw notASnapshot }

@@ -89,6 +89,7 @@ struct OwnTableChecks {
     private static let integers: [String: ClosedRange<Int64>] = [
         "time": Limits.facts, "received_at": Limits.facts, "seen": Limits.facts, "lease": Limits.facts, "key": .min ... .max,
         "sequence": Limits.facts, "last_sequence": Limits.facts, "time_counter": 0...Int64(UInt32.max),
+        "position": Limits.positions, "first_counter": Limits.positions,
         "origin": range(of: TransactionOrigin.allCases.map { Int64($0.rawValue) }),
         "aspect": range(of: PolicySetting.Aspect.allCases.map { Int64($0.rawValue) }),
     ]
