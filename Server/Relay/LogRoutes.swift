@@ -24,7 +24,16 @@ struct LogRoutes: Sendable {
             metrics.notePush(answer.outcome.word, transactions: answer.positions.count)
             var headers = Self.headers(Endpoints.MediaType.answer)
             if answer.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }
-            return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: answer.encode())))
+            return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: try Self.bytes(of: answer))))
+        }
+    }
+
+    /// An answer that cannot be written is a defect of the relay, and not of the batch.
+    private static func bytes(of answer: PushAnswer) throws -> [UInt8] {
+        do {
+            return try answer.encode()
+        } catch {
+            throw RelayLogError.storage("an answer cannot be written: \(error)")
         }
     }
 

@@ -100,6 +100,10 @@ extension ProblemResponse {
             )
         case .notForReplicas:
             self.init(.notPermitted, detail: "Only the relay itself writes such an entry")
+        case .badSignature:
+            self.init(
+                .corruptBatch, detail: "The signature of the batch is not one of the replica that it names",
+                hint: "Send it again; if it is refused again, the replica's key is damaged: leave the space and join it again")
         case .expired(let horizon):
             self.init(
                 .expired, detail: "The log is kept after position \(horizon)", hint: "Take the snapshot and lay the outbox on top of it")

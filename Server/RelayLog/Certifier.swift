@@ -30,6 +30,13 @@ package struct Certifier: Sendable {
         package var stoppedBase: Position?
 
         package var positions: [Position] { known + (0..<accepted).map { firstPosition.advanced(by: $0) } }
+
+        /// What is known of purged entries is only that they lie no later than here, so each gives way to the one after it.
+        fileprivate mutating func makeKnownAscend() {
+            for index in known.indices.dropLast().reversed() where known[index] >= known[index + 1] {
+                known[index] = known[index + 1].advanced(by: -1)
+            }
+        }
     }
 
     /// A transaction that the log holds.
@@ -118,6 +125,7 @@ package struct Certifier: Sendable {
             index.record(certificate.footprint, replica: batch.replica, position: head)
             last = LastAccepted(counter: counter, digest: certificate.digest, position: head)
         }
+        verdict.makeKnownAscend()
         replicas[batch.replica] = last
         count(verdict, of: batch, now: now)
         return verdict
@@ -210,8 +218,8 @@ extension BatchHeader {
 }
 
 extension LastAccepted {
-    /// Where a transaction before it stands that the log no longer holds: there, or earlier. Positions ascend, and all of
-    /// these are purged, so no replica needs to know it better.
+    /// The latest position that a purged transaction before it can have. Positions ascend, and all of these are purged, so no
+    /// replica needs to know it better.
     fileprivate func position(of counter: Counter) -> Position {
         position.advanced(by: Int(counter.rawValue - self.counter.rawValue))
     }

@@ -112,6 +112,19 @@ package final class RelayLog: Sendable {
         try await probe.answer(ask)
     }
 
+    /// A signed statement about another log must not get into this one, where every receiver compares it. A batch of another lineage is
+    /// answered by the certifier.
+    private func requireSigned(_ signed: SeenLog, lineage: Lineage, in name: SpaceName) async throws {
+        guard let digest = signed.digest, signed.position > .zero else { return }
+        try await reading { db in
+            let space = try Self.find(name, in: db)
+            guard space.lineage == lineage else { return }
+            let here = signed.position > space.head ? nil : try RunningDigests.at(signed.position, of: space.id, in: db)
+            // Before the horizon nothing is known, and nothing with such a base is accepted.
+            guard here == digest || (here == nil && signed.position < space.horizon) else { throw RelayLogError.wentBack(head: space.head) }
+        }
+    }
+
     // MARK: Push
 
     /// Certifies a batch and appends its longest acceptable prefix; returns when that is durable.
@@ -124,7 +137,7 @@ package final class RelayLog: Sendable {
     /// `seen` is what its author has seen of the log: nothing is taken from whoever saw another. `owner` is who pushes: the first
     /// that does so as a replica owns it.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.notForReplicas`, `.wentBack`, `.overloaded`, `.closing`,
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.notForReplicas`, `.badSignature`, `.wentBack`, `.overloaded`, `.closing`,
     /// `.transactionTooLarge`, `.spaceFull`, `.diskReserved`, `.diskFull` or `.storage`.
     package func push(
         _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil, program: String? = nil,
@@ -132,15 +145,22 @@ package final class RelayLog: Sendable {
     ) async throws -> PushAnswer {
         // Only the operator writes as the relay, and voids.
         guard header.replica != .relay, !header.isVoided else { throw RelayLogError.notForReplicas }
+        do {
+            try header.checkSignature(in: batch)
+        } catch {
+            throw RelayLogError.badSignature
+        }
         // What is true of the log now stays true, since nothing is ever taken from it.
         if seen?.digest != nil { try await require(space, seen: seen) }
+        let isChecked = header.seen.position == seen?.position && header.seen.digest == seen?.digest
+        if !isChecked { try await requireSigned(header.seen, lineage: header.lineage, in: space) }
         let committed = try await writer.push(LogWriter.Push(space: space, header: header, batch: batch, owner: owner))
         let verdict = committed.verdict
         if verdict.outcome != .wentBack, let base = header.certificates.first?.base {
             note(header.replica, named: displayName, program: program, at: base, in: space, by: owner)
         }
         var answer = PushAnswer(
-            outcome: verdict.outcome, positions: header.part.isWhole ? verdict.positions : verdict.positions.suffix(1),
+            outcome: verdict.outcome, to: header.pushName, positions: header.part.isWhole ? verdict.positions : verdict.positions.suffix(1),
             lineage: committed.lineage, head: committed.head, receivedAt: committed.receivedAt)
         if let base = verdict.stoppedBase, verdict.outcome.carriesPage {
             // A base before the horizon has no page; the author learns that when it asks for one.

@@ -8,6 +8,8 @@ package enum RelayLogError: Error, Sendable {
     case replicaOwnedElsewhere(ReplicaID)
     /// A push of what only the operator puts into a log.
     case notForReplicas
+    /// The replica that the batch names did not sign it.
+    case badSignature
     /// The log after the asked position is gone; the oldest position that one can ask from.
     case expired(horizon: Position)
     /// The asked position lies beyond the head, or the lineage is another: one of the two saw a log that this is not.

@@ -51,6 +51,8 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         case spaceUnfinished
         /// The relay's log is shorter or another than the one seen before.
         case relayWentBack
+        /// The relay shows different logs to different replicas, or leaves entries out.
+        case relayInconsistent
         /// The log after this replica's position is gone.
         case expired
         case waitingForMigration

@@ -38,6 +38,13 @@ enum Limits {
     /// What can be a place in the log, or a counter in it: what a relay says is kept.
     static let positions: ClosedRange<Int64> = 0...WireLimits.maximumPosition
 
+    /// Positions of the log whose running digests are kept, to compare with what others have seen. An author whose newest batch says less
+    /// than that is compared by its next one.
+    static let keptLogDigests: Int64 = 4_096
+
+    /// Positions after which the older ones go.
+    static let logDigestsAtOnce: Int64 = 256
+
     /// Terms of one compound SELECT, which SQLite limits to 500 (SQLITE_MAX_COMPOUND_SELECT).
     static let compoundTerms = 400
 }

@@ -6,8 +6,8 @@ import AnnalsWire
 /// space. The snapshot at the first entry's position is one store's alone, so another store with the same schema can bring
 /// its own; should the first come back, it joins as any other.
 extension Joining {
-    /// The digest of the log's first entry, if nothing came after it for a while and the store could have written it.
-    func abandonedFirstEntry(_ description: SpaceDescription, _ store: Store) async throws -> Digest? {
+    /// The log's first entry, if nothing came after it for a while and the store could have written it.
+    func abandonedFirstEntry(_ description: SpaceDescription, _ store: Store) async throws -> Store.FirstEntry? {
         guard description.head == Store.firstPosition, description.snapshot == nil else { return nil }
         let page = try await transport.pull(
             after: .zero, seen: LogMark(lineage: description.lineage), byteLimit: SyncLimits.pageBytes, wait: nil)
@@ -17,7 +17,7 @@ extension Joining {
             let batch = try Batch.open(frame.batch, cipher: spaceKeys?.cipher(for: space))
             var body = try batch.body(frame.firstIndex)
             guard let entry = try body.schemaEntry(), try await store.hasSchema(of: entry) else { return nil }
-            return batch.header.certificates[frame.firstIndex].digest
+            return Store.FirstEntry(author: batch.header.replica, digest: batch.header.certificates[frame.firstIndex].digest)
         } catch WireError.missingKey(let id) {
             guard spaceKeys != nil else { throw AnnalsError.keyNeeded(for: space, id, operation: "join") }
             throw AnnalsError.otherKey(for: space, id, nil, operation: "join")

@@ -201,7 +201,7 @@ package struct Joining: Sendable {
     /// Brings the first entry and the first snapshot to the relay; nil when another store's are there.
     ///
     /// What can fail here is tried before the space is made.
-    private func create(_ store: Store, _ known: SpaceDescription?, after first: Digest? = nil) async throws -> Outcome? {
+    private func create(_ store: Store, _ known: SpaceDescription?, after first: Store.FirstEntry? = nil) async throws -> Outcome? {
         try await withTemporaryFolder(beside: store.path) { folder in
             let packed = folder.packed
             let progress = progress

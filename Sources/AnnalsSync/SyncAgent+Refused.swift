@@ -11,7 +11,8 @@ extension SyncAgent {
     ///
     /// - Parameter isUncertain: something was sent before that got no answer.
     func giveBack(_ push: FrozenPush, isUncertain: Bool, _ refusal: AnnalsError, _ status: ExchangeStatus) async throws -> SettledPush {
-        var answer = PushAnswer(outcome: .stale(at: nil), lineage: push.seen.lineage, head: status.head, receivedAt: 0)
+        var answer = PushAnswer(
+            outcome: .stale(at: nil), to: push.name, lineage: push.seen.lineage, head: status.head, receivedAt: 0)
         if isUncertain {
             do {
                 try await lookUp(push, after: status.position, &answer)
@@ -31,6 +32,7 @@ extension SyncAgent {
             let page = try await request { [transport, after] in
                 try await transport.pull(after: after, seen: push.seen, byteLimit: SyncLimits.pageBytes, wait: nil)
             }
+            answer.head = max(answer.head, page.head)
             for frame in page.frames {
                 guard let header = try? BatchHeader.parse(frame.batch) else { continue }
                 for position in Self.positions(of: push, in: frame, header) where answer.positions.isEmpty || push.parts == 1 {

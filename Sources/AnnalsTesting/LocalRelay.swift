@@ -124,6 +124,7 @@ public struct LocalRelay: RelayTransport {
             case .spaceNotFound: .spaceNotFound
             case .spaceExists: .spaceExists
             case .notForReplicas: .notPermitted
+            case .badSignature: .corruptBatch
             case .expired: .expired
             case .wentBack: .wentBack
             case .noSnapshot: .noSnapshot

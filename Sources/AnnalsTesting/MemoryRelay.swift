@@ -127,6 +127,7 @@ public final class MemoryRelay: RelayTransport {
         let header: BatchHeader
         do {
             header = try BatchHeader.parse(batch)
+            try header.checkSignature(in: batch)
         } catch {
             throw .problem(Problem(.corruptBatch), retryAfter: nil)
         }
@@ -141,7 +142,8 @@ public final class MemoryRelay: RelayTransport {
                 log.keepPart(verdict, header, batch, at: receivedAt)
             }
             var answer = PushAnswer(
-                outcome: verdict.outcome, positions: header.part.isWhole ? verdict.positions : verdict.positions.suffix(1),
+                outcome: verdict.outcome, to: header.pushName,
+                positions: header.part.isWhole ? verdict.positions : verdict.positions.suffix(1),
                 lineage: log.certifier.lineage, head: log.certifier.head, receivedAt: receivedAt)
             if let base = verdict.stoppedBase, verdict.outcome.carriesPage, base >= log.horizon {
                 answer.page = log.page(after: base, byteLimit: limit)

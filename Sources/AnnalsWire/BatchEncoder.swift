@@ -12,7 +12,7 @@ package struct EncodedBatch: Hashable, Sendable {
 
 /// Strings bodies together into a batch, compresses and signs them off.
 ///
-///     var batch = BatchEncoder(lineage: lineage, replica: replica, firstCounter: counter, previousDigest: digest, schemaVersion: 1)
+///     var batch = BatchEncoder(lineage: lineage, signer: key, firstCounter: counter, previousDigest: digest, schemaVersion: 1)
 ///     batch.layout(ref: 3, layout)
 ///     batch.append(body: body, base: position, footprint: footprint)
 ///     let encoded = try batch.finish()
@@ -24,7 +24,8 @@ package struct BatchEncoder {
     }
 
     private let lineage: Lineage
-    private let replica: ReplicaID
+    private let signer: ReplicaKey?
+    private let seen: SeenLog?
     private let firstCounter: Counter
     private let previousDigest: Digest
     private let schemaVersion: Int64
@@ -35,7 +36,11 @@ package struct BatchEncoder {
     private var layouts: [Int: TableLayout] = [:]
     private var items: [Item] = []
 
+    private var replica: ReplicaID { signer?.replica ?? .relay }
+
     /// - Parameters:
+    ///   - signer: who makes the batch; nil for the relay's own entries.
+    ///   - seen: what the author has seen of the log; nil says that it is the newest base, of a log that is not named.
     ///   - firstCounter: the counter of the first transaction that is appended.
     ///   - previousDigest: the digest of the replica's transaction before that; zero for counter 1.
     ///   - part: which part of a transaction is to be appended; such a batch holds nothing else.
@@ -43,15 +48,17 @@ package struct BatchEncoder {
     ///   - level: zstd's level.
     ///   - cipher: seals the payload; nil where the space is not sealed.
     package init(
-        lineage: Lineage, replica: ReplicaID, firstCounter: Counter, previousDigest: Digest, schemaVersion: Int64,
-        part: BatchPart = .whole, codec: Codec = .zstd, level: Int = Compression.batchLevel, cipher: SpaceCipher? = nil
+        lineage: Lineage, signer: ReplicaKey?, seen: SeenLog? = nil, firstCounter: Counter, previousDigest: Digest,
+        schemaVersion: Int64, part: BatchPart = .whole, codec: Codec = .zstd, level: Int = Compression.batchLevel,
+        cipher: SpaceCipher? = nil
     ) {
         precondition(firstCounter > .zero, "counters begin at 1")
         precondition((0..<part.count).contains(part.number), "parts are numbered from 0")
         self.part = part
         self.cipher = cipher
         self.lineage = lineage
-        self.replica = replica
+        self.signer = signer
+        self.seen = seen
         self.firstCounter = firstCounter
         self.previousDigest = previousDigest
         self.schemaVersion = max(schemaVersion, 0)
@@ -146,12 +153,14 @@ package struct BatchEncoder {
         writer.byte(payload.codec.rawValue)
         writer.fixed64LE(cipher?.keyID ?? 0)
         writer.identifier(lineage)
-        writer.identifier(replica)
+        writer.bytes(signer?.publicBytes ?? [UInt8](repeating: 0, count: ReplicaKey.publicByteCount))
         writer.varint(UInt64(firstCounter.rawValue))
         writer.varint(UInt64(schemaVersion))
         writer.varint(part.number)
         writer.varint(part.count)
         writer.varint(items.count)
+        let newestBase = items.map(\.base).max() ?? .zero
+        (seen ?? SeenLog(position: newestBase, digest: nil)).encode(into: &writer)
         writer.digest(previousDigest)
         for (index, item) in items.enumerated() {
             writer.position(item.base)
@@ -162,9 +171,14 @@ package struct BatchEncoder {
         writer.varint(payload.plainLength)
         let stored = try cipher?.seal(payload.stored.pieces, clear: writer.bytes) ?? payload.stored.pieces
         let storedBytes = payload.stored.count + (cipher == nil ? 0 : SpaceCipher.overhead)
+        writer.bytes(try signature(of: writer.bytes))
         writer.varint(storedBytes)
         let pieces = [writer.bytes] + stored
         guard writer.count + storedBytes + Checksum.byteCount <= WireLimits.maximumBatchBytes else { throw .tooLarge("batch") }
         return pieces + [Checksum.of(pieces)]
+    }
+
+    private func signature(of clear: [UInt8]) throws(WireError) -> [UInt8] {
+        try signer?.sign(BatchSignature.message(clear: clear[...])) ?? [UInt8](repeating: 0, count: ReplicaKey.signatureByteCount)
     }
 }

@@ -44,7 +44,7 @@ package struct BatchPart: Hashable, Sendable {
 ///     let header = try BatchHeader.parse(body)
 ///     for (index, certificate) in header.certificates.enumerated() { … header.counter(of: index) … }
 package struct BatchHeader: Hashable, Sendable {
-    package static let currentVersion: UInt8 = 1
+    package static let currentVersion: UInt8 = 2
     static let magic: StaticString = "ANNB"
     /// Where the codec stands, behind magic and version.
     static let codecOffset = 5
@@ -54,13 +54,18 @@ package struct BatchHeader: Hashable, Sendable {
     /// Names the space key that sealed the payload; zero where it is not sealed.
     package var keyID: UInt64
     package var lineage: Lineage
+    /// Who made the batch; it follows from the public key.
     package var replica: ReplicaID
+    /// The author's public key; zeros in the relay's own entries.
+    package var publicKey: [UInt8]
     /// The counter of the first transaction; the others follow without gaps.
     package var firstCounter: Counter
     /// The schema that the author's rows had.
     package var schemaVersion: Int64
     /// A part of a transaction is alone in its batch.
     package var part: BatchPart
+    /// What the author had seen of the log when it made the batch: a position, and the log's running digest there.
+    package var seen: SeenLog
     /// The digest of the replica's transaction before the first; zero where there is none.
     package var previousDigest: Digest
     /// One for each transaction, in the order of their counters; at least one.
@@ -69,6 +74,8 @@ package struct BatchHeader: Hashable, Sendable {
     package var plainLength: Int
     /// What stands before the payload: a seal covers it, too.
     package var clear: Range<Int>
+    /// Where the author's signature lies.
+    package var signature: Range<Int>
     /// Where the packed payload lies in the batch.
     package var payload: Range<Int>
 
@@ -93,6 +100,36 @@ package struct BatchHeader: Hashable, Sendable {
     static let minimumCertificateBytes = 1 + Digest.byteCount + 1 + 4 + 1
 }
 
+/// How far an author had seen the log, and which log that was: the running digest (`LogMark`) at a position.
+///
+/// An author signs it with each batch. A receiver compares it with its own log, so a relay that shows its replicas different logs is
+/// found out by the first entry that crosses from one to the other. No transaction of the batch has a later base, so a relay that
+/// accepts it has compared the digest with its own.
+package struct SeenLog: Hashable, Sendable {
+    package var position: Position
+    /// nil where the author does not know it; zeros before the first entry.
+    package var digest: Digest?
+
+    package init(position: Position, digest: Digest?) {
+        self.position = position
+        self.digest = position == .zero ? .zero : digest
+    }
+
+    package static let nothing = SeenLog(position: .zero, digest: .zero)
+
+    init(from reader: inout ByteReader) throws(WireError) {
+        position = try reader.readPosition()
+        let found = try reader.readDigest()
+        guard position > .zero || found == .zero else { throw .badValue("seen digest") }
+        digest = position > .zero && found == .zero ? nil : found
+    }
+
+    func encode(into writer: inout ByteWriter) {
+        writer.position(position)
+        writer.digest(digest ?? .zero)
+    }
+}
+
 extension BatchHeader {
     /// Reads the clear part of a batch and checks version, checksum, limits and that all lengths agree.
     ///
@@ -113,7 +150,9 @@ extension BatchHeader {
         guard let codec = Codec(rawValue: try reader.readByte()) else { throw .badValue("codec") }
         let keyID = try reader.readFixed64LE()
         let lineage = try reader.readIdentifier(Lineage.self)
-        let replica = try reader.readIdentifier(ReplicaID.self)
+        let publicKey = try reader.readBytes(ReplicaKey.publicByteCount)
+        let isRelay = publicKey.allSatisfy { $0 == 0 }
+        let replica = isRelay ? .relay : ReplicaKey.replica(of: publicKey)
         let firstCounter = Counter(try reader.readPosition().rawValue)
         let schemaVersion = try reader.readNumber()
         let part = BatchPart(number: try reader.readInt(), count: try reader.readInt())
@@ -122,6 +161,7 @@ extension BatchHeader {
         guard part.count <= WireLimits.maximumParts else { throw .tooLarge("parts") }
         guard count > 0, firstCounter > .zero else { throw .badValue("counter") }
         guard count <= limits.transactions else { throw .tooLarge("transactions") }
+        let seen = try SeenLog(from: &reader)
         let previousDigest = try reader.readDigest()
         guard count <= reader.remaining / minimumCertificateBytes else { throw .truncated }
         var certificates: [Certificate] = []
@@ -129,6 +169,7 @@ extension BatchHeader {
         var bodies = 0
         for _ in 0..<count {
             let certificate = try parseCertificate(&reader)
+            guard certificate.base <= seen.position else { throw .badValue("base") }
             guard certificate.bodyLength <= limits.plainBytes - bodies else { throw .tooLarge("payload") }
             bodies += certificate.bodyLength
             certificates.append(certificate)
@@ -137,6 +178,8 @@ extension BatchHeader {
         guard plainLength <= limits.plainBytes else { throw .tooLarge("payload") }
         guard plainLength >= bodies else { throw .badLength }
         let clear = 0..<reader.offset
+        let signature = try reader.readRange(ReplicaKey.signatureByteCount)
+        guard !isRelay || reader.bytes[signature].allSatisfy({ $0 == 0 }) else { throw .badSignature }
         let payload = try reader.readLengthPrefixed()
         try reader.expectEnd()
         let overhead = keyID == 0 ? 0 : SpaceCipher.overhead
@@ -148,9 +191,9 @@ extension BatchHeader {
             }
         guard isRight else { throw .badLength }
         return BatchHeader(
-            version: currentVersion, codec: codec, keyID: keyID, lineage: lineage, replica: replica, firstCounter: firstCounter,
-            schemaVersion: schemaVersion, part: part, previousDigest: previousDigest,
-            certificates: certificates, plainLength: plainLength, clear: clear, payload: payload)
+            version: currentVersion, codec: codec, keyID: keyID, lineage: lineage, replica: replica, publicKey: publicKey,
+            firstCounter: firstCounter, schemaVersion: schemaVersion, part: part, seen: seen, previousDigest: previousDigest,
+            certificates: certificates, plainLength: plainLength, clear: clear, signature: signature, payload: payload)
     }
 
     private static func parseCertificate(_ reader: inout ByteReader) throws(WireError) -> Certificate {

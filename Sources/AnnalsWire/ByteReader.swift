@@ -169,7 +169,7 @@ package struct ByteReader: Sendable {
         guard isAtEnd else { throw .badLength }
     }
 
-    /// Throws unless the next bytes are `magic` and a version up to `version`.
+    /// Throws unless the next bytes are `magic` and `version`.
     mutating func readMagic(_ magic: StaticString, version: UInt8) throws(WireError) {
         for index in 0..<magic.utf8CodeUnitCount {
             guard offset < end else { throw .truncated }
@@ -177,6 +177,6 @@ package struct ByteReader: Sendable {
         }
         let found = try readByte()
         guard found <= version else { throw .newerVersion(found) }
-        guard found > 0 else { throw .badValue("version") }
+        guard found == version else { throw .olderVersion(found) }
     }
 }

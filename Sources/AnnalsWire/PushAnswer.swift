@@ -1,5 +1,34 @@
 public import AnnalsCore
 
+/// Which push an answer belongs to. The last digest covers all that its author said, so no other push has the same name.
+public struct PushName: Hashable, Sendable {
+    package var replica: ReplicaID
+    /// The counter of the first transaction, or of the part.
+    package var firstCounter: Counter
+    /// The digest of the last transaction, or of the part.
+    package var lastDigest: Digest
+
+    /// The name of a batch: for a transport that makes answers itself.
+    ///
+    /// - Throws: `WireError` where the bytes are no batch.
+    public init(of batch: [UInt8]) throws(WireError) {
+        self = try BatchHeader.parse(batch).pushName
+    }
+
+    package init(replica: ReplicaID, firstCounter: Counter, lastDigest: Digest) {
+        self.replica = replica
+        self.firstCounter = firstCounter
+        self.lastDigest = lastDigest
+    }
+}
+
+extension BatchHeader {
+    /// What an answer to this batch names it by.
+    package var pushName: PushName {
+        PushName(replica: replica, firstCounter: firstCounter, lastDigest: certificates.last?.digest ?? .zero)
+    }
+}
+
 /// The relay's answer to a push.
 ///
 /// All outcomes but `wait` and `partsMissing` are definite: what was not accepted may be rewritten after them, and only
@@ -8,7 +37,7 @@ public import AnnalsCore
 /// A part of a transaction is *accepted* without a position when it is kept until the others are there; all of them get
 /// consecutive positions when the last comes, whose answer tells that of the last.
 public struct PushAnswer: Hashable, Sendable {
-    package static let currentVersion: UInt8 = 1
+    package static let currentVersion: UInt8 = 2
     static let magic: StaticString = "ANNA"
 
     public enum Outcome: Hashable, Sendable {
@@ -29,6 +58,8 @@ public struct PushAnswer: Hashable, Sendable {
     }
 
     public var outcome: Outcome
+    /// Which push this answers.
+    public var push: PushName
     /// Where the accepted ones are, in the order of their counters, those known before included; ascending.
     public var positions: [Position]
     public var lineage: Lineage
@@ -42,9 +73,11 @@ public struct PushAnswer: Hashable, Sendable {
     public var isSnapshotDue = false
 
     public init(
-        outcome: Outcome, positions: [Position] = [], lineage: Lineage, head: Position, receivedAt: Int64, page: Page? = nil
+        outcome: Outcome, to push: PushName, positions: [Position] = [], lineage: Lineage, head: Position, receivedAt: Int64,
+        page: Page? = nil
     ) {
         self.outcome = outcome
+        self.push = push
         self.positions = positions
         self.lineage = lineage
         self.head = head
@@ -62,9 +95,15 @@ public struct PushAnswer: Hashable, Sendable {
 }
 
 extension PushAnswer {
-    public func encode() -> [UInt8] {
+    /// The answer's bytes.
+    ///
+    /// - Throws: `WireError.badValue` where positions do not ascend.
+    public func encode() throws(WireError) -> [UInt8] {
         var writer = ByteWriter()
         writer.magic(Self.magic, version: Self.currentVersion)
+        writer.identifier(push.replica)
+        writer.position(Position(push.firstCounter.rawValue))
+        writer.digest(push.lastDigest)
         switch outcome {
         case .accepted: writer.byte(0)
         case .stale(let position):
@@ -84,7 +123,7 @@ extension PushAnswer {
         writer.varint(positions.count)
         var last = Position.zero
         for position in positions {
-            precondition(position > last, "positions ascend from 1")
+            guard position > last else { throw .badValue("position") }
             writer.varint(UInt64(position.rawValue - last.rawValue))
             last = position
         }
@@ -97,6 +136,9 @@ extension PushAnswer {
     public static func decode(_ bytes: [UInt8]) throws(WireError) -> PushAnswer {
         var reader = ByteReader(bytes)
         try reader.readMagic(magic, version: currentVersion)
+        let push = PushName(
+            replica: try reader.readIdentifier(ReplicaID.self), firstCounter: Counter(try reader.readPosition().rawValue),
+            lastDigest: try reader.readDigest())
         let outcome = try decodeOutcome(from: &reader)
         let lineage = try reader.readIdentifier(Lineage.self)
         let head = try reader.readPosition()
@@ -106,7 +148,8 @@ extension PushAnswer {
         try reader.readChecksum(from: 0)
         let page = hasPage ? try Page.decode(from: &reader) : nil
         try reader.expectEnd()
-        return PushAnswer(outcome: outcome, positions: positions, lineage: lineage, head: head, receivedAt: receivedAt, page: page)
+        return PushAnswer(
+            outcome: outcome, to: push, positions: positions, lineage: lineage, head: head, receivedAt: receivedAt, page: page)
     }
 
     private static func decodeOutcome(from reader: inout ByteReader) throws(WireError) -> Outcome {

@@ -21,7 +21,7 @@ extension ReplicaID {
 
 /// Makes what a relay puts into the log when an entry is voided.
 package enum Voiding {
-    /// What is handed out instead of a batch: its clear part.
+    /// What is handed out instead of a batch: its clear part, with its author's signature.
     ///
     /// - Throws: `WireError` when the bytes are no batch.
     package static func voided(_ batch: [UInt8], limits: BatchLimits = .standard) throws(WireError) -> [UInt8] {
@@ -29,6 +29,7 @@ package enum Voiding {
         var writer = ByteWriter(capacity: header.clear.count + 16)
         writer.bytes(batch[header.clear])
         writer.bytes[BatchHeader.codecOffset] = Codec.voided.rawValue
+        writer.bytes(batch[header.signature])
         writer.varint(0)
         writer.checksum()
         return writer.bytes
@@ -47,7 +48,7 @@ package enum Voiding {
         var body = BodyEncoder(info: TransactionInfo(id: id, time: HybridTime(milliseconds: time, counter: 0), contextName: "void"))
         body.voids(voided)
         var batch = BatchEncoder(
-            lineage: lineage, replica: .relay, firstCounter: counter, previousDigest: previous, schemaVersion: 0, codec: .plain)
+            lineage: lineage, signer: nil, firstCounter: counter, previousDigest: previous, schemaVersion: 0, codec: .plain)
         batch.append(body: body.finish(), base: head, footprint: .everything)
         return try batch.finish()
     }

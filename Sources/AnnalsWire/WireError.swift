@@ -10,6 +10,8 @@ public enum WireError: Error, Hashable, Sendable {
     case badChecksum
     /// A newer Annals wrote this version of the format.
     case newerVersion(UInt8)
+    /// A version of the format from before the first release, which nothing reads any more.
+    case olderVersion(UInt8)
     /// Lengths that contradict each other, or bytes left over.
     case badLength
     /// The part named holds something the format does not allow.
@@ -24,6 +26,8 @@ public enum WireError: Error, Hashable, Sendable {
     case notSealed
     /// What is sealed, or what stands beside it in the clear, was altered, or is of another space.
     case badSeal
+    /// The signature is not one of the replica that the batch names.
+    case badSignature
     /// Voided: there is nothing to open.
     case voided
 }
@@ -35,6 +39,7 @@ extension WireError: CustomStringConvertible {
         case .badMagic: "the bytes are of another kind"
         case .badChecksum: "the checksum does not match"
         case .newerVersion(let version): "format version \(version) is newer than this program knows"
+        case .olderVersion(let version): "format version \(version) is older than this program reads"
         case .badLength: "lengths contradict each other"
         case .badValue(let part): "bad \(part)"
         case .tooLarge(let part): "\(part) beyond the limit"
@@ -42,6 +47,7 @@ extension WireError: CustomStringConvertible {
         case .missingKey(let key): "sealed under the key \(SpaceKey.name(of: key))"
         case .notSealed: "not sealed"
         case .badSeal: "the seal is broken"
+        case .badSignature: "the signature is not its author's"
         case .voided: "voided"
         }
     }

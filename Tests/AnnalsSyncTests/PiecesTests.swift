@@ -251,10 +251,10 @@ import Testing
         }
         let description = try await world.relay.describe()
         var previous = Digest.zero
-        let replica = ReplicaID.random()
+        let key = ReplicaKey.random()
         for (number, part) in parts.enumerated() {
             var batch = BatchEncoder(
-                lineage: description.lineage, replica: replica, firstCounter: Counter(Int64(number) + 1), previousDigest: previous,
+                lineage: description.lineage, signer: key, firstCounter: Counter(Int64(number) + 1), previousDigest: previous,
                 schemaVersion: 1, part: BatchPart(number: number, count: parts.count))
             batch.layout(ref: 1, TableLayout(name: "doc", columns: ["id", "name", "body", "note"], key: [0]))
             batch.append(body: part, base: description.head, footprint: .everything)

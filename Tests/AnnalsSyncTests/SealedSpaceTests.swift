@@ -452,7 +452,7 @@ final class MeddlingRelay: ForwardingTransport {
         switch way {
         case .voided: bytes = try Voiding.voided(bytes)
         case .payload: bytes[header.payload.lowerBound + 40] ^= 1
-        // The replica's last byte but two; the head is lineage, replica, counter.
+        // Within the author's public key; the head is lineage, public key, counter.
         case .clear: bytes[43] ^= 2
         case .description: return
         case .swapped:
@@ -462,9 +462,8 @@ final class MeddlingRelay: ForwardingTransport {
             bytes.replaceSubrange(header.payload, with: payload)
         case .unsealed, .lineage:
             var encoder = BatchEncoder(
-                lineage: way == .lineage ? .random() : header.lineage, replica: header.replica, firstCounter: header.firstCounter,
-                previousDigest: header.previousDigest,
-                schemaVersion: 1, cipher: way == .lineage ? cipher : nil)
+                lineage: way == .lineage ? .random() : header.lineage, signer: .random(), firstCounter: Counter(1),
+                previousDigest: .zero, schemaVersion: 1, cipher: way == .lineage ? cipher : nil)
             var body = BodyEncoder(info: TransactionInfo(id: .random(), time: .zero, origin: .local))
             encoder.append(body: body.finish(), base: header.certificates[0].base, footprint: .everything)
             bytes = try encoder.finish().bytes

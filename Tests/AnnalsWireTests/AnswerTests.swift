@@ -46,7 +46,8 @@ import Testing
     ])
     func `an answer comes back as it was`(outcome: PushAnswer.Outcome) throws {
         var answer = PushAnswer(
-            outcome: outcome, positions: [Position(3), Position(4), Position(19)], lineage: Self.lineage, head: Position(20), receivedAt: 77
+            outcome: outcome, to: Samples.pushName, positions: [Position(3), Position(4), Position(19)], lineage: Self.lineage,
+            head: Position(20), receivedAt: 77
         )
         #expect(try PushAnswer.decode(answer.encode()) == answer)
         answer.page = Self.page
@@ -54,11 +55,12 @@ import Testing
         #expect(answer.isDefinite == (outcome != .wait(milliseconds: 1_500)))
     }
 
-    @Test func `every flipped bit and every truncation is noticed`() {
+    @Test func `every flipped bit and every truncation is noticed`() throws {
         let page = Page(lineage: Self.lineage, head: Position(9), horizon: .zero, after: Position(8), isLast: true)
         let answer = PushAnswer(
-            outcome: .gap, positions: [Position(1)], lineage: Self.lineage, head: Position(9), receivedAt: 1, page: page)
-        let bytes = answer.encode()
+            outcome: .gap, to: Samples.pushName, positions: [Position(1)], lineage: Self.lineage, head: Position(9), receivedAt: 1,
+            page: page)
+        let bytes = try answer.encode()
         for bit in 0..<bytes.count * 8 {
             var flipped = bytes
             flipped[bit / 8] ^= 1 << UInt8(bit % 8)

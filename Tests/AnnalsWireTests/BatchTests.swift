@@ -29,7 +29,7 @@ import Testing
         let whole = try Samples.batch(codec: .zstd)
         // The second and third alone, whose bodies name one table only.
         var tail = BatchEncoder(
-            lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(42), previousDigest: whole.digests[0],
+            lineage: Samples.lineage, signer: Samples.key, firstCounter: Counter(42), previousDigest: whole.digests[0],
             schemaVersion: 2, codec: .plain)
         tail.layout(ref: 200, Samples.seats)
         tail.append(body: Samples.secondBody, base: Position(1_000), footprint: Samples.footprints[1])
@@ -45,7 +45,7 @@ import Testing
         let body = large.finish()
         func batch(_ large: BatchBody) throws -> EncodedBatch {
             var batch = BatchEncoder(
-                lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
+                lineage: Samples.lineage, signer: Samples.key, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
                 codec: codec)
             batch.layout(ref: 200, Samples.seats)
             batch.append(body: Samples.secondBody, base: .zero, footprint: Samples.footprints[0])
@@ -78,7 +78,7 @@ import Testing
             var counter = Counter(7)
             var previous = Digest.zero
             var schemaVersion: Int64 = 1
-            var replica = Samples.replica
+            var key = Samples.key
             var layout = Samples.seats
             var base = Position(9)
             var footprint = Samples.footprints[0]
@@ -86,7 +86,7 @@ import Testing
 
             func digest() throws -> Digest {
                 var batch = BatchEncoder(
-                    lineage: Samples.lineage, replica: replica, firstCounter: counter, previousDigest: previous,
+                    lineage: Samples.lineage, signer: key, firstCounter: counter, previousDigest: previous,
                     schemaVersion: schemaVersion)
                 batch.layout(ref: 200, layout)
                 batch.append(body: body, base: base, footprint: footprint)
@@ -95,7 +95,7 @@ import Testing
         }
         let changes: [(inout Input) -> Void] = [
             { _ in }, { $0.counter = Counter(8) }, { $0.previous = Digest.sha256([]) }, { $0.schemaVersion = 2 },
-            { $0.replica = Samples.otherReplica }, { $0.layout.columns[0] = "seat" }, { $0.base = Position(10) },
+            { $0.key = Samples.signingKey(0x51) }, { $0.layout.columns[0] = "seat" }, { $0.base = Position(10) },
             { $0.footprint = .everything }, { $0.body[0] ^= 1 },
         ]
         let digests = try changes.map { change in
@@ -108,7 +108,7 @@ import Testing
 
     @Test func `what does not shrink travels plain`() throws {
         var batch = BatchEncoder(
-            lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 0)
+            lineage: Samples.lineage, signer: Samples.key, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 0)
         var body = BodyEncoder(info: Samples.secondInfo)
         batch.append(body: body.finish(), base: .zero, footprint: Footprint())
         #expect(try BatchHeader.parse(batch.finish().bytes).codec == .plain)
@@ -117,7 +117,7 @@ import Testing
     @Test func `an encoder refuses a batch that no one could read`() {
         func encoder() -> BatchEncoder {
             BatchEncoder(
-                lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 0)
+                lineage: Samples.lineage, signer: Samples.key, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 0)
         }
         var batch = encoder()
         #expect(throws: WireError.badValue("counter")) { try batch.finish() }
@@ -156,8 +156,10 @@ import Testing
 
     @Test func `a newer version is told apart from damage`() throws {
         var bytes = try Samples.batch(codec: .plain).bytes
-        bytes[4] = 2
-        #expect(throws: WireError.newerVersion(2)) { try BatchHeader.parse(bytes) }
+        bytes[4] = 3
+        #expect(throws: WireError.newerVersion(3)) { try BatchHeader.parse(bytes) }
+        bytes[4] = 1
+        #expect(throws: WireError.olderVersion(1)) { try BatchHeader.parse(bytes) }
         #expect(throws: WireError.badMagic) { try BatchHeader.parse(Array("<!doctype html>".utf8)) }
         #expect(throws: WireError.truncated) { try BatchHeader.parse([]) }
     }

@@ -148,6 +148,10 @@ extension JSON {
         ])
     }
 
+    static func seen(_ seen: SeenLog) -> JSON {
+        .object(["position": .big(seen.position.rawValue), "digest": optional(seen.digest) { .string($0.description) }])
+    }
+
     static func answer(_ answer: PushAnswer) -> JSON {
         let outcome: [String: JSON] =
             switch answer.outcome {
@@ -160,7 +164,12 @@ extension JSON {
             case .partsMissing: ["name": .string("partsMissing")]
             }
         return .object([
-            "kind": .string("answer"), "outcome": .object(outcome), "lineage": .string(answer.lineage.description),
+            "kind": .string("answer"), "outcome": .object(outcome),
+            "push": .object([
+                "replica": .string(answer.push.replica.description), "firstCounter": .big(answer.push.firstCounter.rawValue),
+                "lastDigest": .string(answer.push.lastDigest.description),
+            ]),
+            "lineage": .string(answer.lineage.description),
             "head": .big(answer.head.rawValue), "receivedAt": .big(answer.receivedAt),
             "positions": .array(answer.positions.map { .big($0.rawValue) }), "page": optional(answer.page, page),
         ])

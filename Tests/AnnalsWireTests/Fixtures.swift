@@ -47,6 +47,7 @@ extension Fixture {
         ]
         let json = JSON.object([
             "kind": .string("batch"), "codec": .string(codec == .plain ? "plain" : "zstd"), "keyID": .big(0),
+            "seen": JSON.seen(Samples.seen),
             "lineage": .string(Samples.lineage.description), "replica": .string(Samples.replica.description), "firstCounter": .big(41),
             "schemaVersion": .big(2), "part": .array([.number(0), .number(1)]),
             "previousDigest": .string(Digest.sha256([1, 2, 3]).description),
@@ -84,7 +85,7 @@ extension Fixture {
         body.insert(row)
         body.change(MarkedChange(update))
         var encoder = BatchEncoder(
-            lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
+            lineage: Samples.lineage, signer: Samples.key, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
             codec: .plain, cipher: cipher)
         encoder.layout(ref: 200, Samples.seats)
         encoder.append(body: body.finish(), base: Position(17), footprint: footprint)
@@ -94,6 +95,7 @@ extension Fixture {
             footprint: footprint, base: 17)
         let json = JSON.object([
             "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(key.id), "lineage": .string(Samples.lineage.description),
+            "seen": JSON.seen(SeenLog(position: Position(17), digest: nil)),
             "replica": .string(Samples.replica.description), "firstCounter": .big(1), "schemaVersion": .big(1),
             "part": .array([.number(0), .number(1)]), "previousDigest": .string(Digest.zero.description),
             "dictionary": .object(["200": JSON.layout(Samples.seats)]),
@@ -119,7 +121,7 @@ extension Fixture {
     /// A batch of one transaction that sets policies and resolves conflicts.
     private static func decisions() throws -> Fixture {
         var encoder = BatchEncoder(
-            lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
+            lineage: Samples.lineage, signer: Samples.key, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
             codec: .plain)
         encoder.append(body: Samples.decisionsBody, base: Position(17), footprint: .everything)
         let encoded = try encoder.finish()
@@ -128,6 +130,7 @@ extension Fixture {
             footprint: .everything, base: 17)
         let json = JSON.object([
             "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(0), "lineage": .string(Samples.lineage.description),
+            "seen": JSON.seen(SeenLog(position: Position(17), digest: nil)),
             "replica": .string(Samples.replica.description), "firstCounter": .big(1), "schemaVersion": .big(1),
             "part": .array([.number(0), .number(1)]), "previousDigest": .string(Digest.zero.description), "dictionary": .object([:]),
             "transactions": .array([transaction.json(digest: encoded.digests[0])]),
@@ -144,6 +147,7 @@ extension Fixture {
             footprint: Samples.footprints[0], base: 17)
         let json = JSON.object([
             "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(0), "lineage": .string(Samples.lineage.description),
+            "seen": JSON.seen(SeenLog(position: Position(17), digest: nil)),
             "replica": .string(Samples.replica.description), "firstCounter": .big(42), "schemaVersion": .big(2),
             "part": .array([.number(1), .number(3)]), "previousDigest": .string(Digest.sha256([1, 2, 3]).description),
             "dictionary": .object(["200": JSON.layout(Samples.seats)]),
@@ -163,6 +167,7 @@ extension Fixture {
         let encoded = try Samples.part(BatchPart(number: 1, count: pieces.count), body: pieces[1]).finish()
         let json = JSON.object([
             "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(0), "lineage": .string(Samples.lineage.description),
+            "seen": JSON.seen(SeenLog(position: Position(17), digest: nil)),
             "replica": .string(Samples.replica.description), "firstCounter": .big(42), "schemaVersion": .big(2),
             "part": .array([.number(1), .number(pieces.count)]), "previousDigest": .string(Digest.sha256([1, 2, 3]).description),
             "dictionary": .object(["200": JSON.layout(Samples.seats)]),
@@ -188,6 +193,7 @@ extension Fixture {
         let transaction = Transaction(info: info, tables: [], sections: [], voids: voids, footprint: .everything, base: 2_000)
         let json = JSON.object([
             "kind": .string("batch"), "codec": .string("plain"), "keyID": .big(0), "lineage": .string(Samples.lineage.description),
+            "seen": JSON.seen(SeenLog(position: Position(2_000), digest: nil)),
             "replica": .string("00000000-0000-0000-0000-000000000001"), "firstCounter": .big(3), "schemaVersion": .big(0),
             "part": .array([.number(0), .number(1)]), "previousDigest": .string(Digest.sha256([1, 2, 3]).description),
             "dictionary": .object([:]), "transactions": .array([transaction.json(digest: encoded.digests[0])]),
@@ -206,6 +212,7 @@ extension Fixture {
         }
         let json = JSON.object([
             "kind": .string("batch"), "codec": .string("voided"), "keyID": .big(cipher.keyID),
+            "seen": JSON.seen(Samples.seen),
             "lineage": .string(Samples.lineage.description), "replica": .string(Samples.replica.description), "firstCounter": .big(41),
             "schemaVersion": .big(2), "part": .array([.number(0), .number(1)]),
             "previousDigest": .string(Digest.sha256([1, 2, 3]).description), "certificates": .array(certificates),
@@ -228,8 +235,8 @@ extension Fixture {
         Fixture(name: "page", bytes: Samples.page.encode(), json: JSON.page(Samples.page).text())
     }
 
-    private static func answers() -> [Fixture] {
-        Samples.answers.map { Fixture(name: "answer-" + $0.name, bytes: $0.answer.encode(), json: JSON.answer($0.answer).text()) }
+    private static func answers() throws -> [Fixture] {
+        try Samples.answers.map { Fixture(name: "answer-" + $0.name, bytes: try $0.answer.encode(), json: JSON.answer($0.answer).text()) }
     }
 }
 

@@ -95,16 +95,16 @@ import Testing
         }
     }
 
-    @Test func `altered pages and answers`() {
+    @Test func `altered pages and answers`() throws {
         let seed: UInt64 = 41
         var generator = SeededGenerator(seed: seed)
         for round in 0..<Self.rounds {
             let page = Self.mutate(Samples.page.encode(), using: &generator)
             Self.survives("seed \(seed), round \(round), page") { _ = try Page.decode(page) }
-            let answer = Self.mutate(Samples.answers[round % Samples.answers.count].answer.encode(), using: &generator)
+            let answer = Self.mutate(try Samples.answers[round % Samples.answers.count].answer.encode(), using: &generator)
             Self.survives("seed \(seed), round \(round), answer") { _ = try PushAnswer.decode(answer) }
             // Without a page the checksum is the end, so it can be made to fit.
-            var signed = Self.mutate(Samples.answers[0].answer.encode(), using: &generator)
+            var signed = Self.mutate(try Samples.answers[0].answer.encode(), using: &generator)
             guard signed.count > 8 else { continue }
             Tampering.resign(&signed)
             Self.survives("seed \(seed), round \(round), signed answer") { _ = try PushAnswer.decode(signed) }

@@ -82,12 +82,12 @@ import Testing
         foreign[place] = UInt8(ascii: "z")
         Tampering.resign(&foreign)
         var unsealed = try Self.stored("batch-sealed")
-        unsealed[150] ^= 1
+        unsealed[try BatchHeader.parse(unsealed).payload.lowerBound + 40] ^= 1
         Tampering.resign(&unsealed)
         var torn = try Self.stored("snapshot-sealed")
         torn[70_000 - 65_536] ^= 1
         var encoder = BatchEncoder(
-            lineage: Samples.lineage, replica: Samples.replica, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1)
+            lineage: Samples.lineage, signer: Samples.key, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1)
         encoder.layout(ref: 3, Samples.people)
         encoder.layout(ref: 200, Samples.seats)
         encoder.append(body: Samples.firstBody, base: .zero, footprint: Footprint())

@@ -5,8 +5,19 @@ import Testing
 /// Fixed inputs that between them have every value kind, change, mark, journal entry and schema entry.
 enum Samples {
     static let lineage = Lineage(high: 0x0102_0304_0506_0708, low: 0x090a_0b0c_0d0e_0f10)
-    static let replica = ReplicaID(high: 0x1112_1314_1516_4718, low: 0x991a_1b1c_1d1e_1f20)
+    /// The secret of the replica that signs: 32 bytes from 0x11 on.
+    static let key = signingKey(0x11)
+    static var replica: ReplicaID { key.replica }
     static let otherReplica = ReplicaID(high: 0xa1a2_a3a4_a5a6_47a8, low: 0x99aa_abac_adae_afb0)
+
+    static func signingKey(_ first: UInt8) -> ReplicaKey {
+        guard let key = ReplicaKey(bytes: (0..<32).map { first + $0 }) else { preconditionFailure("a key has 32 bytes") }
+        return key
+    }
+
+    /// What the samples' author had seen of the log.
+    static let seen = SeenLog(position: Position(2_000), digest: .sha256([7]))
+    static let pushName = PushName(replica: key.replica, firstCounter: Counter(41), lastDigest: .sha256([6]))
 
     static let people = TableLayout(name: "people", columns: ["id", "name", "Größe", "photo"], key: [0])
     static let seats = TableLayout(name: "seats", columns: ["row", "hall", "person"], key: [1, 0])
@@ -85,7 +96,7 @@ enum Samples {
 
     static func part(_ part: BatchPart, body: [UInt8]) -> BatchEncoder {
         var encoder = BatchEncoder(
-            lineage: lineage, replica: replica, firstCounter: Counter(42), previousDigest: .sha256([1, 2, 3]), schemaVersion: 2,
+            lineage: lineage, signer: key, firstCounter: Counter(42), previousDigest: .sha256([1, 2, 3]), schemaVersion: 2,
             part: part, codec: .plain)
         encoder.layout(ref: 200, seats)
         encoder.append(body: body, base: Position(17), footprint: footprints[0])
@@ -149,7 +160,8 @@ enum Samples {
 
     static func encoder(codec: Codec, cipher: SpaceCipher? = nil) -> BatchEncoder {
         var batch = BatchEncoder(
-            lineage: lineage, replica: replica, firstCounter: Counter(41), previousDigest: Digest.sha256([1, 2, 3]), schemaVersion: 2,
+            lineage: lineage, signer: key, seen: seen, firstCounter: Counter(41), previousDigest: Digest.sha256([1, 2, 3]),
+            schemaVersion: 2,
             codec: codec, cipher: cipher)
         batch.layout(ref: 200, seats)
         batch.layout(ref: 3, people)
@@ -180,7 +192,8 @@ enum Samples {
 
     private static func answer(_ outcome: PushAnswer.Outcome, _ positions: [Position] = [], page: Page? = nil) -> PushAnswer {
         PushAnswer(
-            outcome: outcome, positions: positions, lineage: lineage, head: Position(1_000), receivedAt: 1_760_000_002_000, page: page)
+            outcome: outcome, to: pushName, positions: positions, lineage: lineage, head: Position(1_000), receivedAt: 1_760_000_002_000,
+            page: page)
     }
 
     // MARK: Sealing

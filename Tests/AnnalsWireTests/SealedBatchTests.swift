@@ -5,13 +5,13 @@ import Testing
 /// What a relay keeps of a sealed space opens for who has the key, and only as it was sent.
 @Suite struct SealedBatchTests {
     private static func batch(
-        _ cipher: SpaceCipher?, codec: Codec = .zstd, replica: ReplicaID = Samples.replica, counter: Int64 = 41, note: String = "a"
+        _ cipher: SpaceCipher?, codec: Codec = .zstd, key: ReplicaKey = Samples.key, counter: Int64 = 41, note: String = "a"
     ) throws -> EncodedBatch {
         var body = BodyEncoder(info: Samples.firstInfo)
         body.beginTable(200)
         body.insert([.integer(7), .text(ByteString(Array(note.utf8))), .text("secret secret secret secret secret secret secret")])
         var encoder = BatchEncoder(
-            lineage: Samples.lineage, replica: replica, firstCounter: Counter(counter), previousDigest: .sha256([1]), schemaVersion: 1,
+            lineage: Samples.lineage, signer: key, firstCounter: Counter(counter), previousDigest: .sha256([1]), schemaVersion: 1,
             codec: codec, cipher: cipher)
         encoder.layout(ref: 200, Samples.seats)
         encoder.append(body: body.finish(), base: Position(5), footprint: Footprint(keyID: cipher?.keyID ?? 0))
@@ -59,7 +59,9 @@ import Testing
                 var bytes = original
                 bytes[place] ^= 1 << UInt8(bit)
                 Tampering.resign(&bytes)
-                #expect(throws: WireError.self, "bit \(bit) of byte \(place)") { try Batch.open(bytes, cipher: cipher) }
+                #expect(throws: WireError.self, "bit \(bit) of byte \(place)") {
+                    try Batch.open(bytes, cipher: cipher).header.checkSignature(in: bytes)
+                }
             }
         }
     }
@@ -78,7 +80,7 @@ import Testing
         let cipher = try Samples.cipher()
         let one = try Self.batch(cipher, codec: .plain).bytes
         for other in try [
-            Self.batch(cipher, codec: .plain, counter: 42).bytes, Self.batch(cipher, codec: .plain, replica: Samples.otherReplica).bytes,
+            Self.batch(cipher, codec: .plain, counter: 42).bytes, Self.batch(cipher, codec: .plain, key: Samples.signingKey(0x51)).bytes,
             Self.batch(cipher, codec: .plain, note: "b").bytes,
         ] {
             #expect(throws: WireError.badSeal) { try Batch.open(Self.swap(one, into: other), cipher: cipher) }

@@ -22,7 +22,7 @@ import Testing
         var body = BodyEncoder(info: Samples.secondInfo)
         change(&body)
         var encoder = BatchEncoder(
-            lineage: Samples.lineage, replica: .relay, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 0)
+            lineage: Samples.lineage, signer: nil, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 0)
         encoder.layout(ref: 200, Samples.seats)
         encoder.append(body: body.finish(), base: .zero, footprint: .everything)
         return try encoder.finish().bytes

@@ -567,6 +567,78 @@ def decode_snapshot(data):
     }
 
 
+# --- Signatures -----------------------------------------------------------------------------------------------------
+
+PRIME = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493
+CURVE_D = -121665 * pow(121666, -1, PRIME) % PRIME
+ROOT = pow(2, (PRIME - 1) // 4, PRIME)
+
+
+def point_add(p, q):
+    a, b = (p[1] - p[0]) * (q[1] - q[0]) % PRIME, (p[1] + p[0]) * (q[1] + q[0]) % PRIME
+    c, d = 2 * p[3] * q[3] * CURVE_D % PRIME, 2 * p[2] * q[2] % PRIME
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % PRIME, g * h % PRIME, f * g % PRIME, e * h % PRIME
+
+
+def point_times(factor, point):
+    result = (0, 1, 1, 0)
+    while factor > 0:
+        if factor & 1:
+            result = point_add(result, point)
+        point, factor = point_add(point, point), factor >> 1
+    return result
+
+
+def read_point(data):
+    number = int.from_bytes(data, "little")
+    sign, y = number >> 255, number & (1 << 255) - 1
+    check(y < PRIME, "signature")
+    square = (y * y - 1) * pow(CURVE_D * y * y + 1, -1, PRIME) % PRIME
+    x = pow(square, (PRIME + 3) // 8, PRIME)
+    if x * x % PRIME != square:
+        x = x * ROOT % PRIME
+    check(x * x % PRIME == square and (x != 0 or sign == 0), "signature")
+    if x & 1 != sign:
+        x = PRIME - x
+    return x, y, 1, x * y % PRIME
+
+
+BASE = read_point((4 * pow(5, -1, PRIME) % PRIME).to_bytes(32, "little"))
+
+
+def check_ed25519(public_key, message, signature):
+    commitment, scalar = read_point(signature[:32]), int.from_bytes(signature[32:], "little")
+    check(scalar < ORDER, "signature")
+    challenge = int.from_bytes(hashlib.sha512(signature[:32] + public_key + message).digest(), "little") % ORDER
+    left, right = point_times(scalar, BASE), point_add(commitment, point_times(challenge, read_point(public_key)))
+    same = (left[0] * right[2] - right[0] * left[2]) % PRIME == 0 and (left[1] * right[2] - right[1] * left[2]) % PRIME == 0
+    check(same, "signature")
+
+
+def replica_of(public_key):
+    if public_key == bytes(32):
+        return str(uuid.UUID(int=1))
+    name = bytearray(sha256(b"annals replica" + public_key)[:16])
+    name[6], name[8] = name[6] & 0x0F | 0x80, name[8] & 0x3F | 0x80
+    return str(uuid.UUID(bytes=bytes(name)))
+
+
+def check_signature(public_key, clear, signature):
+    if public_key == bytes(32):
+        return check(signature == bytes(64), "signature")
+    # The byte of the codec counts as zero, since voiding changes it.
+    check_ed25519(public_key, b"annals batch" + sha256(clear[:5] + b"\0" + clear[6:]), signature)
+
+
+def read_seen(reader):
+    position, digest = reader.position(), reader.digest()
+    check(position > 0 or digest == bytes(32), "seen")
+    known = position == 0 or digest != bytes(32)
+    return {"position": str(position), "digest": digest.hex() if known else None}
+
+
 # --- Batches --------------------------------------------------------------------------------------------------------
 
 
@@ -581,21 +653,26 @@ def unpack(stored, plain_length):
 def decode_batch(data, check_footprints):
     reader = Reader(data)
     check(reader.take(4) == b"ANNB", "magic")
-    check(reader.u8() == 1, "version")
+    check(reader.u8() == 2, "version")
     check(len(data) >= 13 and data[-8:] == sha256(data[:-8])[:8], "checksum")
     reader.data = data[:-8]
     codec = reader.u8()
     check(codec <= 2, "codec")
-    key_id, lineage, replica = reader.u64(), reader.id(), reader.id()
+    key_id, lineage, public_key = reader.u64(), reader.id(), reader.take(32)
+    replica = replica_of(public_key)
     first_counter, schema_version = reader.position(), reader.varint()
     part, count = [reader.varint(), reader.varint()], reader.varint()
     check(first_counter > 0 and 0 < count <= len(data) and schema_version < 1 << 63 and part[0] < part[1] <= MAXIMUM_PARTS, "head")
     check(part[1] == 1 or count == 1, "a part with others")
+    seen = read_seen(reader)
     previous = reader.digest()
     certificates = [(reader.position(), reader.digest(), reader.bytes(), reader.varint()) for _ in range(count)]
     plain_length = reader.varint()
-    clear, stored = data[: reader.at], reader.bytes()
+    clear = data[: reader.at]
+    check_signature(public_key, clear, reader.take(64))
+    stored = reader.bytes()
     reader.end()
+    check(all(certificate[0] <= int(seen["position"]) for certificate in certificates), "a base that was not seen")
     start = plain_length - sum(certificate[3] for certificate in certificates)
     check(0 <= start and plain_length <= MAXIMUM_PLAIN, "payload")
     if codec == 2:
@@ -608,6 +685,7 @@ def decode_batch(data, check_footprints):
             "keyID": str(key_id),
             "lineage": lineage,
             "replica": replica,
+            "seen": seen,
             "firstCounter": str(first_counter),
             "schemaVersion": str(schema_version),
             "part": part,
@@ -647,6 +725,7 @@ def decode_batch(data, check_footprints):
         "keyID": str(key_id),
         "lineage": lineage,
         "replica": replica,
+        "seen": seen,
         "firstCounter": str(first_counter),
         "schemaVersion": str(schema_version),
         "part": part,
@@ -725,7 +804,8 @@ def read_frame(reader):
 
 def read_answer(reader):
     check(reader.take(4) == b"ANNA", "magic")
-    check(reader.u8() == 1, "version")
+    check(reader.u8() == 2, "version")
+    push = {"replica": reader.id(), "firstCounter": str(reader.position()), "lastDigest": reader.digest().hex()}
     code = reader.u8()
     check(code <= 6, "outcome")
     outcome = {"name": ["accepted", "stale", "identityConflict", "gap", "wentBack", "wait", "partsMissing"][code]}
@@ -746,6 +826,7 @@ def read_answer(reader):
     return {
         "kind": "answer",
         "outcome": outcome,
+        "push": push,
         "lineage": lineage,
         "head": str(head),
         "receivedAt": str(received),

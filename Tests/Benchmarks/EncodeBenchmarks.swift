@@ -78,7 +78,7 @@ enum EncodeBenchmarks {
 
     static func batch(_ transactions: [PlainTransaction], _ cipher: SpaceCipher? = nil) throws -> [UInt8] {
         var batch = BatchEncoder(
-            lineage: .random(), replica: .random(), firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
+            lineage: .random(), signer: .random(), firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
             cipher: cipher)
         batch.layout(ref: 1, TableLayout(name: "item", columns: ["id", "name", "size", "price", "note", "at", "state", "place"], key: [0]))
         for transaction in transactions {

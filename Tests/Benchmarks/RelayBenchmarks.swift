@@ -66,11 +66,11 @@ enum RelayBenchmarks {
     /// Rows that nobody else writes, so that nothing is stale.
     static func batches(_ count: Int, by number: Int, in lineage: Lineage) throws -> [[UInt8]] {
         var generator = SeededGenerator(seed: UInt64(number) + 1)
-        let replica = ReplicaID.random()
+        let key = ReplicaKey.random()
         var digest = Digest.zero
         return try (1...count).map { counter in
             var batch = BatchEncoder(
-                lineage: lineage, replica: replica, firstCounter: Counter(Int64(counter)), previousDigest: digest, schemaVersion: 1)
+                lineage: lineage, signer: key, firstCounter: Counter(Int64(counter)), previousDigest: digest, schemaVersion: 1)
             batch.layout(ref: 1, TableLayout(name: "item", columns: ["id", "data"], key: [0]))
             var body = BodyEncoder(info: TransactionInfo(id: .random(), time: HybridTime(milliseconds: Int64(counter)), origin: .local))
             body.beginTable(1)

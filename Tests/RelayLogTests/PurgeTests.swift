@@ -78,6 +78,26 @@ enum FormatThree {
         try await log.database.storage.read { Int(try $0.integer("SELECT count(*) FROM annals_runs", []) ?? 0) }
     }
 
+    /// A batch whose first transaction was purged: its digest cannot be compared any more, and its position is only bounded.
+    @Test func `law 7: positions of a batch that is sent again ascend, whatever was purged of it`() async throws {
+        var (one, two) = (TestReplica(1), TestReplica(2))
+        var sent: [TestBatch] = []
+        for number in 0..<3 {
+            sent += try await fill(1, by: &one, base: number == 0 ? .zero : nil)
+            if number < 2 { _ = try await fill(1, by: &two) }
+        }
+        try await snapshot(1)
+        for replica in [one, two] { acknowledge(replica, 5) }
+        #expect(try await purge() == 1)
+        var again = sent[0]
+        again.transactions = [sent[0], sent[1], sent[2]].map { $0.transactions[0] }
+        again.transactions[0].digest = .test(99)
+        let answer = try await log.push(again)
+        #expect(answer.outcome == .accepted)
+        #expect(answer.positions == [Position(2), Position(3), Position(5)])
+        #expect(try PushAnswer.decode(answer.encode()) == answer)
+    }
+
     @Test func `law 9: what a snapshot covers and everyone has goes, and the log begins at that snapshot`() async throws {
         var one = TestReplica(1)
         _ = try await fill(6, by: &one)

@@ -85,9 +85,31 @@ import Testing
         let voided = try Voiding.voided(batch.bytes)
         await #expect(throws: RelayLogError.self) { try await log.push(voided, header: BatchHeader.parse(voided), to: .shop) }
         var asRelay = batch
-        asRelay.replica = .relay
+        asRelay.key = nil
         await #expect(throws: RelayLogError.self) { try await log.push(asRelay) }
         #expect(try await log.describe(.shop).head == .zero)
+        await log.close()
+    }
+
+    @Test func `nobody pushes in another replica's name, or what another log is said to hold`() async throws {
+        var one = TestReplica(1)
+        let batch = try await push(&one, .writing(1))
+        var forged = one.batch(lineage, base: Position(1), .writing(2)).bytes
+        let header = try BatchHeader.parse(forged)
+        forged[header.signature.lowerBound] ^= 1
+        forged = Array(forged.dropLast(8)) + Digest.sha256(forged.dropLast(8)).bytes.prefix(8)
+        await #expect { _ = try await log.push(forged, header: BatchHeader.parse(forged), to: .shop) } throws: {
+            if case .badSignature? = $0 as? RelayLogError { true } else { false }
+        }
+        var other = one.batch(lineage, base: Position(1), .writing(2))
+        for seen in [SeenLog(position: Position(1), digest: .test(7)), SeenLog(position: Position(2), digest: .test(7))] {
+            other.seen = seen
+            await #expect { try await log.push(other) } throws: {
+                if case .wentBack? = $0 as? RelayLogError { true } else { false }
+            }
+        }
+        other.seen = SeenLog(position: Position(1), digest: Digest.zero.following(batch.transactions[0].digest))
+        #expect(try await log.push(other).outcome == .accepted)
         await log.close()
     }
 

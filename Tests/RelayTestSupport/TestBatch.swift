@@ -16,7 +16,10 @@ package struct TestBatch: Sendable {
     }
 
     package var lineage: Lineage
-    package var replica: ReplicaID
+    /// Who signs; nil makes an entry of the relay's own.
+    package var key: ReplicaKey?
+    /// What its author says of the log; by default the newest base, without a digest.
+    package var seen: SeenLog?
     package var firstCounter: Counter
     package var previousDigest: Digest
     package var transactions: [Transaction]
@@ -25,16 +28,18 @@ package struct TestBatch: Sendable {
     package var partCount = 1
 
     package init(
-        lineage: Lineage, replica: ReplicaID, firstCounter: Counter, previousDigest: Digest, transactions: [Transaction],
+        lineage: Lineage, key: ReplicaKey, firstCounter: Counter, previousDigest: Digest, transactions: [Transaction],
         payload: [UInt8] = [UInt8](repeating: 0x5a, count: 100)
     ) {
         self.lineage = lineage
-        self.replica = replica
+        self.key = key
         self.firstCounter = firstCounter
         self.previousDigest = previousDigest
         self.transactions = transactions
         self.payload = payload
     }
+
+    package var replica: ReplicaID { key?.replica ?? .relay }
 
     package var bytes: [UInt8] {
         var writer = ByteWriter()
@@ -43,12 +48,15 @@ package struct TestBatch: Sendable {
         writer.byte(Codec.plain.rawValue)
         writer.fixed64LE(0)
         writer.identifier(lineage)
-        writer.identifier(replica)
+        writer.bytes(key?.publicBytes ?? [UInt8](repeating: 0, count: ReplicaKey.publicByteCount))
         writer.varint(UInt64(firstCounter.rawValue))
         writer.varint(1)
         writer.varint(partNumber)
         writer.varint(partCount)
         writer.varint(transactions.count)
+        let seen = seen ?? SeenLog(position: transactions.map(\.base).max() ?? .zero, digest: nil)
+        writer.position(seen.position)
+        writer.digest(seen.digest ?? .zero)
         writer.digest(previousDigest)
         for transaction in transactions {
             writer.position(transaction.base)
@@ -57,6 +65,8 @@ package struct TestBatch: Sendable {
             writer.varint(0)
         }
         writer.varint(payload.count)
+        let signature = try? key?.sign(BatchSignature.message(clear: writer.bytes[...]))
+        writer.bytes(signature ?? [UInt8](repeating: 0, count: ReplicaKey.signatureByteCount))
         writer.lengthPrefixed(payload)
         let checksum = Digest.sha256(writer.bytes[...]).bytes[..<8]
         writer.bytes(checksum)
@@ -82,15 +92,24 @@ extension Digest {
     }
 }
 
+extension ReplicaKey {
+    /// The key of a number: test replicas are told apart by it.
+    package static func test(_ number: UInt64) -> ReplicaKey {
+        ReplicaKey(bytes: Digest.sha256(Array("test replica".utf8)[...], withUnsafeBytes(of: number.littleEndian) { Array($0) }[...]).bytes)
+            ?? .random()
+    }
+}
+
 /// A replica that numbers and chains its transactions as it must.
 package struct TestReplica: Sendable {
-    package let id: ReplicaID
+    package let key: ReplicaKey
+    package var id: ReplicaID { key.replica }
     package var counter = Counter.zero
     package var digest = Digest.zero
     private var made: UInt64
 
     package init(_ number: UInt64) {
-        id = ReplicaID(high: 0xA11A15, low: number)
+        key = .test(number)
         made = number << 32
     }
 
@@ -105,7 +124,7 @@ package struct TestReplica: Sendable {
             return TestBatch.Transaction(base: base, digest: .test(made), footprint: footprint)
         }
         var batch = TestBatch(
-            lineage: lineage, replica: id, firstCounter: counter.next, previousDigest: digest, transactions: transactions)
+            lineage: lineage, key: key, firstCounter: counter.next, previousDigest: digest, transactions: transactions)
         if let payload { batch.payload = payload }
         return batch
     }

@@ -93,7 +93,7 @@ import Testing
                 try await client.push(bad).expectProblem(422, "corrupt-batch")
             }
             var newer = good
-            newer[4] = 2
+            newer[4] = 3
             try await client.push(newer).expectProblem(422, "newer-format")
             var parts = replica.batch(lineage, base: .zero, .writing(1))
             (parts.partNumber, parts.partCount) = (2, 2)

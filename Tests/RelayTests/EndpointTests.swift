@@ -80,7 +80,7 @@ import Testing
                 _ = try await client.push(batch.bytes)
                 replica.accept(batch)
             }
-            for (limit, frames) in [("1", 1), ("2500", 2), ("9223372036854775807", 5)] {
+            for (limit, frames) in [("1", 1), ("3000", 2), ("9223372036854775807", 5)] {
                 let page = try Page.decode(try await client.send(.get, "/v1/spaces/shop/entries?after=0&limit=\(limit)").bytes)
                 #expect(page.frames.count == frames && page.isLast == (frames == 5))
             }

@@ -63,7 +63,7 @@ enum SmallSchema {
         body.beginTable(1)
         for row in rows { body.insert(row) }
         var batch = BatchEncoder(
-            lineage: identifier(7), replica: identifier(8), firstCounter: Counter(position), previousDigest: digest, schemaVersion: 1,
+            lineage: identifier(7), signer: .random(), firstCounter: Counter(position), previousDigest: digest, schemaVersion: 1,
             part: part)
         batch.layout(ref: 1, TableLayout(name: "t1", columns: ["k", "a", "u"], key: [0]))
         batch.append(body: body.finish(), base: Position(base), footprint: Footprint())

@@ -14,8 +14,12 @@ struct VerifyCommand: AsyncParsableCommand {
             are. Rows that break a constraint are yours to mend. Where Annals' own tables are damaged beyond repair, annals \
             untrack takes them out of the file and leaves its rows.
 
+            A relay that shows replicas different logs, or leaves entries out, is found out by what the members of the space sign. \
+            --evidence writes both statements to a file, with their signatures, so that anybody can check them.
+
             Examples:
               annals verify shop.db
+              annals verify shop.db --evidence proof.json
               annals verify shop.db --repair --dry-run
             """)
 
@@ -24,6 +28,10 @@ struct VerifyCommand: AsyncParsableCommand {
     var repair = false
     @Flag(help: "With --repair: only say what would be done.")
     var dryRun = false
+    @Option(
+        help: ArgumentHelp(
+            "Write what proves that the relay or an author lied to a new file, as JSON.", valueName: "file"))
+    var evidence: String?
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -33,6 +41,7 @@ struct VerifyCommand: AsyncParsableCommand {
     func run() async throws {
         let console = output.console
         let store = try argument.open()
+        if let evidence { try await Evidence.write(of: store, to: evidence, console) }
         let report = try await Progress.during("verifying", on: console) { [self] _ in
             repair ? try await store.repairPlan() : RepairReport(findings: try await store.verify(), steps: [])
         }

@@ -42,6 +42,8 @@ struct Entries {
     private(set) var authors: [(replica: ReplicaID, position: Position)] = []
     /// The relay's clock at the last entry, in milliseconds since 1970. It can be long ago when the page comes.
     private(set) var lastReceipt: Int64 = 0
+    /// Each entry's place in its author's chain.
+    private var links: [(position: Position, replica: ReplicaID, link: AuthorChains.Link)] = []
 
     /// - Parameters:
     ///   - position: up to where the log is applied.
@@ -49,10 +51,16 @@ struct Entries {
     ///   - ahead: where entries of this replica's own stand.
     ///   - digests: which these are. In the log of a relay that was restored from an older backup others stand there; then
     ///     nothing of the page means anything here.
+    ///   - state: the replica; its own entries are known by their digests.
+    ///   - chains: what is known of the authors.
     init(
-        _ page: Page, after position: Position, kept: KeptParts.Last?, ahead: Set<Position>, digests: [Position: Digest]
+        _ page: Page, after position: Position, kept: KeptParts.Last?, ahead: Set<Position>, digests: [Position: Digest],
+        _ state: ReplicaState, _ chains: AuthorChains
     ) throws {
         let pulled = kept?.position ?? position
+        var chains = chains
+        if let kept { chains.passed(kept.header) }
+        var newest: [ReplicaID: (frame: LogFrame, header: BatchHeader)] = [:]
         if pulled > position { unfinished = Parts(first: position.next, count: .max) }
         for frame in page.frames where frame.lastPosition > pulled {
             let header = try BatchHeader.parse(frame.batch)
@@ -68,8 +76,51 @@ struct Entries {
                 if let kept, frame.firstPosition == pulled.next, !kept.isFollowed(by: header) { throw WireError.badValue("part") }
                 try addPart(frame, header, ahead: ahead)
             }
+            // Kept parts may be of a log that the relay lost: that is told first.
+            try follow(&chains, frame, header, after: pulled, state)
+            newest[header.replica] = (frame, header)
             lastReceipt = max(lastReceipt, frame.receivedAt)
         }
+        // A digest covers those before it, so an author's newest signature speaks for all of its entries here.
+        for (frame, header) in newest.values { try Self.checkSignature(header, frame) }
+    }
+
+    private static func checkSignature(_ header: BatchHeader, _ frame: LogFrame) throws {
+        do {
+            try header.checkSignature(in: frame.batch)
+        } catch {
+            throw AnnalsError(
+                .corruptBatch, operation: "sync",
+                "the entry at position \(frame.lastPosition) is not signed by \(header.replica), whose it says it is",
+                hint: "Nothing was applied. Ask the relay's operator to void it: annals relay void")
+        }
+    }
+
+    /// Holds a frame's entries against what their author wrote before.
+    private mutating func follow(
+        _ chains: inout AuthorChains, _ frame: LogFrame, _ header: BatchHeader, after position: Position, _ state: ReplicaState
+    ) throws {
+        guard let indices = Self.indices(frame, header, after: position) else { return }
+        for index in indices {
+            guard let place = frame.position(of: index) else { continue }
+            let known = try chains.newest(of: header.replica)
+            let follows = try chains.follow(header, index)
+            let link = AuthorChains.Link(counter: header.counter(of: index), digest: header.certificates[index].digest)
+            links.append((place, header.replica, link))
+            // Own entries are known by their digests, and those of another copy of this file make it a replica of its own.
+            guard !follows, header.replica != state.replica else { continue }
+            try Self.checkSignature(header, frame)
+            throw ContradictingLog(
+                evidence: try state.evidence(
+                    .missingEntry, of: header, in: frame.batch, at: place, about: position, known: known?.digest ?? .zero))
+        }
+    }
+
+    /// Keeps the authors' newest entries up to where the page was applied.
+    func saveAuthors(_ db: Database, through position: Position, own: ReplicaID) throws {
+        var newest: [ReplicaID: AuthorChains.Link] = [:]
+        for entry in links where entry.position <= position && entry.replica != own { newest[entry.replica] = entry.link }
+        for (replica, link) in newest.sorted(by: { $0.key < $1.key }) { try AuthorChains.save(db, link, of: replica) }
     }
 
     private static func expectOwn(_ digests: [Position: Digest], in frame: LogFrame, _ header: BatchHeader) throws {

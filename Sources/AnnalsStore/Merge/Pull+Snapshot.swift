@@ -19,6 +19,8 @@ extension Pull {
         var logDigest: Digest?
         /// The latest time in the log up to there: everything that differs counts as written then.
         var time: HybridTime
+        /// Each author's newest entry up to there.
+        var authors: [ReplicaID: AuthorChains.Link?]
         /// How far the log goes.
         var head: Position
     }
@@ -35,6 +37,8 @@ extension Pull {
         let choice = try RebaseChoice.all(db)
         let notes = choice.rows.isEmpty ? nil : LifeNotes()
         try ReplicaTables.copyShared(from: other, to: db)
+        // The other one may have passed over later entries.
+        try AuthorChains.replaceAll(db, with: snapshot.authors)
         try keepFrom(other)
         policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         if isCopy { policies.setKeyRule(.mergeRows) }

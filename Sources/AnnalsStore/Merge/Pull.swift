@@ -48,7 +48,9 @@ struct Pull {
         var summary = Summary(bytes: page.frames.reduce(0) { $0 + $1.batch.count })
         let ahead = try Outbox.ahead(db)
         let kept = try KeptParts.last(db, inLogUpTo: page.head)
-        let entries = try Entries(page, after: state.position, kept: kept, ahead: ahead, digests: Outbox.digestsAhead(db))
+        let entries = try Entries(
+            page, after: state.position, kept: kept, ahead: ahead, digests: Outbox.digestsAhead(db), state,
+            AuthorChains(db))
         if entries.authors.contains(where: { $0.replica == state.replica && !ahead.contains($0.position) }) {
             try takeNewIdentity()
         }
@@ -68,6 +70,7 @@ struct Pull {
         // All of the log was looked through for work that another copy of the file brought there.
         if state.position == state.head { try Meta(db).set(.isCopy, nil) }
         try HighestKeys.save(db, session.highestKeys)
+        try entries.saveAuthors(db, through: state.position, own: state.replica)
         try state.saveProgress(db)
         return summary
     }
@@ -234,6 +237,7 @@ struct Pull {
                 try expect(parts.first)
                 let pulled = PulledParts(db, parts, state, cipher)
                 let header = try BatchHeader.parse(frame.batch)
+                try compareSeen(header, frame)
                 do {
                     try take(pulled.content, header, header.certificates[0].footprint, frame, parts.last)
                 } catch WireError.badValue("piece") {
@@ -245,6 +249,7 @@ struct Pull {
                 for digest in pulled.digests { state.pass(digest) }
             case .batch(let frame, let indices):
                 let batch = try SealedEntry.open(frame.batch, at: frame.firstPosition, state, cipher)
+                try compareSeen(batch.header, frame)
                 for index in indices {
                     guard let position = frame.position(of: index) else { continue }
                     try expect(position)
@@ -266,6 +271,17 @@ struct Pull {
             }
         }
         return applied
+    }
+
+    /// Holds what an author says that it saw of the log against what came here.
+    private func compareSeen(_ header: BatchHeader, _ frame: LogFrame) throws {
+        guard header.replica != .relay, header.replica != state.replica else { return }
+        guard header.seen.position < frame.firstPosition else { throw WireError.badValue("seen position") }
+        guard let theirs = header.seen.digest, let ours = try state.logDigest(at: header.seen.position, db), theirs != ours else { return }
+        try header.checkSignature(in: frame.batch)
+        throw ContradictingLog(
+            evidence: try state.evidence(
+                .otherLog, of: header, in: frame.batch, at: frame.firstPosition, about: header.seen.position, known: ours))
     }
 
     /// An own entry is in the rows already.
@@ -299,7 +315,7 @@ struct Pull {
     /// The log holds work under this replica's identity that is not in these rows: the file is a copy of a replica, or a
     /// restored backup. From here on it is a replica of its own, and that work is another's.
     private mutating func takeNewIdentity() throws {
-        state.take(newIdentity: identities.next())
+        state.take(newIdentity: try identities.key())
         try state.save(db)
         try Meta(db).set(.isCopy, 1)
     }

@@ -67,7 +67,8 @@ struct Push {
             return try freezeParts(db, row, state, layouts, cipher)
         }
         var encoder = BatchEncoder(
-            lineage: state.lineage, replica: state.replica, firstCounter: state.lastCounter.next, previousDigest: state.lastDigest,
+            lineage: state.lineage, signer: try state.key(), seen: state.seenLog, firstCounter: state.lastCounter.next,
+            previousDigest: state.lastDigest,
             schemaVersion: try SpaceSchema.version(db), codec: .zstd, cipher: cipher)
         let bodies = OutboxBodies(db)
         var named: Set<Int> = []
@@ -94,10 +95,12 @@ struct Push {
         _ db: Database, _ row: Outbox.Row, _ state: ReplicaState, _ layouts: LayoutNames, _ cipher: SpaceCipher?
     ) throws -> Push {
         var push = Push(firstCounter: state.lastCounter.next, parts: row.parts, lastSequence: row.sequence, digests: [])
+        let key = try state.key()
         for number in 0..<row.parts {
             let body = try Outbox.body(db, of: row.sequence, part: number, parts: row.parts)
             var encoder = BatchEncoder(
-                lineage: state.lineage, replica: state.replica, firstCounter: Counter(push.firstCounter.rawValue + Int64(number)),
+                lineage: state.lineage, signer: key, seen: state.seenLog,
+                firstCounter: Counter(push.firstCounter.rawValue + Int64(number)),
                 previousDigest: push.digests.last ?? state.lastDigest, schemaVersion: try SpaceSchema.version(db),
                 part: BatchPart(number: number, count: row.parts), codec: .zstd, cipher: cipher)
             let tables = try BodyReader(bytes: body).tables

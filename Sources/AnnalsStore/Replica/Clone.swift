@@ -36,7 +36,7 @@ extension Store {
             guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
             try SnapshotFile.unpack(db)
-            try membership.state(at: contents.position, logDigest(contents.position), as: configuration.identities.next()).save(db)
+            try membership.state(at: contents.position, logDigest(contents.position), as: configuration.identities.key()).save(db)
             try SnapshotNames.save(names, db)
             step.forgetStanding()
             var schema = SpaceSchema(try TrackedTables.load(db), names: contents.presentNames)

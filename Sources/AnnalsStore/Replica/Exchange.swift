@@ -62,6 +62,13 @@ package struct FrozenPush: Sendable {
     package var firstCounter: Counter
     /// It was frozen just now, so nobody can have sent it yet.
     package var isNew = false
+
+    /// What an answer to these bytes names.
+    package var name: PushName {
+        PushName(
+            replica: seen.replica ?? .relay, firstCounter: Counter(firstCounter.rawValue + Int64(part)),
+            lastDigest: (parts > 1 && digests.indices.contains(part) ? digests[part] : digests.last) ?? .zero)
+    }
 }
 
 /// What the relay's answer to a push settled.
@@ -98,6 +105,12 @@ struct ReplicaExchange {
         self.db = db
         self.identities = identities
         self.state = state
+    }
+
+    /// Throws where the relay was found to show different logs: nothing more is exchanged with it.
+    func checkLog() throws {
+        guard state.hasEvidence, let evidence = try LogEvidence.load(db) else { return }
+        throw evidence.error
     }
 
     func status() throws -> ExchangeStatus {
@@ -143,6 +156,7 @@ struct ReplicaExchange {
     mutating func settle(_ answer: PushAnswer, to sent: FrozenPush) throws -> SettledPush {
         // Two agents may sync one file at once: an answer that comes late belongs to a push that is settled.
         guard let push = try Push.load(db), push.digests == sent.digests else { return try unsettled() }
+        try check(answer, sent)
         switch answer.outcome {
         case .wait, .partsMissing: return try unsettled()
         case .accepted where sent.parts > 1 && answer.positions.isEmpty: return try unsettled()
@@ -160,6 +174,23 @@ struct ReplicaExchange {
         return SettledPush(status: try status(), transactions: settled.transactions, changes: settled.changes)
     }
 
+    /// An answer counts for the push that it names, and says of its transactions what can be true of them.
+    private func check(_ answer: PushAnswer, _ sent: FrozenPush) throws {
+        let isWhole = sent.parts == 1
+        guard answer.push == sent.name, answer.push.replica == state.replica else { throw Self.otherAnswer }
+        guard answer.lineage == state.lineage || answer.outcome == .wentBack else { throw Self.wentBack }
+        // What is accepted comes after what its author had seen.
+        guard answer.positions.allSatisfy({ $0 > state.position && $0 <= answer.head }) else { throw Self.otherAnswer }
+        if isWhole, answer.outcome == .accepted, answer.positions.count != sent.digests.count { throw Self.otherAnswer }
+    }
+
+    private static var otherAnswer: AnnalsError {
+        AnnalsError(
+            .notARelay, operation: "sync", "the relay's answer does not belong to the push that was sent",
+            hint: "Nothing was changed, and the push is kept. Run sync again; if this stays, a proxy on the way repeats old answers",
+            isRetryable: true)
+    }
+
     private func unsettled() throws -> SettledPush {
         SettledPush(status: try status(), transactions: 0, changes: 0)
     }
@@ -168,7 +199,9 @@ struct ReplicaExchange {
     /// From here on it is a replica of its own. Its transactions keep their ids, so what the space holds already through
     /// the other copy is recognised and dropped when it is pulled (MERGE's rule 39).
     private mutating func takeNewIdentity() throws -> SettledPush {
-        state.take(newIdentity: identities.next())
+        // From now on what the other file writes is another author's.
+        try AuthorChains.save(db, nil, of: state.replica)
+        state.take(newIdentity: try identities.key())
         try state.save(db)
         try Meta(db).set(.isCopy, 1)
         try Push.thaw(db)

@@ -33,9 +33,9 @@ package struct Membership: Sendable {
         self.sealedUnder = sealedUnder
     }
 
-    func state(at position: Position, _ logDigest: Digest?, as replica: ReplicaID) -> ReplicaState {
+    func state(at position: Position, _ logDigest: Digest?, as key: ReplicaKey) -> ReplicaState {
         ReplicaState(
-            replica: replica, name: name, relay: relay, space: space, lineage: lineage, position: position,
+            replica: key.replica, secret: key.bytes, name: name, relay: relay, space: space, lineage: lineage, position: position,
             logDigest: logDigest, head: position, lastCounter: .zero, lastDigest: .zero, credentialFile: credentialFile,
             trust: trust, spaceKeyFile: spaceKeyFile, sealedUnder: sealedUnder)
     }
@@ -91,23 +91,27 @@ enum ReplicaTables {
         guard try !exist(db) else { return }
         let schemas = [
             Outbox.schema, KeptParts.schema, HighestKeys.schema, ConflictJournal.schema, PolicyTable.schema, UnsettledReferences.schema,
-            RenumberedRows.schema,
+            RenumberedRows.schema, AuthorChains.schema, LogDigests.schema,
         ]
         try db.execute(sql: schemas.joined())
         try Drift.noteSchemaVersion(db)
     }
 
-    /// Copies what is the same on every replica at a position: highest keys, the conflict journal, the space's policies.
+    /// Copies what is the same on every replica at a position: highest keys, the conflict journal, the space's
+    /// policies, and each author's newest entry.
     static func copyShared(from other: Database, to db: Database) throws {
         try HighestKeys.save(db, HighestKeys.load(other))
         try SpaceSchema.copy(from: other, to: db)
         try db.execute(sql: "DELETE FROM annals_policies WHERE here = 0")
         try PolicyTable.set(db, PolicyTable.load(other).filter { !$0.isOverride }.map(\.setting), isOverride: false)
         try ConflictJournal.takeIn(from: other, to: db)
+        try AuthorChains.replaceAll(db, with: AuthorChains.all(other))
     }
 
     /// Those that every replica has.
-    static let always = Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables
+    static let always =
+        Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables
+        + AuthorChains.tables + LogDigests.tables
 
     /// All that only a replica has.
     static let tables =
@@ -120,10 +124,11 @@ enum ReplicaTables {
         try RenumberedRows.dropIfEmpty(db)
         let meta = Meta(db)
         let names: [Meta.Name] = [
-            .replica, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest, .outboxed,
+            .replica, .replicaKey, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest,
+            .outboxed,
             .joinStage,
             .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .rowsInDoubt, .isCopy,
-            .renames,
+            .renames, .evidence,
         ]
         for name in names { try meta.set(name, nil) }
     }

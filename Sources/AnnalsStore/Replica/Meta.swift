@@ -13,6 +13,8 @@ struct Meta {
     /// Raw values are what stands in the file.
     enum Name: String, CaseIterable {
         case replica
+        /// The secret with which the replica signs.
+        case replicaKey = "replica_key"
         case replicaName = "replica_name"
         case relay
         case space
@@ -43,6 +45,8 @@ struct Meta {
         case renames
         /// Other programs may have written rows that no trigger saw; see `RowsInDoubt`.
         case rowsInDoubt = "rows_in_doubt"
+        /// What proves that the relay showed different logs; see `LogEvidence`.
+        case evidence
         /// The file turned out to be a copy, and the log since then has not been seen: work of its outbox may be in the space.
         case isCopy = "is_copy"
         /// The newest transaction whose note of a renumbered row was purged; see `RenumberedRows`.

@@ -6,6 +6,8 @@ import GRDB
 /// A joined store's place in its space.
 public struct ReplicaState: Sendable {
     public var replica: ReplicaID
+    /// What it signs with: see `key()`.
+    var secret: [UInt8]
     /// What history, blame and the relay show.
     public var name: String
     public var relay: String
@@ -27,27 +29,57 @@ public struct ReplicaState: Sendable {
     package var spaceKeyFile: String?
     /// The id of the key under which the space was seen sealed last; nil where the space is not sealed.
     package var sealedUnder: UInt64?
+    /// The relay was found to show different logs to different replicas; see `LogEvidence`.
+    package var hasEvidence = false
+    /// Positions that were passed since the state was loaded, with the log's running digests.
+    var passed: [(Position, Digest)] = []
 
     /// What this replica has seen of the log.
     package var seen: LogMark { LogMark(lineage: lineage, position: position, digest: logDigest, replica: replica) }
+
+    /// The same as its batches say it.
+    var seenLog: SeenLog { SeenLog(position: position, digest: logDigest) }
 
     /// The position passes an entry.
     mutating func pass(_ digest: Digest?) {
         position = position.next
         logDigest = digest.flatMap { logDigest?.following($0) }
+        if let logDigest { passed.append((position, logDigest)) }
+    }
+
+    /// The log's running digest at a position, as far as it is known.
+    func logDigest(at wanted: Position, _ db: Database) throws -> Digest? {
+        if wanted == position { return logDigest }
+        if wanted == .zero { return .zero }
+        if let (first, _) = passed.first, wanted >= first {
+            let index = Int(wanted.rawValue - first.rawValue)
+            return passed.indices.contains(index) && passed[index].0 == wanted ? passed[index].1 : nil
+        }
+        return try LogDigests.at(wanted, db)
+    }
+
+    /// The key pair that it signs with.
+    ///
+    /// - Throws: `StoreDamage` where the file holds another replica's, or none.
+    func key() throws -> ReplicaKey {
+        guard let key = ReplicaKey(bytes: secret), key.replica == replica else { throw StoreDamage("annals_meta.replica_key") }
+        return key
     }
 
     /// Becomes a replica of its own, whose counters begin at 1.
-    mutating func take(newIdentity: ReplicaID) {
-        replica = newIdentity
+    mutating func take(newIdentity key: ReplicaKey) {
+        replica = key.replica
+        secret = key.bytes
         lastCounter = .zero
         lastDigest = .zero
     }
 
     /// What `load` reads: each step of an exchange begins with it, so it is one statement.
     private static let loaded: [Meta.Name] = [
-        .replica, .space, .lineage, .lastDigest, .replicaName, .relay, .position, .logDigest, .head, .lastCounter, .credentialFile,
+        .replica, .replicaKey, .space, .lineage, .lastDigest, .replicaName, .relay, .position, .logDigest, .head, .lastCounter,
+        .credentialFile,
         .caFile, .pins, .spaceKeyFile, .sealedUnder,
+        .evidence,
     ]
 
     /// nil when the store is not joined.
@@ -56,19 +88,21 @@ public struct ReplicaState: Sendable {
         guard let replica = facts.text(.replica) else { return nil }
         guard let id = ReplicaID(replica), let space = facts.text(.space).flatMap(SpaceName.init),
             let lineage = facts.text(.lineage).flatMap({ Lineage($0) }),
-            let digest = facts.bytes(.lastDigest).flatMap({ Digest(bytes: $0) })
+            let digest = facts.bytes(.lastDigest).flatMap({ Digest(bytes: $0) }), let secret = facts.bytes(.replicaKey)
         else { throw StoreDamage("annals_meta") }
         return try ReplicaState(
-            replica: id, name: facts.text(.replicaName) ?? "", relay: facts.text(.relay) ?? "", space: space, lineage: lineage,
+            replica: id, secret: secret, name: facts.text(.replicaName) ?? "", relay: facts.text(.relay) ?? "", space: space,
+            lineage: lineage,
             position: Position(facts.number(.position)), logDigest: facts.bytes(.logDigest).flatMap { Digest(bytes: $0) },
             head: Position(facts.number(.head)), lastCounter: Counter(facts.number(.lastCounter)), lastDigest: digest,
             credentialFile: facts.text(.credentialFile), trust: RelayTrust(facts), spaceKeyFile: facts.text(.spaceKeyFile),
-            sealedUnder: facts.text(.sealedUnder).flatMap { UInt64($0, radix: 16) })
+            sealedUnder: facts.text(.sealedUnder).flatMap { UInt64($0, radix: 16) }, hasEvidence: facts.bytes(.evidence) != nil)
     }
 
     func save(_ db: Database) throws {
         let meta = Meta(db)
         try meta.set(.replica, replica.description)
+        try meta.set(.replicaKey, Data(secret))
         try meta.set(.replicaName, name)
         try meta.set(.relay, relay)
         try meta.set(.space, space.description)
@@ -88,5 +122,6 @@ public struct ReplicaState: Sendable {
         try meta.set(.lastCounter, lastCounter.rawValue)
         try meta.set(.lastDigest, Data(lastDigest.bytes))
         try meta.set(.sealedUnder, sealedUnder.map { SpaceKey.name(of: $0) })
+        try LogDigests.note(db, passed)
     }
 }

@@ -92,10 +92,10 @@ extension Store {
     /// - Parameters:
     ///   - membership: what the replica is of its space.
     ///   - copied: the rows that were copied.
-    ///   - first: the digest of the log's first entry, where another store began the space and never brought its
+    ///   - first: the log's first entry, where another store began the space and never brought its
     ///     rows; nil where this store is the one to begin it.
     /// - Returns: what `noteSnapshot` is told, so that only the newest of several beginnings goes on.
-    package func startSpace(_ membership: Membership, from copied: CopiedRows, after first: Digest? = nil) async throws -> String {
+    package func startSpace(_ membership: Membership, from copied: CopiedRows, after first: FirstEntry? = nil) async throws -> String {
         let beginning = (configuration.identities.next() as TransactionID).description
         let (configuration, schema) = (configuration, schema)
         try await translated("join") {
@@ -126,30 +126,44 @@ extension Store {
         return beginning
     }
 
+    /// The entry with which another store began a space.
+    package struct FirstEntry: Sendable {
+        package var author: ReplicaID
+        package var digest: Digest
+
+        package init(author: ReplicaID, digest: Digest) {
+            self.author = author
+            self.digest = digest
+        }
+    }
+
     private struct WrittenSince: Error {}
 
     private static func schemaVersion(_ db: Database) throws -> Int64 {
         try Int64.fetchOne(db, sql: "PRAGMA main.schema_version") ?? 0
     }
 
-    private static func contents(_ step: ManagedStep, _ tables: TrackedTables, lineage: Lineage) throws -> SnapshotFile.Contents {
+    private static func contents(
+        _ step: ManagedStep, _ tables: TrackedTables, lineage: Lineage, _ first: FirstEntry? = nil
+    ) throws -> SnapshotFile.Contents {
         let highest = try ReplicaTables.exist(step.db) ? HighestKeys.load(step.db) : [:]
         return SnapshotFile.Contents(
             position: firstPosition, lineage: lineage, tracked: tables.entries.map(\.definition.name),
             firstNames: SnapshotNames.firstNames(tables), time: try step.clock().last,
-            highestKeys: highest)
+            highestKeys: highest, authors: first.map { [$0.author: AuthorChains.Link(counter: Counter(1), digest: $0.digest)] } ?? [:])
     }
 
     private static func begin(
-        _ step: ManagedStep, _ tables: TrackedTables, _ membership: Membership, _ beginning: String, after first: Digest?
+        _ step: ManagedStep, _ tables: TrackedTables, _ membership: Membership, _ beginning: String, after first: FirstEntry?
     ) throws -> SnapshotFile.Contents {
         let db = step.db
-        var state = membership.state(at: .zero, .zero, as: step.identities.next())
-        if let first { state.pass(first) }
+        var state = membership.state(at: .zero, .zero, as: try step.identities.key())
+        if let first { state.pass(first.digest) }
         if let earlier = try ReplicaState.load(db) {
             let isOwn = try CreationStage.load(db)?.lineage == membership.lineage
             guard isOwn, earlier.lastCounter.rawValue <= 1 else { throw alreadyJoined }
             state.replica = earlier.replica
+            state.secret = earlier.secret
             state.lastCounter = earlier.lastCounter
             state.lastDigest = earlier.lastDigest
             state.position = earlier.position
@@ -158,6 +172,7 @@ extension Store {
         }
         try ReplicaTables.createIfMissing(db)
         try state.save(db)
+        if let first { try AuthorChains.save(db, AuthorChains.Link(counter: Counter(1), digest: first.digest), of: first.author) }
         try SpaceSchema(tables).save(db)
         try CreationStage.started(membership.lineage, beginning: beginning).save(db)
         try Meta(db).set(.outboxed, try step.newestTransaction())
@@ -167,7 +182,8 @@ extension Store {
         try db.execute(sql: "DELETE FROM annals_outbox_parts")
         try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence > ?", arguments: [sent])
         if state.position == .zero, state.lastCounter == .zero, sent == 0 { try Outbox.append(db, schemaRow(step, tables)) }
-        return try contents(step, tables, lineage: membership.lineage)
+        // The digest of an entry that is still to be sent is not known.
+        return try contents(step, tables, lineage: membership.lineage, first ?? FirstEntry(author: state.replica, digest: .zero))
     }
 
     /// Whether another store began a space with the schema that this one has.

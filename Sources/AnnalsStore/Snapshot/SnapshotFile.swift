@@ -7,11 +7,11 @@ import GRDB
 /// the rest of the schema empty, and one table of ours, `annals_snapshot`, that says what it is.
 enum SnapshotFile {
     static let table = "annals_snapshot"
-    /// 2: the conflict journal and the space's policies are in it. 3: its maker calls things otherwise than the log; only such a file says so.
-    static let currentFormat: Int64 = 3
+    static let currentFormat: Int64 = 4
     private static let conflicts = "annals_snapshot_conflicts"
     private static let policies = "annals_snapshot_policies"
-    static let tables = [table, conflicts, policies]
+    private static let authors = "annals_snapshot_authors"
+    static let tables = [table, conflicts, policies, authors]
 
     /// What a snapshot says of itself.
     struct Contents: Sendable {
@@ -30,6 +30,8 @@ enum SnapshotFile {
         /// Of the space's schema, and the columns that came after its first version; see `SpaceSchema`.
         var schemaVersion: Int64 = 1
         var added: [String: [String]] = [:]
+        /// Each author's newest entry up to the position.
+        var authors: [ReplicaID: AuthorChains.Link?] = [:]
     }
 
     /// Writes the rows as they are in the transaction that `db` is in, or sees, into a new file at `path`.
@@ -68,7 +70,7 @@ enum SnapshotFile {
         try db.execute(sql: "DROP TABLE IF EXISTS \(name)")
         try db.execute(sql: "CREATE TABLE \(name) (name TEXT PRIMARY KEY, value) WITHOUT ROWID")
         var facts: [(String, any DatabaseValueConvertible)] = [
-            ("format", contents.firstNames.isEmpty ? 2 : currentFormat), ("position", contents.position.rawValue),
+            ("format", currentFormat), ("position", contents.position.rawValue),
             ("lineage", contents.lineage.description),
             ("time", contents.time.milliseconds), ("time_counter", Int64(contents.time.counter)),
         ]
@@ -85,6 +87,7 @@ enum SnapshotFile {
         for (fact, value) in facts {
             try db.execute(sql: "INSERT INTO \(name) (name, value) VALUES (?, ?)", arguments: [fact, value])
         }
+        try writeAuthors(db, contents.authors)
         for table in [conflicts, policies] { try db.execute(sql: "DROP TABLE IF EXISTS \(SchemaCopy.target).\(table)") }
         guard try ReplicaTables.exist(db) else { return }
         try ConflictJournal.copy(db, to: "\(SchemaCopy.target).\(conflicts)")
@@ -93,6 +96,18 @@ enum SnapshotFile {
                 CREATE TABLE \(SchemaCopy.target).\(policies) AS
                 SELECT name, column_name, aspect, policy FROM main.annals_policies WHERE here = 0
                 """)
+    }
+
+    private static func writeAuthors(_ db: Database, _ links: [ReplicaID: AuthorChains.Link?]) throws {
+        let name = "\(SchemaCopy.target).\(authors)"
+        try db.execute(sql: "DROP TABLE IF EXISTS \(name)")
+        try db.execute(
+            sql: "CREATE TABLE \(name) (replica BLOB PRIMARY KEY, counter INTEGER NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID")
+        for (replica, link) in links.sorted(by: { $0.key < $1.key }) {
+            try db.execute(
+                sql: "INSERT INTO \(name) (replica, counter, digest) VALUES (?, ?, ?)",
+                arguments: [Data(replica.bytes), (link?.counter ?? .zero).rawValue, Data((link?.digest ?? .zero).bytes)])
+        }
     }
 
     /// Moves what goes with the rows into the tables of the replica that the file becomes.
@@ -105,7 +120,8 @@ enum SnapshotFile {
                     SELECT 0, name, column_name, aspect, policy FROM \(policies)
                     """)
         }
-        for table in [table, conflicts, policies] { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
+        try AuthorChains.replaceAll(db, with: AuthorChains.all(db, table: authors))
+        for table in tables { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
     }
 
     /// Holds a file that came from elsewhere against SQLite's own rules, before any of it is believed: its digest says that it is what
@@ -162,6 +178,7 @@ enum SnapshotFile {
             throw AnnalsError(
                 .newerFormat, operation: "clone", "the space's snapshot has a newer format (\(format))", hint: "Update annals")
         }
+        guard format == currentFormat, try db.tableExists(authors) else { throw olderFormat(format) }
         guard let position = facts["position"].flatMap(Int64.fromDatabaseValue), Limits.positions.contains(position),
             let lineage = facts["lineage"].flatMap(String.fromDatabaseValue).flatMap({ Lineage($0) }),
             let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue)
@@ -176,6 +193,12 @@ enum SnapshotFile {
             time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest,
             schemaVersion: facts["schema_version"].flatMap(Int64.fromDatabaseValue) ?? 1,
             added: try added.map { try JSONDecoder().decode([String: [String]].self, from: $0) } ?? [:])
+    }
+
+    private static func olderFormat(_ format: Int64) -> AnnalsError {
+        AnnalsError(
+            .corruptBatch, operation: "clone", "the space's snapshot has the format \(format), which this program does not read any more",
+            hint: "Make the space anew with this program's version: annals join from a store that has its rows")
     }
 
     static var notASnapshot: AnnalsError {

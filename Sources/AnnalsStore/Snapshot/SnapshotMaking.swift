@@ -77,9 +77,16 @@ private struct SnapshotMaking {
                 position: state.position, lineage: state.lineage, tracked: tables.entries.map(\.definition.name),
                 firstNames: SnapshotNames.firstNames(tables), presentNames: space.names,
                 time: try StoreClock.load(db).last.clamped(toReceipt: relayTime), highestKeys: try HighestKeys.load(db),
-                schemaVersion: space.version, added: space.added))
+                schemaVersion: space.version, added: space.added, authors: try authors(state)))
         let pages = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_count") ?? 0
         let size = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_size") ?? 0
         return MadeSnapshot(seen: state.seen, byteCount: pages * size)
+    }
+
+    /// No own entry is ahead of the position, so the last accepted one is this replica's newest in the log.
+    private func authors(_ state: ReplicaState) throws -> [ReplicaID: AuthorChains.Link?] {
+        var all = try AuthorChains.all(db)
+        all[state.replica] = state.lastCounter == .zero ? nil : AuthorChains.Link(counter: state.lastCounter, digest: state.lastDigest)
+        return all
     }
 }

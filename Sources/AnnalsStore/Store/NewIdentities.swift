@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsWire
 
 /// New identities from the configuration's source of randomness.
 struct NewIdentities: Sendable {
@@ -7,6 +8,15 @@ struct NewIdentities: Sendable {
     func next<Kind>() -> Identifier<Kind> {
         var source = Source(draw: random)
         return Identifier(using: &source)
+    }
+
+    /// A key pair, which makes a replica of its own.
+    func key() throws -> ReplicaKey {
+        let bytes = (0..<ReplicaKey.byteCount / 8).flatMap { _ in withUnsafeBytes(of: random().littleEndian, Array.init) }
+        guard let key = ReplicaKey(bytes: bytes) else {
+            throw AnnalsError(.defect, operation: "join", "a key to sign with cannot be made")
+        }
+        return key
     }
 
     private struct Source: RandomNumberGenerator {

@@ -20,6 +20,8 @@ package struct SnapshotStamp: Sendable {
     package var seen: LogMark
     /// The latest time in the log up to there.
     package var time: HybridTime
+    /// Each author's newest entry up to there.
+    var authors: [ReplicaID: AuthorChains.Link?]
     /// How far the log goes, as far as is known.
     package var head: Position
 }
@@ -47,7 +49,8 @@ extension Store {
         try await translated("sync") {
             try await database.reading { db in
                 guard let state = try ReplicaState.load(db) else { throw AnnalsError(.defect, operation: "sync", "the copy is no replica") }
-                return SnapshotStamp(seen: state.seen, time: try StoreClock.load(db).last, head: state.head)
+                return SnapshotStamp(
+                    seen: state.seen, time: try StoreClock.load(db).last, authors: try AuthorChains.all(db), head: state.head)
             }
         }
     }
@@ -77,7 +80,8 @@ extension Store {
                 var pull = try Self.pull(db, step, exchange.state, policies)
                 pull.state.sealedUnder = try ReplicaState.load(other)?.sealedUnder ?? pull.state.sealedUnder
                 let mark = Pull.SnapshotMark(
-                    position: stamp.seen.position, logDigest: stamp.seen.digest, time: stamp.time, head: stamp.head)
+                    position: stamp.seen.position, logDigest: stamp.seen.digest, time: stamp.time, authors: stamp.authors,
+                    head: stamp.head)
                 let isCopy = try Meta(db).integer(.isCopy) != nil
                 let returned = try pull.takeSnapshot(other, mark, isCopy: isCopy, relayTime: relayTime ?? step.environment.now())
                 try StoreClock.save(pull.clock, db)

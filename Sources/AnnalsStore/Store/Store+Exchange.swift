@@ -36,6 +36,7 @@ extension Store {
         if let status = try await looking("sync", { [lastLook] db in try lastLook.ready(db) }) { return status }
         let (status, isUnsettled, isCaughtUp, state) = try await managed("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
+            try exchange.checkLog()
             try step.seal()
             let standing = try step.schemaStanding()
             try step.filler().fill()
@@ -171,13 +172,22 @@ extension Store {
     /// Takes in a page of the log and lays the outbox on top, in one SQLite transaction. Parts of a transaction whose
     /// last is not among them are kept until it comes.
     package func apply(_ page: Page) async throws -> TakenPage {
-        var taken = try await applyRows(page)
+        var taken = try await applyRowsKeepingEvidence(page)
         guard taken.status.schemaVersion > 1, try await takeSchemas() else { return taken }
         if taken.status.isBehindSchema { taken.conflicts += try await takeKept() }
         let passesUnseen = taken.status.hasPassedUnseen
         taken.status = try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).status() }
         taken.status.hasPassedUnseen = passesUnseen
         return taken
+    }
+
+    private func applyRowsKeepingEvidence(_ page: Page) async throws -> TakenPage {
+        do {
+            return try await applyRows(page)
+        } catch let error as AnnalsError {
+            if let found = error.underlying as? ContradictingLog { try await keep(found.evidence) }
+            throw error
+        }
     }
 
     private func applyRows(_ page: Page) async throws -> TakenPage {

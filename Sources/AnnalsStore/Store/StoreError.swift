@@ -19,6 +19,10 @@ enum StoreError {
             return pull(error, operation)
         case let error as WireError:
             return wire(error, operation)
+        case let error as ContradictingLog:
+            var told = error.evidence.error
+            told.underlying = error
+            return told
         case let error as StoreDamage:
             return AnnalsError(.corruptBatch, operation: operation, error.message, hint: "Run annals verify")
         case is RowDecodingError:
@@ -49,7 +53,7 @@ enum StoreError {
     /// Whether `translate` has words for it.
     static func knows(_ error: any Error) -> Bool {
         error is AnnalsError || error is DatabaseError || error is MergeError || error is PullError || error is WireError
-            || error is StoreDamage || error is CancellationError
+            || error is StoreDamage || error is ContradictingLog || error is CancellationError
     }
 
     private static func database(_ error: DatabaseError, _ operation: String, _ path: String) -> AnnalsError {

@@ -17,6 +17,8 @@ public struct Finding: Hashable, Sendable {
         case replay
         /// Rows without the outbox are no state that the log could have (law 3), or what the store knows of its space cannot be read.
         case log
+        /// The relay shows a log that contradicts what the members of the space signed.
+        case relay
     }
 
     public var code: Code

@@ -89,7 +89,7 @@ struct OwnTableChecks {
     private static let integers: [String: ClosedRange<Int64>] = [
         "time": Limits.facts, "received_at": Limits.facts, "seen": Limits.facts, "lease": Limits.facts, "key": .min ... .max,
         "sequence": Limits.facts, "last_sequence": Limits.facts, "time_counter": 0...Int64(UInt32.max),
-        "position": Limits.positions, "first_counter": Limits.positions,
+        "position": Limits.positions, "first_counter": Limits.positions, "counter": Limits.positions,
         "origin": range(of: TransactionOrigin.allCases.map { Int64($0.rawValue) }),
         "aspect": range(of: PolicySetting.Aspect.allCases.map { Int64($0.rawValue) }),
     ]
@@ -136,6 +136,7 @@ struct OwnTableChecks {
             (Place(table: "annals_meta", name: StoreSchema.Meta.clock.rawValue), { _ = try StoreClock.saved(db) }),
             (Place(table: "annals_meta", name: "continued"), { _ = try ListContinuation.load(db) }),
             (Place(table: "annals_meta", name: Meta.Name.lineage.rawValue), { _ = try ReplicaState.load(db) }),
+            (Place(table: "annals_meta", name: Meta.Name.replicaKey.rawValue), { _ = try ReplicaState.load(db)?.key() }),
             (Place(table: "annals_meta", name: StoreSchema.Meta.retention.rawValue), { _ = try Retention.own(db) }),
             (Place(table: "annals_meta", name: Meta.Name.spaceSchema.rawValue), { _ = try SpaceSchema.load(db) }),
             (Place(table: "annals_meta", name: Meta.Name.renames.rawValue), { _ = try SpaceRename.waiting(db) }),
@@ -144,6 +145,8 @@ struct OwnTableChecks {
         if try ReplicaTables.exist(db) {
             checks.append((Place(table: "annals_outbox", name: "id"), { _ = try Outbox.rows(db) }))
             checks.append((Place(table: "annals_push", name: "batch"), { try Push.check(db) }))
+            checks.append((Place(table: "annals_meta", name: Meta.Name.evidence.rawValue), { _ = try LogEvidence.load(db) }))
+            checks.append((Place(table: "annals_authors", name: "digest"), { _ = try AuthorChains.all(db) }))
         }
         return try checks.compactMap { place, check in
             do {
@@ -161,7 +164,8 @@ struct OwnTableChecks {
                 Meta.Name.replica, .replicaName, .relay, .space, .lineage, .joinStage, .credentialFile, .caFile, .pins, .spaceKeyFile,
                 .sealedUnder, .passedVoids,
             ].map(\.rawValue))
-    private static let blobs: Set<String> = Set([Meta.Name.logDigest, .lastDigest, .spaceSchema, .renames].map(\.rawValue))
+    private static let blobs: Set<String> = Set(
+        [Meta.Name.replicaKey, .logDigest, .lastDigest, .spaceSchema, .renames, .evidence].map(\.rawValue))
 
     private static func type(of fact: String) -> String {
         texts.contains(fact) ? "text" : blobs.contains(fact) ? "blob" : "integer"

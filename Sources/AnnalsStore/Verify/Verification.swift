@@ -40,7 +40,7 @@ package enum Verification {
                         hasHistory = found.isEmpty
                     }
                 }
-                if hasHistory { findings += try TriggerChecks(db: db).run() + unseen(db) + leftOut(db) }
+                if hasHistory { findings += try TriggerChecks(db: db).run() + unseen(db) + leftOut(db) + contradicted(db) }
                 return .rollback
             }
             guard hasHistory else { return findings }
@@ -66,6 +66,10 @@ package enum Verification {
             guard damage else { throw error }
             return findings + [Finding(.history, error.message)]
         }
+    }
+
+    private static func contradicted(_ db: Database) throws -> [Finding] {
+        try LogEvidence.load(db).map { [Finding(.relay, $0.message)] } ?? []
     }
 
     /// What the relay left out of the log without its log saying so.

@@ -40,7 +40,11 @@ private final class FarRelay: Sendable {
 
     func push(_ batch: [UInt8], _ seen: Seen) async throws(TransportError) -> Answer {
         let answer = try await relay.push(batch, seen: seen.mark())
-        return Answer(bytes: answer.encode(), isSnapshotDue: answer.isSnapshotDue)
+        do {
+            return Answer(bytes: try answer.encode(), isSnapshotDue: answer.isSnapshotDue)
+        } catch {
+            throw .badAnswer(error)
+        }
     }
 
     func pull(_ position: Int64, _ seen: Seen, _ byteLimit: Int, _ wait: Duration?) async throws(TransportError) -> Answer {

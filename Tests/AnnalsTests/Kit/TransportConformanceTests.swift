@@ -49,7 +49,8 @@ private struct CarelessTransport: ForwardingTransport {
             return answer
         } catch {
             guard case .problem(let problem, _) = error, problem.knownCode == .corruptBatch else { throw error }
-            return PushAnswer(outcome: .accepted, lineage: seen.lineage, head: seen.position, receivedAt: 0)
+            guard let name = try? PushName(of: batch) else { throw error }
+            return PushAnswer(outcome: .accepted, to: name, lineage: seen.lineage, head: seen.position, receivedAt: 0)
         }
     }
 

@@ -1,0 +1,25 @@
+import AnnalsCore
+import AnnalsStore
+import Foundation
+
+/// What proves that a relay showed different logs, as a file for others to check.
+enum Evidence {
+    /// Writes a store's evidence to a new file. Where there is none no file is made.
+    ///
+    /// - Throws: `AnnalsError` of code cannotCreate: the file is there, or cannot be written.
+    static func write(of store: Store, to path: String, _ console: Console) async throws {
+        guard let evidence = try await store.logEvidence() else {
+            return console.note("there is no evidence against the relay; \(path) was not written")
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        do {
+            try encoder.encode(evidence).write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
+        } catch CocoaError.fileWriteFileExists {
+            throw AnnalsError(.cannotCreate, "\(path) exists already", hint: "Choose another name")
+        } catch {
+            throw AnnalsError(.cannotCreate, "\(path) cannot be written", hint: "Check the folder and its permissions")
+        }
+        console.note("the evidence is in \(path)")
+    }
+}

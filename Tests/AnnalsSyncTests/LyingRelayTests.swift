@@ -1,0 +1,199 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import Foundation
+import GRDB
+import Synchronization
+import Testing
+
+/// What a relay, or something on the way to it, can say that is not true; and what a replica does then.
+@Suite struct LyingRelayTests {
+    private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
+
+    private func note(_ world: World, _ index: Int, _ id: String) throws {
+        try world.outside(index, "INSERT INTO note VALUES('\(id)', 'from \(index)')")
+    }
+
+    private func world(_ replicas: Int) async throws -> World {
+        let world = try await World(replicas: replicas, schema: Self.schema)
+        for index in 0..<replicas { try note(world, index, "start \(index)") }
+        try await world.settle()
+        return world
+    }
+
+    @Test(arguments: [PushAnswer.Outcome.accepted, .stale(at: nil), .gap, .identityConflict])
+    func `an older answer is not believed, and nothing of the push gets lost`(outcome: PushAnswer.Outcome) async throws {
+        let world = try await world(2)
+        let before = try #require(await world.stores[0].replicaState())
+        let relay = RepeatingRelay(base: world.relay, outcome)
+        try note(world, 0, "one")
+        try await world.sync(0, over: relay)
+        try note(world, 0, "two")
+        relay.repeats.withLock { $0 = true }
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
+        #expect(error?.code == .notARelay && error?.isRetryable == true, "\(String(describing: error))")
+        let after = try #require(await world.stores[0].replicaState())
+        #expect(after.replica == before.replica)
+        #expect(try await world.stores[0].updateOutbox().outbox == 1)
+        try await world.settle()
+        #expect(try await world.stores[0].digest() == world.stores[1].digest())
+        #expect(try await world.rows(1, "SELECT count(*) FROM note WHERE id IN ('one', 'two')") == [[2.databaseValue]])
+    }
+
+    @Test(arguments: [0, 1, 2])
+    func `an entry that a relay leaves out is missed by the next one of its author`(left: Int) async throws {
+        let world = try await world(2)
+        for id in ["one", "two", "three"] {
+            try note(world, 0, id)
+            try await world.sync(0)
+        }
+        let state = try #require(await world.stores[1].replicaState())
+        let relay = OmittingRelay(base: world.relay, position: state.position.advanced(by: left + 1))
+        if left == 2 {
+            // The newest entry of all: nothing follows that could miss it, until its author writes again.
+            try await world.sync(1, over: relay)
+            try note(world, 0, "four")
+            try await world.sync(0)
+        }
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(1, over: relay) }
+        #expect(error?.code == .relayInconsistent, "\(String(describing: error))")
+        let evidence = try #require(await world.stores[1].logEvidence())
+        #expect(evidence.kind == .missingEntry && evidence.author.isSigned && evidence.here.isSigned)
+        #expect(evidence.author.replica == (try await world.stores[0].replicaState()?.replica.description))
+        // Nothing more is exchanged, also with the relay as it was, and local work goes on.
+        let again = await #expect(throws: AnnalsError.self) { try await world.sync(1) }
+        #expect(again?.code == .relayInconsistent)
+        try note(world, 1, "local")
+        #expect(try await world.stores[1].verify().map(\.code) == [.relay])
+        try await world.stores[1].leave()
+        #expect(try await world.stores[1].verify().isEmpty)
+    }
+
+    @Test func `two logs for two replicas are found out by the first entry that crosses`() async throws {
+        let world = try await world(4)
+        let folder = world.folder.file("other")
+        try FileManager.default.copyItem(atPath: world.folder.file("relay"), toPath: folder)
+        let other = try LocalRelay(folder: folder, space: world.space)
+        // World A: 1 writes, 0 sees it and writes. World B: 2 writes, and 3 sees it.
+        try note(world, 1, "in A")
+        try await world.sync(1)
+        try await world.sync(0)
+        try note(world, 2, "in B")
+        try await world.sync(2, over: other)
+        try await world.sync(3, over: other)
+        for index in [2, 3] { #expect(try await world.stores[index].logEvidence() == nil) }
+        try note(world, 0, "crosses")
+        try await world.sync(0)
+        // The relay shows 3 the entry of 0 that was made in the other world.
+        let entry = try #require(await world.relay.pull(after: .zero, seen: seen(world, 0), byteLimit: 1 << 20, wait: nil).frames.last)
+        let digest = try await world.stores[3].digest()
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(3, over: CrossingRelay(base: other, entry: entry)) }
+        #expect(error?.code == .relayInconsistent, "\(String(describing: error))")
+        #expect(try await world.stores[3].digest() == digest)
+        let evidence = try #require(await world.stores[3].logEvidence())
+        #expect(evidence.kind == .otherLog && evidence.author.isSigned && evidence.here.isSigned)
+        #expect(evidence.author.position == evidence.here.position && evidence.author.digest != evidence.here.digest)
+        // What is signed is what the clear part of the batch says.
+        #expect(evidence.author.message == Data(BatchSignature.message(clear: [UInt8](evidence.clearPart)[...])))
+        try note(world, 3, "local work goes on")
+        #expect(try await world.stores[3].verify().map(\.code) == [.relay])
+    }
+
+    @Test func `an entry that its author did not sign is refused, and named`() async throws {
+        let world = try await world(2)
+        try note(world, 0, "one")
+        try await world.sync(0)
+        let state = try #require(await world.stores[1].replicaState())
+        let error = await #expect(throws: AnnalsError.self) {
+            try await world.sync(1, over: ForgingRelay(base: world.relay, position: state.position))
+        }
+        #expect(error?.code == .corruptBatch, "\(String(describing: error))")
+        #expect(error?.message.contains("position \(state.position.next)") == true, "\(error?.message ?? "")")
+        try await world.settle()
+        #expect(try await world.stores[0].digest() == world.stores[1].digest())
+    }
+
+    private func seen(_ world: World, _ index: Int) async throws -> LogMark {
+        LogMark(lineage: try #require(await world.stores[index].replicaState()).lineage)
+    }
+}
+
+/// Answers each push as it answered the first, in a way.
+private final class RepeatingRelay: ForwardingTransport {
+    let base: any RelayTransport
+    let outcome: PushAnswer.Outcome
+    let repeats = Mutex(false)
+    private let first = Mutex<PushAnswer?>(nil)
+
+    init(base: any RelayTransport, _ outcome: PushAnswer.Outcome) {
+        self.base = base
+        self.outcome = outcome
+    }
+
+    func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer {
+        if repeats.withLock({ $0 }), var answer = first.withLock({ $0 }) {
+            answer.outcome = outcome
+            return answer
+        }
+        let answer = try await base.push(batch, seen: seen)
+        first.withLock { $0 = $0 ?? answer }
+        return answer
+    }
+}
+
+/// Leaves one entry out of the log, and counts the others on.
+private struct OmittingRelay: ForwardingTransport {
+    let base: any RelayTransport
+    let position: Position
+
+    func pull(after: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        // What its reader has seen is not the log that there is.
+        let mark = LogMark(lineage: seen.lineage, replica: seen.replica)
+        let isBehind = after >= position
+        var page = try await base.pull(after: isBehind ? after.next : after, seen: mark, byteLimit: byteLimit, wait: wait)
+        page.after = after
+        page.frames = page.frames.compactMap { frame in
+            guard frame.firstPosition != position else { return nil }
+            var frame = frame
+            if frame.firstPosition > position { frame.firstPosition = frame.firstPosition.advanced(by: -1) }
+            return frame
+        }
+        if page.head >= position { page.head = page.head.advanced(by: -1) }
+        return page
+    }
+}
+
+/// Appends an entry to a log that its author did not push it to.
+private struct CrossingRelay: ForwardingTransport {
+    let base: any RelayTransport
+    let entry: LogFrame
+
+    func pull(after: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        var page = try await base.pull(after: after, seen: seen, byteLimit: byteLimit, wait: wait)
+        var entry = entry
+        entry.firstPosition = page.lastPosition.next
+        page.head = entry.firstPosition
+        page.frames.append(entry)
+        return page
+    }
+}
+
+/// Puts a batch of its own in the place of one that a member pushed, in that member's name.
+private struct ForgingRelay: ForwardingTransport {
+    let base: any RelayTransport
+    let position: Position
+
+    func pull(after: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page {
+        var page = try await base.pull(after: after, seen: seen, byteLimit: byteLimit, wait: wait)
+        for (index, frame) in page.frames.enumerated() where frame.firstPosition == position.next {
+            var bytes = frame.batch
+            guard let header = try? BatchHeader.parse(bytes) else { continue }
+            bytes[header.signature.lowerBound] ^= 1
+            bytes.removeLast(8)
+            page.frames[index].batch = bytes + Digest.sha256(bytes[...]).bytes.prefix(8)
+        }
+        return page
+    }
+}
