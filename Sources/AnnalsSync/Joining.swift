@@ -2,6 +2,7 @@ package import AnnalsCore
 package import AnnalsStore
 import AnnalsWire
 import Foundation
+import Synchronization
 
 /// Makes replicas: a store that joins a space, or a new file cloned from one.
 ///
@@ -23,6 +24,8 @@ package struct Joining: Sendable {
         package var position: Position
         /// Untracked tables of the space, which come empty.
         package var emptyTables: [String]
+        /// Newer snapshots that could not be used, so that an older one and the log after it were taken.
+        package var unusableSnapshots: [Position] = []
     }
 
     let transport: any RelayTransport
@@ -188,7 +191,7 @@ package struct Joining: Sendable {
                 return .new
             }
             return try await withTemporaryFolder(beside: store.path, for: Self.purpose(ofDownload: description)) { folder in
-                let copy = try await replica(in: folder, description)
+                let (copy, _) = try await replica(in: folder, description)
                 let differences = try await store.differences(from: copy.path)
                 try copy.close()
                 return .existing(differences)
@@ -264,7 +267,7 @@ package struct Joining: Sendable {
 
     private func recognise(_ store: Store, _ description: SpaceDescription, _ existing: ExistingRows?) async throws -> Outcome {
         try await withTemporaryFolder(beside: store.path, for: Self.purpose(ofDownload: description)) { folder in
-            let copy = try await replica(in: folder, description)
+            let (copy, _) = try await replica(in: folder, description)
             if try await store.adopt(copy, digest: { try StoreDigest.rows($0) }) {
                 return .recognised(try await position(of: store))
             }
@@ -303,8 +306,9 @@ package struct Joining: Sendable {
         do {
             let description = try await transport.describe()
             return try await withTemporaryFolder(beside: path, for: Self.purpose(ofDownload: description)) { folder in
-                let copy = try await replica(in: folder, description, isKept: true)
-                let clone = Clone(position: try await position(of: copy), emptyTables: try await copy.emptyTables())
+                let (copy, unusable) = try await replica(in: folder, description, isKept: true)
+                let clone = Clone(
+                    position: try await position(of: copy), emptyTables: try await copy.emptyTables(), unusableSnapshots: unusable)
                 try await copy.useWriteAheadLog()
                 try copy.close()
                 try OutputFile(path, writtenAt: copy.path, operation: "clone").finish()
@@ -316,18 +320,56 @@ package struct Joining: Sendable {
     }
 
     /// A replica in a temporary folder, brought up to the head.
-    private func replica(in folder: WorkFolder, _ description: SpaceDescription, isKept: Bool = false) async throws -> Store {
-        let store = try await snapshotReplica(in: folder, description, isKept: isKept)
-        progress(.pulling, 0)
-        try await SyncAgent(store: store, transport: LogThrough(of: transport), environment: environment).sync(.pullOnly)
-        return store
+    ///
+    /// A member of the space made the snapshot, and may have made a bad one. Where it cannot be used, or the log does not fit its rows,
+    /// the next older one is taken: the log after that leads to the same rows.
+    ///
+    /// - Returns: also the positions of the snapshots that could not be used.
+    private func replica(
+        in folder: WorkFolder, _ description: SpaceDescription, isKept: Bool = false
+    ) async throws -> (store: Store, unusable: [Position]) {
+        var unusable: [Position] = []
+        var first: (any Error)?
+        while true {
+            let tried = Mutex<Position?>(nil)
+            do {
+                let store = try await snapshotReplica(in: folder, description, atOrBefore: unusable.last?.advanced(by: -1), isKept: isKept)
+                { position in
+                    tried.withLock { $0 = position }
+                }
+                progress(.pulling, 0)
+                do {
+                    try await SyncAgent(store: store, transport: LogThrough(of: transport), environment: environment).sync(.pullOnly)
+                } catch {
+                    try store.close()
+                    throw error
+                }
+                return (store, unusable)
+            } catch let error as AnnalsError where Self.isOfSnapshot(error) && unusable.count < SyncLimits.snapshotsPassedOver {
+                first = first ?? error
+                guard let position = tried.withLock({ $0 }), position > Store.firstPosition else { throw first ?? error }
+                unusable.append(position)
+                folder.clear()
+            } catch {
+                // There is no older one: what was wrong with the newest is what counts.
+                throw first ?? error
+            }
+        }
+    }
+
+    /// Whether another snapshot may do where this one does not.
+    private static func isOfSnapshot(_ error: AnnalsError) -> Bool {
+        [.corruptBatch, .diverged, .schemaRefused, .notADatabase].contains(error.code)
     }
 
     /// A replica in a temporary folder, at the position of the newest snapshot, or of the newest that holds no later one.
     ///
-    /// - Parameter isKept: the file is to be made durable in the end, which begins while its rows are looked through.
+    /// - Parameters:
+    ///   - isKept: the file is to be made durable in the end, which begins while its rows are looked through.
+    ///   - received: is given the snapshot's position once it is here.
     func snapshotReplica(
-        in folder: WorkFolder, _ description: SpaceDescription, atOrBefore position: Position? = nil, isKept: Bool = false
+        in folder: WorkFolder, _ description: SpaceDescription, atOrBefore position: Position? = nil, isKept: Bool = false,
+        received: @escaping @Sendable (Position) -> Void = { _ in }
     ) async throws -> Store {
         let (packed, plain) = (folder.packed, folder.file("store.db"))
         let (progress, transport) = (progress, transport)
@@ -339,9 +381,9 @@ package struct Joining: Sendable {
                     progress(.downloading, length)
                 }
                 if let position {
-                    _ = try await transport.downloadSnapshot(atOrBefore: position, to: packed, progress: told)
+                    received(try await transport.downloadSnapshot(atOrBefore: position, to: packed, progress: told))
                 } else {
-                    _ = try await transport.downloadSnapshot(to: packed, progress: told)
+                    received(try await transport.downloadSnapshot(to: packed, progress: told))
                 }
                 progress(.unpacking, 0)
             }

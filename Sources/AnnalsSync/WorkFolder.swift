@@ -56,6 +56,13 @@ struct WorkFolder: Sendable {
 
     func file(_ name: String) -> String { "\(path)/\(name)" }
 
+    /// Removes the files in it, and what it was kept for.
+    func clear() {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] where name != Self.lockName {
+            try? FileManager.default.removeItem(atPath: file(name))
+        }
+    }
+
     /// Removes it with all that is in it.
     func remove() {
         try? FileManager.default.removeItem(atPath: path)

@@ -29,7 +29,7 @@ struct ExitStatusTests {
 
     @Test("the table has every kind of error")
     func complete() {
-        #expect(AnnalsError.Code.allCases.count == 38)
+        #expect(AnnalsError.Code.allCases.count == 39)
     }
 
     @Test("an error is one line: what, and what to do")

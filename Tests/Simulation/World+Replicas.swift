@@ -145,14 +145,32 @@ extension World {
     }
 
     private static func rename(_ database: DatabaseQueue, _ name: String, _ identities: Identities) throws {
-        let replica = ReplicaID(high: identities.next(), low: identities.next())
+        let key = (0..<4).flatMap { _ in withUnsafeBytes(of: identities.next().littleEndian, Array.init) }
+        guard let key = ReplicaKey(bytes: key) else { preconditionFailure("a key has 32 bytes") }
         let store = StoreID(high: identities.next(), low: identities.next())
         try database.write { db in
-            let names = [("replica", replica.description), ("store_id", store.description), ("replica_name", name)]
-            let nothingSent: [(String, any DatabaseValueConvertible)] = [("last_counter", 0), ("last_digest", Data(Digest.zero.bytes))]
+            try Self.noteFormerSelf(db)
+            let names = [("replica", key.replica.description), ("store_id", store.description), ("replica_name", name)]
+            let nothingSent: [(String, any DatabaseValueConvertible)] = [
+                ("replica_key", Data(key.bytes)), ("last_counter", 0), ("last_digest", Data(Digest.zero.bytes)),
+            ]
             for (fact, value) in names + nothingSent {
                 try db.execute(sql: "UPDATE annals_meta SET value = ? WHERE name = ?", arguments: [value, fact])
             }
         }
+    }
+
+    /// What the file that was copied has sent is another author's from here on.
+    private static func noteFormerSelf(_ db: Database) throws {
+        let facts = try Row.fetchAll(db, sql: "SELECT name, value FROM annals_meta").reduce(into: [String: DatabaseValue]()) { facts, row in
+            facts[row[0]] = row[1]
+        }
+        guard let id = facts["replica"].flatMap(String.fromDatabaseValue).flatMap({ ReplicaID($0) }),
+            let counter = facts["last_counter"].flatMap(Int64.fromDatabaseValue), counter > 0,
+            let digest = facts["last_digest"].flatMap(Data.fromDatabaseValue)
+        else { return }
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO annals_authors (replica, counter, digest) VALUES (?, ?, ?)",
+            arguments: [Data(id.bytes), counter, digest])
     }
 }

@@ -54,6 +54,9 @@ enum SmallSchema {
         DecodedBody(info: info(number, at: milliseconds), changes: changes, journal: journal)
     }
 
+    /// Whose entries these are.
+    private static let key = ReplicaKey.random()
+
     /// One transaction at a position of the log, as a relay hands it out; it inserts rows into t1.
     static func frame(
         _ position: Int64, transaction: UInt64, inserting rows: [[Value]], part: BatchPart = .whole, base: Int64 = 0,
@@ -63,7 +66,7 @@ enum SmallSchema {
         body.beginTable(1)
         for row in rows { body.insert(row) }
         var batch = BatchEncoder(
-            lineage: identifier(7), signer: .random(), firstCounter: Counter(position), previousDigest: digest, schemaVersion: 1,
+            lineage: identifier(7), signer: key, firstCounter: Counter(position), previousDigest: digest, schemaVersion: 1,
             part: part)
         batch.layout(ref: 1, TableLayout(name: "t1", columns: ["k", "a", "u"], key: [0]))
         batch.append(body: body.finish(), base: Position(base), footprint: Footprint())

@@ -54,9 +54,16 @@ struct CloneCommand: AsyncParsableCommand {
                     "store": .text(store), "space": .text(space.description), "relay": .text(url), "name": .text(name),
                     "position": .integer(clone.position.rawValue),
                     "emptyTables": .array(clone.emptyTables.map { .text($0) }),
+                    "unusableSnapshots": .array(clone.unusableSnapshots.map { .integer($0.rawValue) }),
                 ]))
         } else {
             console.print("\(store) is a replica of the space \(space), at position \(clone.position)")
+            if !clone.unusableSnapshots.isEmpty {
+                let positions = clone.unusableSnapshots.map { "\($0)" }.joined(separator: ", ")
+                console.note(
+                    "annals: note: the snapshot at position \(positions) cannot be used, so an older one and the log were taken. "
+                        + "Tell the relay's operator")
+            }
             if !clone.emptyTables.isEmpty {
                 let (count, names) = (clone.emptyTables.count, clone.emptyTables.joined(separator: ", "))
                 console.note(

@@ -144,13 +144,13 @@ extension Store {
     }
 
     private static func contents(
-        _ step: ManagedStep, _ tables: TrackedTables, lineage: Lineage, _ first: FirstEntry? = nil
+        _ step: ManagedStep, _ tables: TrackedTables, lineage: Lineage, authors: [ReplicaID: AuthorChains.Link?] = [:]
     ) throws -> SnapshotFile.Contents {
         let highest = try ReplicaTables.exist(step.db) ? HighestKeys.load(step.db) : [:]
         return SnapshotFile.Contents(
             position: firstPosition, lineage: lineage, tracked: tables.entries.map(\.definition.name),
             firstNames: SnapshotNames.firstNames(tables), time: try step.clock().last,
-            highestKeys: highest, authors: first.map { [$0.author: AuthorChains.Link(counter: Counter(1), digest: $0.digest)] } ?? [:])
+            highestKeys: highest, authors: authors)
     }
 
     private static func begin(
@@ -182,8 +182,10 @@ extension Store {
         try db.execute(sql: "DELETE FROM annals_outbox_parts")
         try db.execute(sql: "DELETE FROM annals_outbox WHERE sequence > ?", arguments: [sent])
         if state.position == .zero, state.lastCounter == .zero, sent == 0 { try Outbox.append(db, schemaRow(step, tables)) }
-        // The digest of an entry that is still to be sent is not known.
-        return try contents(step, tables, lineage: membership.lineage, first ?? FirstEntry(author: state.replica, digest: .zero))
+        // Another store's first entry is known; the digest of an own one, which may still be to be sent, is not.
+        var authors = try AuthorChains.all(db)
+        if authors.isEmpty { authors[state.replica] = AuthorChains.Link(counter: Counter(1), digest: .zero) }
+        return try contents(step, tables, lineage: membership.lineage, authors: authors)
     }
 
     /// Whether another store began a space with the schema that this one has.

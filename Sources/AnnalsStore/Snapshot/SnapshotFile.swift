@@ -120,7 +120,11 @@ enum SnapshotFile {
                     SELECT 0, name, column_name, aspect, policy FROM \(policies)
                     """)
         }
-        try AuthorChains.replaceAll(db, with: AuthorChains.all(db, table: authors))
+        do {
+            try AuthorChains.replaceAll(db, with: AuthorChains.all(db, table: authors))
+        } catch  where StoreError.isDamage(error) {
+            throw notASnapshot
+        }
         for table in tables { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
     }
 

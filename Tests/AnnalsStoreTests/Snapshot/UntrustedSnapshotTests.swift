@@ -48,6 +48,17 @@ struct UntrustedSnapshotTests {
         #expect(try await refusal()?.message.contains("not a snapshot") ?? false)
     }
 
+    @Test func `a snapshot of an older version is told as such`() async throws {
+        let file = try DatabaseQueue(path: path)
+        try await file.write { db in
+            try db.execute(
+                sql: "CREATE TABLE annals_snapshot (name TEXT PRIMARY KEY, value); INSERT INTO annals_snapshot VALUES ('format', 2)")
+        }
+        try file.close()
+        let error = try await refusal()
+        #expect(error?.code == .corruptBatch && error?.message.contains("format 2") == true, "\(String(describing: error))")
+    }
+
     @Test(
         "values of other kinds in what it says of itself are no snapshot's",
         arguments: [
@@ -58,6 +69,9 @@ struct UntrustedSnapshotTests {
             "UPDATE annals_snapshot SET name = x'01ff' WHERE name = 'table:t'", "INSERT INTO annals_snapshot VALUES ('first:t', 'x')",
             "INSERT INTO annals_snapshot VALUES ('names', 'x')", "INSERT INTO annals_snapshot_policies VALUES (x'01ff', '', 0, 'mine')",
             "INSERT INTO annals_snapshot_policies VALUES ('t', 'v', 'x', x'01ff')",
+            "INSERT INTO annals_snapshot_authors VALUES (x'01', 1, zeroblob(32))",
+            "INSERT INTO annals_snapshot_authors VALUES (zeroblob(16), 1, x'01')",
+            "INSERT INTO annals_snapshot_authors VALUES (zeroblob(16), 'x', zeroblob(32))",
         ])
     func kinds(damage: String) async throws {
         let file = try DatabaseQueue(path: path)
@@ -65,8 +79,9 @@ struct UntrustedSnapshotTests {
             try db.execute(
                 sql: """
                     CREATE TABLE annals_snapshot (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-                    INSERT INTO annals_snapshot VALUES ('format', 2), ('position', 1), ('time', 5), ('time_counter', 0), ('table:t', 0);
+                    INSERT INTO annals_snapshot VALUES ('format', 4), ('position', 1), ('time', 5), ('time_counter', 0), ('table:t', 0);
                     CREATE TABLE annals_snapshot_policies (name, column_name, aspect, policy);
+                    CREATE TABLE annals_snapshot_authors (replica, counter, digest);
                     """)
             try db.execute(sql: "INSERT INTO annals_snapshot VALUES ('lineage', ?)", arguments: [membership.lineage.description])
             try db.execute(sql: damage)
