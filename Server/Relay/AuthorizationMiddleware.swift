@@ -17,7 +17,7 @@ struct AuthorizationMiddleware: RouterMiddleware {
     ) async throws -> Response {
         var context = context
         if !isPublic(request.uri.path) {
-            context.access = try await authorizer.access(for: request)
+            context.access = try await authorizer.access(for: request, from: context.address)
             try rate.take(context.rateKey)
         }
         return try await next(request, context)
@@ -30,6 +30,21 @@ struct Authorizer: Sendable {
     let isOpen: Bool
     /// nil where there is no identity provider.
     var webTokens: WebTokenVerifier?
+    /// How often one address may fail.
+    var failures: RateLimit?
+
+    /// The same for a request from an address, of which failures are counted. Every token is looked up first, so that a good one gets
+    /// through where others of the address, or a proxy's other clients, fail without end.
+    ///
+    /// Throws 401, or `.quota` where too many came from there.
+    func access(for request: Request, from address: String) async throws -> RelayRequestContext.Access {
+        do {
+            return try await access(for: request)
+        } catch let problem as ProblemResponse where problem.problem.status == Problem.Code.notAuthenticated.status {
+            try failures?.take(.address(PeerNetwork.name(of: address) ?? ""))
+            throw problem
+        }
+    }
 
     /// Throws 401; from a relay that is open 403 where it is called by a name that is not this machine's own.
     func access(for request: Request) async throws -> RelayRequestContext.Access {

@@ -14,14 +14,18 @@ struct EventRoutes: Sendable {
     let limits: RelayLimits
     let authorizer: Authorizer
     let metrics: RelayMetrics
-    let leases: StreamLeases
+    let streams: Shares
+    /// Of waiting pulls and event streams together.
+    let waits: Shares
 
-    init(log: RelayLog, limits: RelayLimits, authorizer: Authorizer, metrics: RelayMetrics) {
+    init(log: RelayLog, limits: RelayLimits, authorizer: Authorizer, waits: Shares, metrics: RelayMetrics) {
         self.log = log
         self.limits = limits
         self.authorizer = authorizer
         self.metrics = metrics
-        leases = StreamLeases(limit: limits.eventStreams)
+        self.waits = waits
+        streams = Shares(
+            .eventStreams, total: limits.eventStreams, percents: limits.log.shares, retryAfterSeconds: limits.heartbeatSeconds)
     }
 
     /// GET /v1/spaces/{space}/events: `event: head` whenever the log grows, beginning with the head as it is unless
@@ -32,9 +36,8 @@ struct EventRoutes: Sendable {
         try await log.require(space, seen: request.seen())
         let description = try await log.describe(space)
         let seen = HeadStream.seen(request.headers[.lastEventID], lineage: description.lineage)
-        guard log.waiterCount < limits.log.waiters, let lease = leases.take() else {
-            throw RelayLogError.overloaded(retryAfterSeconds: limits.heartbeatSeconds)
-        }
+        // They count from the request on until whoever writes the stream is gone.
+        let leases = [try streams.lease(by: context.taker(space)), try waits.lease(by: context.taker(space))]
         let stream = HeadStream(
             log: log, space: space, lineage: description.lineage, head: description.head, seen: seen,
             heartbeat: .seconds(limits.heartbeatSeconds), expires: context.access.expires
@@ -47,7 +50,7 @@ struct EventRoutes: Sendable {
             headers: [.contentType: Endpoints.MediaType.events, .cacheControl: "no-store", .accelBuffering: "no"],
             body: .init { [metrics] writer in
                 metrics.eventStreams.increment()
-                defer { withExtendedLifetime(lease) { metrics.eventStreams.decrement() } }
+                defer { withExtendedLifetime(leases) { metrics.eventStreams.decrement() } }
                 try await stream.write(to: &writer)
                 try await writer.finish(nil)
             })
@@ -91,6 +94,8 @@ struct HeadStream: Sendable {
         do {
             while true {
                 let now = try await log.head(of: space, after: told, known: told, wait: wait)
+                // The space was deleted.
+                guard now >= told else { return }
                 // Once a heartbeat, also where there is something to tell all the while; the token's end is known without asking.
                 if now == told || hasExpired || ContinuousClock.now - checked >= heartbeat {
                     guard !hasExpired, await isAllowed() else { return }

@@ -18,6 +18,10 @@ package struct RelayLimits: Sendable, Hashable {
     package var requestsPerSecond = 1000
     /// Requests that one token may make at once after a pause.
     package var requestBurst = 5000
+    /// Requests without a valid token that one address may send in a minute; beyond it they are answered with 429.
+    package var failedLoginsPerMinute = 60
+    /// Spaces that one token may make in an hour; beyond it they are answered with 429.
+    package var newSpacesPerHour = 64
     /// Event streams open at once; one more is answered with 503.
     package var eventStreams = 10_000
     /// Connections open at once; further ones are not accepted until one closes.
@@ -42,6 +46,8 @@ package struct RelayLimits: Sendable, Hashable {
     package var snapshotChunkBytes = 256 << 10
     /// Bytes of a page handed to the connection at once.
     static let pagePieceBytes = 64 << 10
+    /// How often it is looked for what did not go on and may be dropped.
+    static let upkeepSeconds = 60
     /// Connections that may wait to be accepted.
     package var backlog = 1024
 
@@ -72,6 +78,28 @@ package struct RelayLimits: Sendable, Hashable {
         get { Int(log.spaceBytes) }
         set { log.spaceBytes = Int64(newValue) }
     }
+    /// Bytes of unfinished transactions' parts that one space may have, and that one token may have there.
+    package var spacePartBytes: Int {
+        get { Int(log.spacePartBytes) }
+        set { log.spacePartBytes = Int64(newValue) }
+    }
+    package var tokenPartBytes: Int {
+        get { Int(log.tokenPartBytes) }
+        set { log.tokenPartBytes = Int64(newValue) }
+    }
+    /// After how long without a new one parts of an unfinished transaction are dropped, in seconds.
+    package var partIdleSeconds: Int {
+        get { Int(log.parkedPartMilliseconds / 1000) }
+        set { log.parkedPartMilliseconds = Self.milliseconds(newValue) }
+    }
+    /// The same of a snapshot that comes in parts.
+    package var uploadIdleSeconds: Int {
+        get { Int(log.parkedUploadMilliseconds / 1000) }
+        set { log.parkedUploadMilliseconds = Self.milliseconds(newValue) }
+    }
+    /// A number that is too large for that is refused later, as what it is.
+    private static func milliseconds(_ seconds: Int) -> Int64 { Int64(min(max(0, seconds), .max / 1000)) * 1000 }
+
     /// Bytes of the disk that pushes, new spaces and snapshots leave free; with less `/health/ready` says 503.
     package var diskReserveBytes: Int {
         get { Int(log.diskReserveBytes) }
@@ -117,8 +145,11 @@ package struct RelayLimit: Sendable {
     package let beyond: String
     let value: any WritableKeyPath<RelayLimits, Int> & Sendable
 
-    /// What can be meant: a month, as many as there can be of anything, or any number of bytes.
-    var most: Int { name.hasSuffix("-seconds") ? 2_592_000 : name.contains("bytes") ? .max : Int(Int32.max) }
+    /// What can be meant: all of it, a month, as many as there can be of anything, or any number of bytes.
+    var most: Int {
+        if name.hasSuffix("-percent") { return 100 }
+        return name.hasSuffix("-seconds") ? 2_592_000 : name.contains("bytes") ? .max : Int(Int32.max)
+    }
 
     init(_ name: String, _ value: any WritableKeyPath<RelayLimits, Int> & Sendable, _ beyond: String) {
         self.name = name
@@ -143,6 +174,12 @@ extension RelayLimits {
         RelayLimit("wait-seconds", \.waitSeconds, "a waiting pull is answered earlier than asked for"),
         RelayLimit("requests-per-second", \.requestsPerSecond, "429: requests of one token, or of one address with --no-auth"),
         RelayLimit("request-burst", \.requestBurst, "429: the same after a pause"),
+        RelayLimit("failed-logins-per-minute", \.failedLoginsPerMinute, "429: requests of one address without a valid token"),
+        RelayLimit(
+            "token-share-percent", \.log.shares.token,
+            "503: of bytes in flight, event streams, waits and snapshots being received, one token's share"),
+        RelayLimit("space-share-percent", \.log.shares.space, "503: one space's share of the same, and of pushes that wait to be stored"),
+        RelayLimit("address-share-percent", \.log.shares.address, "503: one address's share of the same, but for pushes that wait"),
         RelayLimit("connections", \.connections, "further ones wait to be accepted"),
         RelayLimit("backlog", \.backlog, "the system refuses connections: those that wait to be accepted"),
         RelayLimit("event-streams", \.eventStreams, "503: event streams that are open"),
@@ -156,10 +193,23 @@ extension RelayLimits {
             "the connection is closed: a reader that takes nothing of its answer, or less than about a mebibyte"),
         RelayLimit("shutdown-seconds", \.shutdownSeconds, "answers under way are broken off when the relay stops"),
         RelayLimit("spaces", \.spaces, "507: a new space"),
+        RelayLimit("spaces-per-token", \.log.spacesPerToken, "507: a new space of one token"),
+        RelayLimit("new-spaces-per-hour", \.newSpacesPerHour, "429: new spaces of one token"),
+        RelayLimit("replicas-per-token", \.log.replicasPerToken, "507: a push as one more replica of one token in a space"),
+        RelayLimit(
+            "sighted-replicas", \.log.sightedReplicas,
+            "forgotten: those replicas of one token in a space that never pushed and were seen longest ago"),
+        RelayLimit(
+            "readers-per-space", \.log.readersPerSpace,
+            "forgotten: those replicas of a space that only tokens for reading named and were seen longest ago"),
+        RelayLimit("token-part-bytes", \.tokenPartBytes, "503: parts of one token's unfinished transactions in a space"),
+        RelayLimit("space-part-bytes", \.spacePartBytes, "503: parts of a space's unfinished transactions"),
+        RelayLimit("part-idle-seconds", \.partIdleSeconds, "dropped: parts of a transaction that did not go on; its author sends it again"),
         RelayLimit("space-bytes", \.spaceBytes, "507: pushes to a space; reads go on, and a purge makes room"),
         RelayLimit("disk-reserve-bytes", \.diskReserveBytes, "507: pushes, spaces and snapshots that would leave less free; reads go on"),
         RelayLimit("snapshot-bytes", \.snapshotBytes, "413: bytes of one snapshot"),
         RelayLimit("snapshot-uploads", \.snapshotUploads, "503: snapshots being received"),
+        RelayLimit("upload-idle-seconds", \.uploadIdleSeconds, "dropped: a snapshot that comes in parts and did not go on"),
         RelayLimit("snapshot-chunk-bytes", \.snapshotChunkBytes, "snapshots are read in pieces of it"),
         RelayLimit("snapshot-log-mebibytes", \.snapshotLogMebibytes, "a new snapshot is asked for: MiB of log since the newest"),
         RelayLimit("snapshot-log-positions", \.snapshotLogPositions, "a new snapshot is asked for: positions since the newest"),

@@ -10,13 +10,15 @@ struct LogRoutes: Sendable {
     let log: RelayLog
     let limits: RelayLimits
     let bodies: BodyReader
+    /// Of waiting pulls and event streams together.
+    let waits: Shares
     let metrics: RelayMetrics
 
     /// POST /v1/spaces/{space}/push: a `PushAnswer`, definite or *wait*; anything else is a problem and no answer.
     func push(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .write)
         try request.requireContentType(Endpoints.MediaType.batch)
-        return try await bodies.withBody(of: request, limit: limits.batch.batchBytes) { batch in
+        return try await bodies.withBody(of: request, limit: limits.batch.batchBytes, by: context.taker(space)) { batch in
             let header = try BatchHeader.parse(batch, limits: limits.batch)
             let answer = try await log.push(
                 batch, header: header, to: space, as: request.replicaName, program: request.program, by: context.access.owner,
@@ -47,11 +49,16 @@ struct LogRoutes: Sendable {
         let wait = try request.number(Endpoints.Query.wait).map { min($0, Int64(limits.waitSeconds)) } ?? 0
         let replica = try request.replica()
         // Who may not write cannot bring a snapshot either.
-        let seen = try context.access.allows(.write, in: space) ? request.mark() : request.seen()
+        let mayWrite = context.access.allows(.write, in: space)
+        let seen = try mayWrite ? request.mark() : request.seen()
+        let lease = wait > 0 ? try waits.lease(by: context.taker(space)) : nil
+        defer { withExtendedLifetime(lease) {} }
         let page = try await log.pull(from: space, after: after, byteLimit: limit, seen: seen, wait: .seconds(wait))
         if !page.frames.isEmpty { metrics.pulledPages.increment() }
         if let replica {
-            log.note(replica, named: request.replicaName, program: request.program, at: after, in: space, by: context.access.owner)
+            log.note(
+                replica, named: request.replicaName, program: request.program, at: after, in: space, by: context.access.owner,
+                mayWrite: mayWrite)
         }
         var headers = Self.headers(Endpoints.MediaType.page)
         if page.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }

@@ -26,6 +26,7 @@ struct ProblemMiddleware: RouterMiddleware {
         } catch {
             let problem = answer(to: error, request: request, context: context)
             reason = problem.problem.code
+            if let (quota, bound) = problem.quota { metrics.noteRefusal(quota, bound) }
             response = problem.response()
         }
         response.headers[.requestID] = context.requestID

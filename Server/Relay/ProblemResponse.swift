@@ -11,6 +11,8 @@ struct ProblemResponse: Error {
     var headers: HTTPFields = [:]
     /// The space that exists already, told along with that problem.
     var space: SpaceDescription?
+    /// What there is no more of, for the metrics.
+    var quota: (quota: Quota, bound: QuotaBound)?
 
     init(_ problem: Problem, headers: HTTPFields = [:], space: SpaceDescription? = nil) {
         self.problem = problem
@@ -113,6 +115,17 @@ extension ProblemResponse {
                 hint: "The relay may have been restored from a backup; ask its operator")
         case .overloaded(let seconds):
             self = .unavailable("Too much is waiting already", retryAfterSeconds: seconds)
+        case .quota(let quota, let bound, let seconds):
+            self.init(quota, bound, retryAfterSeconds: seconds)
+        case .tooManySpacesOfToken(let limit):
+            self.init(
+                .tooManySpaces, detail: "The token has made \(limit) spaces, and may not make more", hint: "Ask the relay's operator")
+            quota = (.spaces, .token)
+        case .tooManyReplicas(let limit):
+            self.init(
+                .tooManyReplicas, detail: "The token has \(limit) replicas in the space, and may not have more",
+                hint: "Push with the stores that there are, or ask the relay's operator for another token or a higher limit")
+            quota = (.replicas, .token)
         case .closing:
             self = .unavailable("The relay is stopping", retryAfterSeconds: 1)
         case .noSnapshot:
@@ -135,6 +148,7 @@ extension ProblemResponse {
                 hint: "Tell the relay's operator; reads go on")
         case .tooManySpaces(let limit):
             self.init(.tooManySpaces, detail: "The relay has \(limit) spaces, and may not have more", hint: "Ask the relay's operator")
+            quota = (.spaces, .relay)
         case .spaceFull(let limit):
             self.init(
                 .spaceFull, detail: "The space has the \(limit) bytes that it may have",
@@ -146,12 +160,58 @@ extension ProblemResponse {
         }
     }
 
+    /// The answer where there is no more of something, for everybody or for one sender.
+    private init(_ quota: Quota, _ bound: QuotaBound, retryAfterSeconds: Int) {
+        let isRate = [.requests, .failedLogins, .newSpaces].contains(quota)
+        let whose =
+            switch bound {
+            case .relay: "the relay"
+            case .token: "this token"
+            case .space: "this space"
+            case .address: "this address"
+            }
+        self.init(
+            isRate ? .tooManyRequests : .unavailable, detail: "\(quota.text) of \(whose): there are as many as there may be",
+            hint: quota.hint(bound), headers: [.retryAfter: String(retryAfterSeconds)])
+        self.quota = (quota, bound)
+    }
+
     /// The answer to bytes that are not a batch that this relay takes.
     init(_ error: WireError) {
         switch error {
         case .newerVersion: self.init(.newerFormat, detail: error.description, hint: "Update the relay")
         case .tooLarge: self.init(.tooLarge, detail: error.description, hint: "Send less at once")
         default: self.init(.corruptBatch, detail: error.description, hint: "Send it again; nothing was stored")
+        }
+    }
+}
+
+extension Quota {
+    /// How a refusal names it.
+    var text: String {
+        switch self {
+        case .bodyBytes: "Bytes of bodies being received"
+        case .pendingPushes: "Pushes that wait to be stored"
+        case .snapshotUploads: "Snapshots being received"
+        case .eventStreams: "Event streams"
+        case .waits: "Event streams and waiting pulls"
+        case .parts: "Parts of transactions that are not complete"
+        case .spaces: "Spaces"
+        case .newSpaces: "New spaces"
+        case .replicas: "Replicas"
+        case .requests: "Requests in a second"
+        case .failedLogins: "Requests without a valid token"
+        }
+    }
+
+    func hint(_ bound: QuotaBound) -> String {
+        switch self {
+        case .failedLogins: "Check the token, and try again after Retry-After"
+        case .bodyBytes, .pendingPushes, .snapshotUploads, .eventStreams, .waits, .parts:
+            bound == .relay
+                ? "Try again after Retry-After"
+                : "Try again after Retry-After; the relay's operator can raise the share (limits: \(bound.rawValue)-share-percent)"
+        case .spaces, .newSpaces, .replicas, .requests: "Try again after Retry-After"
         }
     }
 }

@@ -1,10 +1,8 @@
-internal import AnnalsWire
-internal import HTTPTypes
 internal import RelayLog
 internal import Synchronization
 
-/// How often a token may ask: a bucket of so many requests for each, which fills again at a steady pace. Where there are no tokens,
-/// each address has one.
+/// How often a token may ask, or do something else that is counted: a bucket of so many for each, which fills again at a steady pace.
+/// Where there are no tokens, each address has one.
 final class RateLimit: Sendable {
     enum Key: Hashable, Sendable {
         case token(Int64)
@@ -18,6 +16,7 @@ final class RateLimit: Sendable {
         var at: Int64
     }
 
+    private let quota: Quota
     private let perSecond: Double
     private let burst: Double
     private let clock: RelayClock
@@ -26,16 +25,21 @@ final class RateLimit: Sendable {
     /// Buckets that are remembered; a full one need not be.
     private static let remembered = 16_384
 
-    init(limits: RelayLimits, clock: RelayClock = .system) {
-        perSecond = Double(limits.requestsPerSecond)
-        burst = Double(limits.requestBurst)
+    convenience init(limits: RelayLimits, clock: RelayClock = .system) {
+        self.init(.requests, perSecond: Double(limits.requestsPerSecond), burst: limits.requestBurst, clock: clock)
+    }
+
+    init(_ quota: Quota, perSecond: Double, burst: Int, clock: RelayClock = .system) {
+        self.quota = quota
+        self.perSecond = perSecond
+        self.burst = Double(burst)
         self.clock = clock
     }
 
     /// Buckets that are remembered now.
     var count: Int { buckets.withLock { $0.count } }
 
-    /// Takes one request out of a bucket. Throws 429 with the time after which it has one again.
+    /// Takes one out of a bucket. Throws `.quota` with the time after which it has one again.
     func take(_ key: Key) throws {
         let now = clock.monotonic()
         let lack = buckets.withLock { buckets -> Double in
@@ -47,10 +51,9 @@ final class RateLimit: Sendable {
             return 0
         }
         guard lack > 0 else { return }
-        let seconds = max(1, Int((lack / perSecond).rounded(.up)))
-        throw ProblemResponse(
-            .tooManyRequests, detail: "A token may make \(Int(perSecond)) requests a second here", hint: "Try again after Retry-After",
-            headers: [.retryAfter: String(seconds)])
+        let bound: QuotaBound = if case .address = key { .address } else { .token }
+        // The bucket is never emptier than one request, and fills by one an hour or more quickly: that is a small number.
+        throw RelayLogError.quota(quota, bound, retryAfterSeconds: max(1, Int((lack / perSecond).rounded(.up))))
     }
 
     private func filled(_ bucket: Bucket, _ now: Int64) -> Bucket {

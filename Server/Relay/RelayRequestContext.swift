@@ -67,6 +67,11 @@ struct RelayRequestContext: RequestContext {
         }
     }
 
+    /// Whose share of what all share the request takes from.
+    func taker(_ space: SpaceName? = nil) -> Taker {
+        Taker(credential: access.owner, space: space, network: PeerNetwork.name(of: address))
+    }
+
     /// Who the sender is for the audit log.
     var operatorName: Operator {
         switch access {
@@ -218,6 +223,7 @@ extension Request {
     /// The body's length if it is announced. Throws 413 where it is beyond the limit.
     func announcedLength(limit: Int64) throws -> Int64? {
         guard let text = headers[.contentLength], let length = Int64(text) else { return nil }
+        guard length >= 0 else { throw ProblemResponse.badRequest("Content-Length is not a number of bytes") }
         guard length <= limit else { throw ProblemResponse(.tooLarge, detail: "Bodies may have \(limit) bytes here") }
         return length
     }

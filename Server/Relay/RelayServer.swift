@@ -101,6 +101,17 @@ package struct RelayServer: Service {
                 try await gracefulShutdown()
                 try await ContinuousClock().sleep(for: .seconds(seconds))
             }
+            group.addTask { [logger] in
+                while true {
+                    try await ContinuousClock().sleep(for: .seconds(RelayLimits.upkeepSeconds))
+                    do {
+                        try await log.upkeep()
+                    } catch let error as RelayLogError {
+                        // The next round tries again.
+                        logger.warning("upkeep failed", metadata: ["reason": "\(error)"])
+                    }
+                }
+            }
             if let rules = configuration.purge {
                 group.addTask { [seconds = configuration.limits.purgeSeconds, logger, metrics] in
                     try await Purging(log: log, rules: rules, seconds: seconds, logger: logger, metrics: metrics).run()
@@ -122,7 +133,9 @@ package struct RelayServer: Service {
                 identities: identities),
             server: httpServer(
                 .init(
-                    additionalChannelHandlers: [ContinueHandler(), ProgressHandler(limits: limits), TrafficHandler(metrics)],
+                    additionalChannelHandlers: [
+                        FramingHandler(), ContinueHandler(), ProgressHandler(limits: limits), TrafficHandler(metrics),
+                    ],
                     idleTimeout: .seconds(Int64(limits.idleSeconds)),
                     httpDecoderConfiguration: .init(
                         maxHeaderFieldSize: limits.headerBytes, maxHeaderListSize: limits.headerBytes, maxHeaderFieldCount: 100))),

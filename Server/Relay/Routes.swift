@@ -16,9 +16,14 @@ enum Routes {
         scrapeToken: ScrapeToken? = nil, identities: TLSIdentities? = nil
     ) -> RelayResponder {
         let limits = configuration.limits
-        let authorizer = Authorizer(tokens: log.tokens, isOpen: configuration.noAuthorization, webTokens: webTokens)
+        let failures = RateLimit(
+            .failedLogins, perSecond: Double(limits.failedLoginsPerMinute) / 60, burst: limits.failedLoginsPerMinute, clock: log.clock)
+        let authorizer = Authorizer(
+            tokens: log.tokens, isOpen: configuration.noAuthorization, webTokens: webTokens, failures: failures)
         let readiness = Readiness(log: log)
-        let spaces = SpaceRoutes(log: log, readiness: readiness)
+        let newSpaces = RateLimit(
+            .newSpaces, perSecond: Double(limits.newSpacesPerHour) / 3600, burst: limits.newSpacesPerHour, clock: log.clock)
+        let spaces = SpaceRoutes(log: log, readiness: readiness, rate: newSpaces)
         let silence = (configuration.purge ?? PurgeRules()).silence
         let readings = Readings(log: log, readiness: readiness, identities: identities, silence: silence)
         let told = MetricsRoutes(metrics: metrics, readings: readings, authorizer: authorizer, token: scrapeToken)
@@ -34,7 +39,8 @@ enum Routes {
         let router = Router(context: RelayRequestContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: ProblemMiddleware(routes: table, metrics: metrics))
         let publicPaths = Set(open.map(\.0))
-        let middleware = AuthorizationMiddleware(authorizer: authorizer, rate: RateLimit(limits: limits, clock: log.clock)) { path in
+        let middleware = AuthorizationMiddleware(authorizer: authorizer, rate: RateLimit(limits: limits, clock: log.clock)) {
+            path in
             // To the router a slash at the end makes no difference either.
             publicPaths.contains(path.hasSuffix("/") ? String(path.dropLast()) : path)
         }
@@ -60,9 +66,10 @@ enum Routes {
     static func closed(
         log: RelayLog, limits: RelayLimits, authorizer: Authorizer, spaces: SpaceRoutes, metrics: RelayMetrics
     ) -> Table {
-        let bodies = BodyReader(budget: limits.bodyBytesInFlight)
-        let entries = LogRoutes(log: log, limits: limits, bodies: bodies, metrics: metrics)
-        let events = EventRoutes(log: log, limits: limits, authorizer: authorizer, metrics: metrics)
+        let bodies = BodyReader(budget: limits.bodyBytesInFlight, percents: limits.log.shares)
+        let waits = Shares(.waits, total: limits.log.waiters, percents: limits.log.shares, retryAfterSeconds: 5)
+        let entries = LogRoutes(log: log, limits: limits, bodies: bodies, waits: waits, metrics: metrics)
+        let events = EventRoutes(log: log, limits: limits, authorizer: authorizer, waits: waits, metrics: metrics)
         let snapshots = SnapshotRoutes(log: log, limits: limits, bodies: bodies, metrics: metrics)
 
         let operators = AdminSpaceRoutes(log: log, bodies: bodies)
@@ -71,7 +78,13 @@ enum Routes {
         let space = "\(Endpoints.spaces)/:space"
         let tokens = "\(Endpoints.admin)/\(Endpoints.AdminAction.tokens)"
         return [
-            (space, [(.get, { try await spaces.describe($0, $1) }), (.put, { try await spaces.create($0, $1) })]),
+            (
+                space,
+                [
+                    (.get, { try await spaces.describe($0, $1) }), (.put, { try await spaces.create($0, $1) }),
+                    (.delete, { try await operators.delete($0, $1) }),
+                ]
+            ),
             ("\(space)/\(Endpoints.Action.push)", [(.post, { try await entries.push($0, $1) })]),
             ("\(space)/\(Endpoints.Action.entries)", [(.get, { try await entries.entries($0, $1) })]),
             ("\(space)/\(Endpoints.Action.events)", [(.get, { try await events.events($0, $1) })]),

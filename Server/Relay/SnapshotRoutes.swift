@@ -31,10 +31,11 @@ struct SnapshotRoutes: Sendable {
                 throw ProblemResponse.badRequest(
                     "Content-Range is not a part of a snapshot", hint: "Send bytes FIRST-LAST/ALL, or bytes */ALL")
             }
-            return try await takePart(request, space, position, digest, range)
+            return try await takePart(request, context.taker(space), space, position, digest, range)
         }
         _ = try request.announcedLength(limit: limits.log.snapshotBytes)
-        let upload = try await log.snapshots.begin(space, position: position, lineage: try request.lineage())
+        let upload = try await log.snapshots.begin(
+            space, position: position, lineage: try request.lineage(), by: context.taker(space))
         do {
             var chunks = request.body.makeAsyncIterator()
             while let chunk = try await BodyReader.next(&chunks) { try await upload.write(Array(chunk.readableBytesView)) }
@@ -51,16 +52,17 @@ struct SnapshotRoutes: Sendable {
     /// A part of a snapshot: 202 with the number of bytes that are here, 201 with the last; 416 where it does not follow upon
     /// what is here. A part of nothing asks how much is here.
     private func takePart(
-        _ request: Request, _ space: SpaceName, _ position: Position, _ digest: Digest, _ range: PartRange
+        _ request: Request, _ taker: Taker, _ space: SpaceName, _ position: Position, _ digest: Digest, _ range: PartRange
     ) async throws -> Response {
         let uploads = log.snapshots
         let limit = WireLimits.maximumSnapshotPartBytes
-        let isDone = try await bodies.withBody(of: request, limit: limit) { bytes in
-            let upload = try await uploads.uploadInParts(space, position: position, digest: digest, lineage: try request.lineage())
+        let isDone = try await bodies.withBody(of: request, limit: limit, by: taker) { bytes in
             guard let first = range.first else { return false }
             guard bytes.count == range.count else {
                 throw ProblemResponse.badRequest("The part has \(bytes.count) bytes, and not those of its range")
             }
+            let upload = try await uploads.uploadInParts(
+                space, position: position, digest: digest, lineage: try request.lineage(), by: taker)
             let partDigest = request.headers[.partDigest].flatMap { Hexadecimal.decode($0) }.flatMap { Digest(bytes: $0) }
             do {
                 let isDone = try await upload.add(bytes, at: first, partDigest: partDigest, of: range.total, digest: digest)
@@ -75,8 +77,8 @@ struct SnapshotRoutes: Sendable {
             metrics.snapshotsReceived.increment()
             return JSONBody.response(try await log.describe(space), status: .created, headers: [.location: Endpoints.snapshot(space)])
         }
-        let upload = try await uploads.uploadInParts(space, position: position, digest: digest)
-        return JSONBody.response(["status": "incomplete"], status: .accepted, headers: [.offset: String(await upload.offset)])
+        let offset = try await uploads.progress(space, position: position, digest: digest, lineage: try request.lineage())
+        return JSONBody.response(["status": "incomplete"], status: .accepted, headers: [.offset: String(offset)])
     }
 
     /// GET /v1/spaces/{space}/snapshot: the newest, or with position=N the newest that holds no later one; whole or the part

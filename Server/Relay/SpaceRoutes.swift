@@ -9,13 +9,21 @@ internal import RelayLog
 struct SpaceRoutes: Sendable {
     let log: RelayLog
     let readiness: Readiness
+    /// How many spaces one token may make in a while.
+    let rate: RateLimit
 
     /// PUT /v1/spaces/{space}: 201 with its description; 409 with it where the space exists.
     func create(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let name = try context.space(for: .write)
+        // Who administers the relay may delete spaces, too.
+        let owner = context.access.isOperator ? nil : context.access.owner
         do {
+            if owner != nil {
+                guard try await !log.has(name) else { throw RelayLogError.spaceExists }
+                try rate.take(context.rateKey)
+            }
             return JSONBody.response(
-                try await log.createSpace(name), status: .created, headers: [.location: Endpoints.space(name)])
+                try await log.createSpace(name, by: owner), status: .created, headers: [.location: Endpoints.space(name)])
         } catch RelayLogError.spaceExists {
             throw ProblemResponse(Problem(.spaceExists), space: try await log.describe(name))
         }

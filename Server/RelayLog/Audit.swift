@@ -21,6 +21,7 @@ package enum OperatorAction: String, Sendable, Hashable, CaseIterable {
     case replicaRelease = "replica-release"
     case spacePurge = "space-purge"
     case entryVoid = "entry-void"
+    case spaceDelete = "space-delete"
 }
 
 /// One line of the audit log: who did what, when, and what came of it. No secrets, and nothing of any row.

@@ -34,9 +34,14 @@ package final class HeadWatch: Sendable {
     /// How many wait now.
     var count: Int { state.withLock { $0.count } }
 
-    /// Notes a committed head and wakes who waited for it.
+    /// Notes a committed head and wakes who waited for it. Zero says that the space was deleted: everybody is woken, and a new one of
+    /// its name begins anew.
     package func publish(_ head: Position, of space: SpaceName) {
         let woken = state.withLock { state -> [Waiter] in
+            if head == .zero {
+                state.heads[space] = nil
+                return Self.take(from: &state, space: space) { _ in true }
+            }
             guard head > state.heads[space] ?? .zero else { return [] }
             state.heads[space] = head
             return Self.take(from: &state, space: space) { $0.after < head }

@@ -10,6 +10,17 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var groupBytes = 16 << 20
     /// How often a commit is tried that a lost connection or another relay undid.
     package var commitAttempts = 3
+    /// What one token, space and address may take of what all share.
+    package var shares = SharePercents()
+    /// Bytes of parts of unfinished transactions, of one space; and of one credential in it.
+    package var spacePartBytes: Int64 = 32 << 30
+    package var tokenPartBytes: Int64 = 16 << 30
+    /// How long such parts wait for the next one.
+    package var parkedPartMilliseconds: Int64 = 86_400_000
+    /// Live replicas that one credential may push as, in one space.
+    package var replicasPerToken = 1_000
+    /// Spaces that one credential may have made.
+    package var spacesPerToken = 256
     /// Bytes of parts that wait for the rest of their transaction, per replica: the largest transaction, packed.
     package var pendingPartBytes: Int64 = 8 << 30
     /// Footprint hashes kept per space; a base older than they reach is answered as stale.
@@ -34,6 +45,12 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var unsavedSightings = 10_000
     /// How old a remembered position may become before it is written.
     package var sightingMilliseconds: Int64 = 1_000
+    /// Sightings of one credential in one space that one write keeps: the newest.
+    package var sightingsSaved = 1_000
+    /// Replicas of one space that one credential has named in requests and never pushed as; the one seen longest ago makes room.
+    package var sightedReplicas = 64
+    /// Replicas of one space that only credentials for reading have named; the one seen longest ago makes room.
+    package var readersPerSpace = 1_024
     /// Characters of a replica's display name, and of its program's; longer ones are cut.
     package var nameCharacters = 128
     /// Spaces that there may be; making one more is refused.

@@ -27,8 +27,11 @@ struct LoadedSpace: Sendable {
     var owners: [ReplicaID: String] = [:]
     var ownerChanges: Int64
 
+    /// Bytes of parts that wait.
+    var partBytes: Int64 { pending.values.reduce(0) { $0 + $1.byteCount } }
+
     /// What it takes: the log as far as it is kept, parts that wait, snapshots.
-    var byteCount: Int64 { logBytes - droppedBytes + snapshotBytes + pending.values.reduce(0) { $0 + $1.byteCount } }
+    var byteCount: Int64 { logBytes - droppedBytes + snapshotBytes + partBytes }
 
     /// Reads, from the log's end back, as many footprints as the limit allows.
     ///
@@ -82,6 +85,8 @@ struct LoadedSpace: Sendable {
         }
         if space.ownerChanges != ownerChanges {
             owners = [:]
+            // Rows of replicas that never pushed may be gone.
+            replicas = [:]
             ownerChanges = space.ownerChanges
         }
         (logBytes, droppedBytes) = (space.logBytes, space.droppedBytes)
@@ -124,7 +129,9 @@ extension LogStorage.Run {
     func header() throws -> BatchHeader {
         // What was accepted under wider limits stays readable.
         let limits = BatchLimits(batchBytes: .max, plainBytes: .max, transactions: .max)
-        guard let header = try? BatchHeader.parse(batch, limits: limits), firstIndex + count <= header.certificates.count else {
+        guard let header = try? BatchHeader.parse(batch, limits: limits), firstIndex >= 0, count > 0,
+            count <= header.certificates.count - firstIndex
+        else {
             throw RelayLogError.storage("the batch at position \(firstPosition) is damaged")
         }
         return header

@@ -281,8 +281,26 @@ final class LogWriter: Sendable {
         if reserve.isReached { return .diskReserved(bytes: limits.diskReserveBytes) }
         guard try makeRoom(for: push, in: &space, db) else { return .transactionTooLarge(limit: limits.pendingPartBytes) }
         guard try fits(push, in: &space, db) else { return .spaceFull(limit: limits.spaceBytes) }
-        return nil
+        return try quotaRefusal(of: push, in: &space, db)
     }
+
+    /// Whether one credential, or the space, has as much as it may: of replicas, and of parts that wait.
+    private func quotaRefusal(of push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> RelayLogError? {
+        if let owner = push.owner, try self.owner(of: push.header.replica, in: &space, db) != owner.text {
+            let live = try OwnerStorage.liveCount(of: owner, in: space.id, since: clock.wall() - PurgeRules().silence, db)
+            guard live < limits.replicasPerToken else { return .tooManyReplicas(limit: limits.replicasPerToken) }
+        }
+        // The last part ends the wait of all.
+        guard !push.header.part.isLast else { return nil }
+        let size = Int64(push.batch.count)
+        guard space.partBytes + size <= limits.spacePartBytes else { return Self.tooManyParts(.space) }
+        guard let owner = push.owner else { return nil }
+        var ofOwner = size
+        for (replica, parts) in space.pending where try self.owner(of: replica, in: &space, db) == owner.text { ofOwner += parts.byteCount }
+        return ofOwner <= limits.tokenPartBytes ? nil : Self.tooManyParts(.token)
+    }
+
+    private static func tooManyParts(_ bound: QuotaBound) -> RelayLogError { .quota(.parts, bound, retryAfterSeconds: 60) }
 
     /// Whether all of it was taken before, as far as its counters say: it adds nothing, whatever the answer is.
     private func isKnown(_ header: BatchHeader, in space: LoadedSpace) -> Bool {
@@ -304,12 +322,17 @@ final class LogWriter: Sendable {
     /// Whether the replica is the sender's, or nobody's any more.
     private func mayPush(_ push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> Bool {
         guard let owner = push.owner else { return true }
-        let replica = push.header.replica
-        if space.owners[replica] == nil, let row = space.replicas[replica] {
-            space.owners[replica] = try OwnerStorage.owner(ofReplica: row, in: db)
-        }
-        guard let known = space.owners[replica], known != owner.text else { return true }
+        guard let known = try self.owner(of: push.header.replica, in: &space, db), known != owner.text else { return true }
         return try !OwnerStorage.isHeld(by: known, at: clock.wall(), in: db)
+    }
+
+    /// nil where the replica is nobody's.
+    private func owner(of replica: ReplicaID, in space: inout LoadedSpace, _ db: any LogConnection) throws -> String? {
+        if space.owners[replica] == nil {
+            if space.replicas[replica] == nil { space.replicas[replica] = try LogStorage.replica(replica, of: space.id, in: db)?.id }
+            if let row = space.replicas[replica] { space.owners[replica] = try OwnerStorage.owner(ofReplica: row, in: db) }
+        }
+        return space.owners[replica]
     }
 
     /// The replica is the sender's from now on.

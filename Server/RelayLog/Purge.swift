@@ -23,7 +23,7 @@ package struct PurgeRules: Sendable, Hashable {
 
     /// Whether a replica holds back what it has not acknowledged.
     func counts(_ replica: ReplicaRecord, now: Int64) -> Bool {
-        !isForced && !replica.isRetired && replica.lastSeen > now - silence
+        !isForced && replica.holdsBack && !replica.isRetired && replica.lastSeen > now - silence
     }
 
     /// Up to where the log may go, by what replicas have and how old it is.

@@ -22,11 +22,14 @@ package struct ReplicaRecord: Sendable, Hashable {
     /// The newest position that it has: what it acknowledged, and what it pushed right on top of that.
     package var reached: Position
 
+    /// Whether purges and voids wait for it: not for one that only a credential for reading has named.
+    package var holdsBack: Bool
+
     package var isRetired: Bool { retired > 0 && retired >= lastSeen }
 
     package init(
         replica: ReplicaID, name: String, counter: Counter, position: Position, lastSeen: Int64, retired: Int64 = 0,
-        owner: String? = nil, program: String = "", reached: Position? = nil
+        owner: String? = nil, program: String = "", reached: Position? = nil, holdsBack: Bool = true
     ) {
         self.replica = replica
         self.name = name
@@ -37,6 +40,7 @@ package struct ReplicaRecord: Sendable, Hashable {
         self.owner = owner
         self.program = program
         self.reached = reached ?? position
+        self.holdsBack = holdsBack
     }
 }
 
@@ -73,4 +77,6 @@ struct Sighting: Sendable, Hashable {
     var program = ""
     var position: Position
     var time: Int64
+    /// Whether whoever says so may write, or the relay serves everybody.
+    var holdsBack = true
 }

@@ -129,8 +129,8 @@ package struct RelayCopy: Sendable {
                 repeat {
                     let row = rest.removeFirst()
                     end = try row.integer(0)
-                    bytes += try row.integer(1)
-                } while try rest.first.map { try bytes + $0.integer(1) <= Self.pageBytes } ?? false
+                    bytes += try row.number(1)
+                } while try rest.first.map { try bytes + $0.number(1) <= Self.pageBytes } ?? false
                 let page = try from.rows(
                     "\(RelayTable.runs.selection) WHERE space = ?1 AND position > ?2 AND position <= ?3 ORDER BY position",
                     [space, last, end])
@@ -150,7 +150,7 @@ package struct RelayCopy: Sendable {
             let rows = try from.rows(
                 "\(table.selection) WHERE space = ?1 AND replica = ?2 AND part = ?3", [space, key.values[0], key.values[1]])
             try insert(rows, table, to)
-            report.bytes += try key.integer(2)
+            report.bytes += try key.number(2)
             try progress(report.bytes)
         }
     }
@@ -188,7 +188,7 @@ package struct RelayCopy: Sendable {
         snapshots.reverse()
         // Each is closed when it is copied.
         while let (row, file) = snapshots.popLast() {
-            let (count, name) = (try row.integer(2), try row.text(4))
+            let (count, name) = (try row.number(2), try row.text(4))
             if !there.contains(name) {
                 let before = report.bytes
                 try copy(file, count, name, row.digest(3)) { try progress(before + $0) }

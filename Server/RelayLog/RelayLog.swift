@@ -63,8 +63,10 @@ package final class RelayLog: Sendable {
 
     // MARK: Spaces
 
-    /// Begins an empty log with a lineage of its own. Throws `.spaceExists`, `.tooManySpaces`, `.diskReserved`.
-    package func createSpace(_ name: SpaceName) async throws -> SpaceDescription {
+    /// Begins an empty log with a lineage of its own. Throws `.spaceExists`, `.tooManySpaces`, `.tooManySpacesOfToken`, `.diskReserved`.
+    ///
+    /// - Parameter owner: whose space it is, of which there are so many; nil: nobody counts.
+    package func createSpace(_ name: SpaceName, by owner: ReplicaOwner? = nil) async throws -> SpaceDescription {
         let lineage = Lineage.random()
         let now = clock.wall()
         try await writing { [limits, reserve] db in
@@ -72,10 +74,24 @@ package final class RelayLog: Sendable {
             if try LogStorage.space(name, in: db) == nil {
                 try reserve.check()
                 guard try LogStorage.spaceCount(in: db) < limits.spaces else { throw RelayLogError.tooManySpaces(limit: limits.spaces) }
+                if let owner, try LogStorage.spaceCount(of: owner, in: db) >= limits.spacesPerToken {
+                    throw RelayLogError.tooManySpacesOfToken(limit: limits.spacesPerToken)
+                }
             }
-            guard try LogStorage.createSpace(name, lineage: lineage, at: now, in: db) else { throw RelayLogError.spaceExists }
+            guard try LogStorage.createSpace(name, lineage: lineage, at: now, by: owner, in: db) else { throw RelayLogError.spaceExists }
         }
+        forget(name)
         return try await describe(name)
+    }
+
+    /// What is remembered of a space of this name is of one that was deleted.
+    func forget(_ name: SpaceName) {
+        jobs.forget(name)
+        watch.publish(.zero, of: name)
+    }
+
+    package func has(_ name: SpaceName) async throws -> Bool {
+        try await reading { try LogStorage.space(name, in: $0) != nil }
     }
 
     /// Throws `.spaceNotFound`.
@@ -250,12 +266,14 @@ package final class RelayLog: Sendable {
     // MARK: Replicas
 
     /// Notes that a replica was there and has everything up to `position`; not if it belongs to another than `owner`.
+    ///
+    /// - Parameter mayWrite: whether who says so may write to the space. A replica that nobody else has named holds nothing back.
     package func note(
         _ replica: ReplicaID, named name: String?, program: String? = nil, at position: Position, in space: SpaceName,
-        by owner: ReplicaOwner? = nil
+        by owner: ReplicaOwner? = nil, mayWrite: Bool = true
     ) {
         let cut = { [limits] (text: String?) in String((text ?? "").prefix(limits.nameCharacters)) }
-        let sighting = Sighting(name: cut(name), program: cut(program), position: position, time: clock.wall())
+        let sighting = Sighting(name: cut(name), program: cut(program), position: position, time: clock.wall(), holdsBack: mayWrite)
         let key = Sightings.Key(space: space, replica: replica, owner: owner)
         let (isDue, isFirst) = sightings.withLock { sightings in
             let isFirst = sightings.isEmpty
@@ -287,11 +305,15 @@ package final class RelayLog: Sendable {
 
     /// What is known of replicas is in the database then.
     func saveSightings(_ db: any LogConnection) {
-        let unsaved = sightings.withLock { $0.take(now: clock.monotonic()) }
+        let unsaved = sightings.withLock { $0.take(now: clock.monotonic(), limits: limits) }
         guard !unsaved.isEmpty else { return }
         do {
             try db.transaction {
-                for (key, sighting) in unsaved { try LogStorage.saveSighting(sighting, of: key, db: db) }
+                for (space, group) in unsaved {
+                    for (key, sighting) in group { try SightingStorage.save(sighting, of: key, db: db) }
+                    let owners = Set(group.compactMap(\.key.owner))
+                    if !owners.isEmpty { try SightingStorage.trim(space, of: owners, limits: limits, db: db) }
+                }
             }
         } catch {
             logger.warning("positions of replicas were not saved", metadata: ["reason": "\(RelayLogError.wrapping(error))"])

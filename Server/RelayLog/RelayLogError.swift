@@ -16,6 +16,12 @@ package enum RelayLogError: Error, Sendable {
     case wentBack(head: Position)
     /// Too much is waiting already.
     case overloaded(retryAfterSeconds: Int)
+    /// The relay has no more of this, or has none left for this token, space or address.
+    case quota(Quota, QuotaBound, retryAfterSeconds: Int)
+    /// The token has made as many spaces as it may.
+    case tooManySpacesOfToken(limit: Int)
+    /// The token has as many replicas in the space as it may.
+    case tooManyReplicas(limit: Int)
     /// The relay is stopping.
     case closing
     case noSnapshot

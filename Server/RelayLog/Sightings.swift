@@ -27,6 +27,7 @@ struct Sightings: Sendable {
         if var known = unsaved[key] {
             known.position = max(known.position, sighting.position)
             known.time = max(known.time, sighting.time)
+            known.holdsBack = known.holdsBack || sighting.holdsBack
             if !sighting.name.isEmpty { known.name = sighting.name }
             if !sighting.program.isEmpty { known.program = sighting.program }
             unsaved[key] = known
@@ -36,10 +37,25 @@ struct Sightings: Sendable {
         return unsaved.count >= limits.unsavedSightings || now - lastSaved >= limits.sightingMilliseconds
     }
 
-    /// What is unsaved, which thereby counts as saved.
-    mutating func take(now: Int64) -> [Key: Sighting] {
+    /// What is unsaved, which thereby counts as saved, space by space. Of one credential's replicas that is at most the newest
+    /// `limits.sightingsSaved`: a request that names a replica costs the sender nothing, and a row costs a write.
+    mutating func take(now: Int64, limits: RelayLogLimits) -> [SpaceName: [(key: Key, sighting: Sighting)]] {
         defer { unsaved = [:] }
         lastSaved = now
-        return unsaved
+        let groups = Dictionary(grouping: unsaved.map { (key: $0.key, sighting: $0.value) }) {
+            Sender(space: $0.key.space, owner: $0.key.owner)
+        }
+        var spaces: [SpaceName: [(key: Key, sighting: Sighting)]] = [:]
+        for (sender, group) in groups {
+            let isTooMany = sender.owner != nil && group.count > limits.sightingsSaved
+            let kept = isTooMany ? Array(group.sorted { $0.sighting.time > $1.sighting.time }.prefix(limits.sightingsSaved)) : group
+            spaces[sender.space, default: []] += kept
+        }
+        return spaces
+    }
+
+    private struct Sender: Hashable {
+        var space: SpaceName
+        var owner: ReplicaOwner?
     }
 }

@@ -68,7 +68,7 @@ package final class SnapshotJobs: Sendable {
         jobs.withLock { $0[space] = nil }
     }
 
-    /// The space's data are others now: those of a backup.
+    /// The space's data are others now: those of a backup, or of a new space of the same name.
     package func forget(_ space: SpaceName) {
         jobs.withLock { $0[space] = nil }
         newest.withLock { $0[space] = nil }

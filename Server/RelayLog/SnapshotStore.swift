@@ -13,10 +13,11 @@ package final class SnapshotStore: Sendable {
     private let limits: RelayLogLimits
     private let clock: RelayClock
     private let logger: Logger
+    /// Uploads under way, which are counted until they end.
+    private let uploads: Shares
     private let state = Mutex(State())
 
     private struct State {
-        var uploads = 0
         /// Uploads in parts, between one part and the next, and when the last came.
         var parked: [PartsKey: (upload: SnapshotUpload, at: Int64)] = [:]
         var isClosed = false
@@ -30,12 +31,21 @@ package final class SnapshotStore: Sendable {
         var digest: Digest
     }
 
-    /// The upload in parts of these bytes, as far as it has come. It waits for the next part as long as nobody else needs the
-    /// room; a relay that starts anew has forgotten it.
+    /// How many bytes of an upload in parts are here. Asking begins none, so that it takes nobody's room.
+    ///
+    /// Throws what `begin` throws, but for `.quota`.
+    package func progress(_ space: SpaceName, position: Position, digest: Digest, lineage: Lineage? = nil) async throws -> Int64 {
+        _ = try await check(space, position: position, lineage: lineage)
+        let key = PartsKey(space: space, position: position, digest: digest)
+        return await state.withLock { $0.parked[key]?.upload }?.offset ?? 0
+    }
+
+    /// The upload in parts to which bytes are to be added now. It waits so long for the next ones as `parkedUploadMilliseconds` says; a
+    /// relay that starts anew has forgotten it.
     ///
     /// Throws what `begin` throws.
     package func uploadInParts(
-        _ space: SpaceName, position: Position, digest: Digest, lineage: Lineage? = nil
+        _ space: SpaceName, position: Position, digest: Digest, lineage: Lineage? = nil, by taker: Taker = Taker()
     ) async throws -> SnapshotUpload {
         let key = PartsKey(space: space, position: position, digest: digest)
         let now = clock.monotonic()
@@ -47,8 +57,7 @@ package final class SnapshotStore: Sendable {
             _ = try await check(space, position: position, lineage: lineage)
             return known
         }
-        await abandonStale(now)
-        let upload = try await begin(space, position: position, lineage: lineage)
+        let upload = try await begin(space, position: position, lineage: lineage, by: taker)
         let other = state.withLock { state in
             if let other = state.parked[key]?.upload { return other }
             state.parked[key] = (upload, now)
@@ -63,7 +72,9 @@ package final class SnapshotStore: Sendable {
         _ = state.withLock { $0.parked.removeValue(forKey: PartsKey(space: space, position: position, digest: digest)) }
     }
 
-    private func abandonStale(_ now: Int64) async {
+    /// Lets go of uploads in parts that did not go on.
+    func abandonStale() async {
+        let now = clock.monotonic()
         let stale = state.withLock { state in
             let stale = state.parked.filter { $0.value.at <= now - limits.parkedUploadMilliseconds }
             for key in stale.keys { state.parked[key] = nil }
@@ -81,6 +92,7 @@ package final class SnapshotStore: Sendable {
         self.limits = limits
         self.clock = clock
         self.logger = logger
+        uploads = Shares(.snapshotUploads, total: limits.snapshotUploads, percents: limits.shares, retryAfterSeconds: 10)
         do {
             let kept = Set(try database.storage.readNow { try LogStorage.snapshotFiles(in: $0) })
             for name in try database.snapshots.removeLeftovers(except: kept) {
@@ -98,21 +110,22 @@ package final class SnapshotStore: Sendable {
     ///
     /// Throws `.spaceNotFound`, `.wentBack` when the position is beyond the head or the lineage another,
     /// `.snapshotSuperseded` when a later one is there; `finish` throws it also when another one of that position is,
-    /// `.overloaded`, `.closing`, `.diskReserved`.
-    package func begin(_ space: SpaceName, position: Position, lineage: Lineage? = nil) async throws -> SnapshotUpload {
+    /// `.quota`, `.closing`, `.diskReserved`.
+    package func begin(
+        _ space: SpaceName, position: Position, lineage: Lineage? = nil, by taker: Taker = Taker()
+    ) async throws -> SnapshotUpload {
         try reserve.check()
+        await abandonStale()
         let id = try await check(space, position: position, lineage: lineage)
-        try state.withLock { state in
-            guard !state.isClosed else { throw RelayLogError.closing }
-            guard state.uploads < limits.snapshotUploads else { throw RelayLogError.overloaded(retryAfterSeconds: 10) }
-            state.uploads += 1
-        }
+        guard state.withLock({ !$0.isClosed }) else { throw RelayLogError.closing }
+        try uploads.take(1, by: taker)
         do {
             let file = try database.snapshots.create()
             return SnapshotUpload(
-                store: self, space: space, spaceID: id, position: position, file: file, limit: min(limits.snapshotBytes, limits.spaceBytes))
+                store: self, space: space, spaceID: id, position: position, file: file, limit: min(limits.snapshotBytes, limits.spaceBytes),
+                taker: taker)
         } catch {
-            uploadEnded()
+            uploadEnded(taker)
             throw RelayLogError.wrapping(error)
         }
     }
@@ -240,8 +253,8 @@ package final class SnapshotStore: Sendable {
         String(UInt64.random(in: 0 ... .max), radix: 36)
     }
 
-    func uploadEnded() {
-        state.withLock { $0.uploads -= 1 }
+    func uploadEnded(_ taker: Taker) {
+        uploads.give(1, by: taker)
     }
 
     // MARK: Checks

@@ -17,15 +17,21 @@ package actor SnapshotUpload {
     private let spaceID: Int64
     private let position: Position
     private let limit: Int64
+    private let taker: Taker
     private let file: any NewSnapshotFile
     private var hasher = Digest.Hasher()
     private var byteCount: Int64 = 0
+    /// Nothing more is taken: it has ended, or is being recorded, which others' requests may come amid.
+    private var isClosed = false
     private var isEnded = false
     private let executor = QueueExecutor(label: "annals.relay.upload")
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    init(store: SnapshotStore, space: SpaceName, spaceID: Int64, position: Position, file: any NewSnapshotFile, limit: Int64) {
+    init(
+        store: SnapshotStore, space: SpaceName, spaceID: Int64, position: Position, file: any NewSnapshotFile, limit: Int64, taker: Taker
+    ) {
+        self.taker = taker
         self.store = store
         self.space = space
         self.spaceID = spaceID
@@ -44,7 +50,7 @@ package actor SnapshotUpload {
     /// Throws `.snapshotPartElsewhere` where it does not follow upon what is here, `.snapshotDigestMismatch`, which leaves what
     /// was here before, and what `write` and `finish` throw.
     package func add(_ bytes: [UInt8], at start: Int64, partDigest: Digest?, of total: Int64, digest: Digest) async throws -> Bool {
-        guard !isEnded, start == byteCount else { throw RelayLogError.snapshotPartElsewhere(offset: isEnded ? 0 : byteCount) }
+        guard !isClosed, start == byteCount else { throw RelayLogError.snapshotPartElsewhere(offset: isClosed ? 0 : byteCount) }
         if let partDigest, Digest.sha256(bytes[...]) != partDigest { throw RelayLogError.snapshotDigestMismatch }
         try write(bytes)
         guard byteCount == total else { return false }
@@ -52,10 +58,10 @@ package actor SnapshotUpload {
         return true
     }
 
-    /// Adds the next bytes. Throws `.snapshotTooLarge`, `.diskFull` or `.storage`; `.diskReserved`, and then nothing is left of it.
+    /// Adds the next bytes. Throws `.snapshotPartElsewhere` where it takes none any more, `.snapshotTooLarge`, `.diskFull` or `.storage`; `.diskReserved`, and then nothing is left of it.
     package func write(_ bytes: [UInt8]) throws {
-        precondition(!isEnded, "an upload that has ended takes no bytes")
-        guard byteCount + Int64(bytes.count) <= limit else { throw RelayLogError.snapshotTooLarge(limit: limit) }
+        guard !isClosed else { throw RelayLogError.snapshotPartElsewhere(offset: 0) }
+        guard Int64(bytes.count) <= limit - byteCount else { throw RelayLogError.snapshotTooLarge(limit: limit) }
         do {
             try store.reserve.check()
         } catch {
@@ -74,9 +80,11 @@ package actor SnapshotUpload {
 
     /// Makes the upload the space's snapshot if its bytes have this digest.
     ///
-    /// Throws `.snapshotDigestMismatch`, `.snapshotSuperseded`, `.diskFull` or `.storage`; then nothing is left of it.
+    /// Throws `.snapshotDigestMismatch`, `.snapshotSuperseded`, `.diskFull` or `.storage`; then nothing is left of it. Throws
+    /// `.snapshotPartElsewhere` where another request is at it, or was.
     package func finish(digest: Digest) async throws -> SnapshotRecord {
-        precondition(!isEnded, "an upload ends once")
+        guard !isClosed else { throw RelayLogError.snapshotPartElsewhere(offset: 0) }
+        isClosed = true
         do {
             guard hasher.finish() == digest else { throw RelayLogError.snapshotDigestMismatch }
             let finished = Finished(
@@ -85,21 +93,26 @@ package actor SnapshotUpload {
             end()
             return record
         } catch {
-            abandon()
+            drop()
             throw error
         }
     }
 
-    /// Removes what has come. Does nothing after the end.
+    /// Removes what has come. Does nothing after the end, and to what is being recorded.
     package func abandon() {
-        guard !isEnded else { return }
+        guard !isClosed else { return }
+        drop()
+    }
+
+    private func drop() {
         file.abandon()
         end()
     }
 
     private func end() {
+        isClosed = true
         isEnded = true
-        store.uploadEnded()
+        store.uploadEnded(taker)
     }
 }
 

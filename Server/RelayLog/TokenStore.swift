@@ -252,8 +252,8 @@ package final class TokenStore: Sendable {
         let space = row.isNull(2) ? nil : SpaceName(try row.text(2))
         guard row.isNull(2) == (space == nil) else { return nil }
         return TokenRecord(
-            id: try row.integer(0), label: try row.text(1), space: space, scope: scope, created: try row.integer(4),
-            expires: row.isNull(5) ? nil : try row.integer(5), revoked: row.isNull(6) ? nil : try row.integer(6),
+            id: try row.integer(0), label: try row.text(1), space: space, scope: scope, created: try row.number(4),
+            expires: row.isNull(5) ? nil : try row.number(5, to: .max), revoked: row.isNull(6) ? nil : try row.integer(6),
             holder: row.isNull(8) ? nil : try row.integer(8))
     }
 

@@ -113,7 +113,7 @@ private struct Voided {
         // Parts are kept as they come, and are taken in with the last.
         let taken = part.isWhole ? first : first.advanced(by: part.count - 1)
         let others = try LogStorage.replicas(of: space.id, in: db).filter {
-            $0.replica != author && !$0.isRetired && $0.position >= taken
+            $0.replica != author && $0.holdsBack && !$0.isRetired && $0.position >= taken
         }
         guard others.isEmpty else { throw VoidRefusal.isTakenIn(by: others) }
         try addLater(withLater)

@@ -60,6 +60,7 @@ final class PostgresConnection: LogConnection {
     }
 
     private func transaction<T>(beginning: String, _ body: () throws -> T) throws -> T {
+        // A mistake of this program: no request, and no row, opens a transaction within one.
         precondition(!isInTransaction, "transactions do not nest")
         do {
             try send(beginning, [])

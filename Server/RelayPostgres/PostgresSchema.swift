@@ -23,6 +23,7 @@ enum PostgresSchema {
                     hint: "Serve it with the newer annals")
             }
             guard found != version else { return }
+            guard found ?? 0 >= 0 else { throw RelayLogError.storage("the version of the relay's tables is damaged") }
             for statement in steps[Int(found ?? 0)...].joined() { try db.execute(statement, []) }
             try db.execute(
                 found == nil ? "INSERT INTO annals_relay (version) VALUES (?1)" : "UPDATE annals_relay SET version = ?1", [version])
@@ -30,10 +31,19 @@ enum PostgresSchema {
     }
 
     /// What each version added.
-    private static let steps = [first, operators, owners, holders]
+    private static let steps = [first, operators, owners, holders, quotas]
 
     /// With each sighting of another's replica it is asked which tokens are still valid.
     private static let holders = ["CREATE INDEX annals_tokens_holder ON annals_tokens(holder)"]
+
+    /// By whose credential a replica is known that never pushed, whether purges and voids wait for it, and who made each space.
+    private static let quotas = [
+        "ALTER TABLE annals_replicas ADD COLUMN sighted_by TEXT",
+        "ALTER TABLE annals_replicas ADD COLUMN holds BIGINT NOT NULL DEFAULT 1",
+        "CREATE INDEX annals_replicas_sighted ON annals_replicas(space, sighted_by)",
+        "ALTER TABLE annals_spaces ADD COLUMN creator TEXT",
+        "CREATE INDEX annals_spaces_creator ON annals_spaces(creator)",
+    ]
 
     /// Whose each replica is, and which token renews which.
     private static let owners = [

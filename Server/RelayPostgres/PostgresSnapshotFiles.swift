@@ -46,6 +46,8 @@ package final class PostgresSnapshotFiles: SnapshotFiles {
             WHERE f.name = ?1 ORDER BY p.number DESC LIMIT 1
             """
         guard let row = try? db.row(sql, [name]), let number = try? row.integer(0), let length = try? row.integer(1) else { return nil }
+        // A number that no piece has is another length than any that is recorded.
+        guard (0...(LogRow.reach / Int64(Self.pieceBytes))).contains(number) else { return nil }
         return number * Int64(Self.pieceBytes) + length
     }
 

@@ -32,6 +32,9 @@ extension PostgresConnection {
         if PQgetisnull(result, row, column) == 1 { return .null }
         let bytes = UnsafeRawBufferPointer(start: PQgetvalue(result, row, column), count: Int(PQgetlength(result, row, column)))
         switch PQftype(result, column) {
+        // In binary form these have the type's length; a server that says otherwise is none.
+        case TypeID.integer64 where bytes.count != 8, TypeID.integer32 where bytes.count != 4:
+            throw RelayLogError.storage("a number from PostgreSQL has \(bytes.count) bytes")
         case TypeID.integer64: return .integer(Int64(bigEndian: bytes.loadUnaligned(as: Int64.self)))
         case TypeID.integer32: return .integer(Int64(Int32(bigEndian: bytes.loadUnaligned(as: Int32.self))))
         case TypeID.text, TypeID.varchar: return .text(String(decoding: bytes, as: UTF8.self))

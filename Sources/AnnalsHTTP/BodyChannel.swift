@@ -52,6 +52,7 @@ final class BodyChannel: Sendable {
     private func arrival() async {
         await withCheckedContinuation { continuation in
             let isReady = state.withLock { state in
+                // The caller's mistake: nothing that comes from a server leads here.
                 precondition(state.reader == nil, "a body is read by one task at a time")
                 if state.buffer.hasNews { return true }
                 state.reader = continuation

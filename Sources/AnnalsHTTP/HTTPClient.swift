@@ -91,6 +91,7 @@ public final class HTTPClient: Sendable {
         _ request: HTTPRequest, to file: HTTPFile, startingAt offset: Int64 = 0, maximumLength: Int64 = HTTPLimits.downloadedFile,
         onPiece: (@Sendable (UnsafeRawBufferPointer, Int64) -> Void)? = nil, onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
     ) async throws(HTTPError) -> HTTPResponse {
+        // The caller's mistake: nothing that comes from a server leads here.
         precondition(offset >= 0, "a file has no bytes before its first")
         var request = request
         if offset > 0 { request.headers.append(("Range", "bytes=\(offset)-")) }

@@ -36,6 +36,7 @@ final class Promise<Value: Sendable>: Sendable {
                         state = .awaited(continuation)
                         return nil
                     case .awaited:
+                        // The caller's mistake: nothing that comes from a server leads here.
                         preconditionFailure("a promise is awaited by one task")
                     case .fulfilled(let value):
                         return value

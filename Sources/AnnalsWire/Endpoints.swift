@@ -70,6 +70,8 @@ package enum Endpoints {
         package static let position = "position"
         /// Of a list: only what stands before this place.
         package static let before = "before"
+        /// Of a deletion: the name of what is to be deleted.
+        package static let confirm = "confirm"
         /// Of a list: only what is of this space.
         package static let space = "space"
     }

@@ -55,6 +55,7 @@ extension Problem {
         case storageFull = "storage-full"
         case spaceFull = "space-full"
         case tooManySpaces = "too-many-spaces"
+        case tooManyReplicas = "too-many-replicas"
         case unavailable = "unavailable"
 
         /// The HTTP status that goes with it.
@@ -72,7 +73,7 @@ extension Problem {
             case .corruptBatch, .newerFormat, .badDigest: 422
             case .tooManyRequests: 429
             case .defect: 500
-            case .storageFull, .spaceFull, .tooManySpaces: 507
+            case .storageFull, .spaceFull, .tooManySpaces, .tooManyReplicas: 507
             case .unavailable: 503
             }
         }
@@ -102,6 +103,7 @@ extension Problem {
             case .storageFull: "The relay's storage is full"
             case .spaceFull: "The space is full"
             case .tooManySpaces: "The relay takes no more spaces"
+            case .tooManyReplicas: "The token has no room for another replica"
             case .unavailable: "The relay cannot answer now"
             }
         }

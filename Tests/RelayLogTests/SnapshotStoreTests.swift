@@ -117,7 +117,9 @@ import Testing
         limits.snapshotUploads = 1
         let log = try TestStorage.log(directory.path, limits: limits)
         let upload = try await log.snapshots.begin(.shop, position: .zero)
-        await fails({ if case .overloaded = $0 { true } else { false } }) { _ = try await log.snapshots.begin(.shop, position: .zero) }
+        await fails({ if case .quota(.snapshotUploads, .relay, _) = $0 { true } else { false } }) {
+            _ = try await log.snapshots.begin(.shop, position: .zero)
+        }
         await fails({ if case .snapshotTooLarge(10) = $0 { true } else { false } }) {
             try await upload.write([UInt8](repeating: 0, count: 11))
         }

@@ -82,6 +82,9 @@ struct OwnersTests {
             try db.execute("ALTER TABLE annals_spaces DROP COLUMN owner_changes", [])
             try db.execute("ALTER TABLE annals_replicas DROP COLUMN owner", [])
             try db.execute("ALTER TABLE annals_tokens DROP COLUMN holder", [])
+            try db.execute("ALTER TABLE annals_replicas DROP COLUMN sighted_by", [])
+            try db.execute("ALTER TABLE annals_replicas DROP COLUMN holds", [])
+            try db.execute("ALTER TABLE annals_spaces DROP COLUMN creator", [])
             try db.execute("UPDATE annals_relay SET version = 2", [])
         }
         await log.close()

@@ -20,7 +20,8 @@ import Testing
         func isTaken(_ key: RateLimit.Key) -> Bool { (try? rate.take(key)) != nil }
         for _ in 0..<3 { #expect(isTaken(.token(1))) }
         #expect { try rate.take(.token(1)) } throws: { error in
-            guard let problem = error as? ProblemResponse else { return false }
+            guard let error = error as? RelayLogError else { return false }
+            let problem = ProblemResponse(error)
             return problem.problem.status == 429 && problem.headers[.retryAfter] == "1"
         }
         #expect(isTaken(.token(2)) && isTaken(.subject("1")) && isTaken(.address("1")))
@@ -56,12 +57,12 @@ import Testing
     }
 
     @Test func `event streams have a limit of their own, and an ended one makes room`() async throws {
-        let leases = StreamLeases(limit: 2)
-        var first: StreamLeases.Lease? = leases.take()
-        let second = leases.take()
-        #expect(first != nil && second != nil && leases.take() == nil && leases.count == 2)
+        let streams = Shares(.eventStreams, total: 2, percents: SharePercents(), retryAfterSeconds: 1)
+        var first: Shares.Lease? = try streams.lease(by: Taker())
+        let second = try streams.lease(by: Taker())
+        #expect(first != nil && (try? streams.lease(by: Taker())) == nil && streams.used == 2)
         first = nil
-        #expect(leases.take() != nil && leases.count == 1)
+        #expect((try? streams.lease(by: Taker())) != nil && streams.used == 1)
         withExtendedLifetime((first, second)) {}
 
         var limits = RelayLimits()

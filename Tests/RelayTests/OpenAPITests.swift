@@ -14,7 +14,7 @@ import Testing
         let limits = RelayLimits()
         let authorizer = Authorizer(tokens: fixture.log.tokens, isOpen: false)
         let readiness = Readiness(log: fixture.log)
-        let spaces = SpaceRoutes(log: fixture.log, readiness: readiness)
+        let spaces = SpaceRoutes(log: fixture.log, readiness: readiness, rate: RateLimit(limits: limits))
         let metrics = RelayMetrics()
         let readings = Readings(log: fixture.log, readiness: readiness, identities: nil, silence: 1)
         let told = MetricsRoutes(metrics: metrics, readings: readings, authorizer: authorizer, token: nil)

@@ -111,6 +111,10 @@ import Testing
         }
         add("two lengths", framed("Content-Length: 1\r\nContent-Length: 2", "xy"), .closed)
         add("length and chunks", framed("Content-Length: 1\r\nTransfer-Encoding: chunked", "0\r\n\r\n"), .closed)
+        for coding in ["xchunked", "chunkedx", "chunked, chunked", "gzip, chunked", "x, chunked"] {
+            add("transfer encoding \(coding)", framed("Transfer-Encoding: \(coding)", "0\r\n\r\n"), .closed, halfClosed: true)
+        }
+        add("transfer encoding xchunked of a GET", request("GET", shop, ["Transfer-Encoding: xchunked"]), .problem(400, "bad-request"))
         add("another transfer encoding", framed("Transfer-Encoding: gzip", "x"), .closed, halfClosed: true)
         add("too long", framed("Content-Length: 20001", String(repeating: "x", count: 20_001)), .problem(413, "too-large"))
         add("announced too long", framed("Content-Length: 9000000000"), .problem(413, "too-large"), halfClosed: true)

@@ -71,7 +71,7 @@ import Yams
             "waitHintMilliseconds", "replicasCounted", "readers", "unsavedSightings", "sightingMilliseconds", "nameCharacters",
             "spaceUseMilliseconds", "diskLookMilliseconds", "snapshotsKept", "snapshotLogBytes", "snapshotLeaseMilliseconds",
             "purgeSliceBytes", "purgeSliceRuns", "parkedUploadMilliseconds", "snapshotOpenings", "growthDays", "waitTickMilliseconds",
-            "tokenMilliseconds", "tokensRemembered", "answerMilliseconds",
+            "tokenMilliseconds", "tokensRemembered", "answerMilliseconds", "sightingsSaved", "parkedPartMilliseconds", "shares",
         ]
         let renamed = ["pendingPartBytes": "transactionbytes"]
         let logs = Mirror(reflecting: RelayLogLimits()).children.compactMap(\.label).filter { !inner.contains($0) }

@@ -19,17 +19,77 @@ import Testing
     private func path(_ name: String) -> String { directory.path + "/" + name }
 
     /// Makes a certificate that is its own issuer, `NAME.pem` with `NAME.key`.
-    private func issue(_ name: String) throws {
+    private func issue(_ name: String, key: [String] = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [
-            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=relay",
-            "-keyout", path("\(name).key"), "-out", path("\(name).pem"),
-        ]
+        process.arguments =
+            [
+                "openssl", "req", "-x509", "-newkey",
+            ] + key + [
+                "-nodes", "-days", "2", "-subj", "/CN=relay", "-keyout", path("\(name).key"), "-out", path("\(name).pem"),
+            ]
         process.standardError = FileHandle.nullDevice
         try process.run()
         process.waitUntilExit()
         try #require(process.terminationStatus == 0)
+    }
+
+    /// The cipher suite that `openssl` agrees on with a relay, with only these of TLS 1.2 on offer; nil where there is none.
+    private func suite(_ port: Int, _ ciphers: String) throws -> String? {
+        let (process, output) = (Process(), Pipe())
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [
+            "openssl", "s_client", "-connect", "127.0.0.1:\(port)", "-tls1_2", "-cipher", "\(ciphers):@SECLEVEL=0", "-brief",
+        ]
+        process.standardInput = FileHandle.nullDevice
+        (process.standardOutput, process.standardError) = (FileHandle.nullDevice, output)
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        let line = text.split(separator: "\n").first { $0.hasPrefix("Ciphersuite: ") }
+        return line.map { String($0.dropFirst("Ciphersuite: ".count)) }
+    }
+
+    /// Runs a relay with this certificate on a free port.
+    private func serve(_ name: String, _ body: @escaping @Sendable (Int) async throws -> Void) async throws {
+        var configuration = RelayConfiguration(
+            address: try ListenAddress("127.0.0.1:0"), storage: .directory(path("data")), noAuthorization: true)
+        configuration.tls = TLSFiles(certificate: path("\(name).pem"), key: path("\(name).key"))
+        configuration.limits.shutdownSeconds = 5
+        let (addresses, announce) = AsyncStream<ListenAddress>.makeStream()
+        let server = try RelayServer(configuration: configuration, logger: .silent) { announce.yield($0) }
+        let group = ServiceGroup(configuration: .init(services: [server], logger: .silent))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask {
+                defer { announce.finish() }
+                try await group.run()
+            }
+            var iterator = addresses.makeAsyncIterator()
+            let address = try #require(await iterator.next())
+            do {
+                try await body(address.port)
+            } catch {
+                await group.triggerGracefulShutdown()
+                throw error
+            }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+    }
+
+    @Test func `TLS 1.2 without forward secrecy, or without authenticated encryption, is refused`() async throws {
+        // Only with such a key a suite without forward secrecy is possible.
+        try issue("rsa", key: ["rsa:2048"])
+        try await serve("rsa") { port in
+            for weak in ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA", "AES256-SHA", "ECDHE-RSA-AES128-SHA"] {
+                let found = try suite(port, weak)
+                #expect(found == nil, "\(weak)")
+            }
+            for good in ["ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"] {
+                let found = try suite(port, good)
+                #expect(found == good)
+            }
+        }
     }
 
     @Test func `a connection that never shakes hands, or stops amid it, is closed like an idle one`() async throws {

@@ -40,6 +40,17 @@ struct AdminSpaceRoutes: Sendable {
         try await change(context, log.release)
     }
 
+    /// DELETE /v1/spaces/{space}?confirm=NAME: 204; the space and all that it held are gone.
+    func delete(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let space = try context.space(for: .admin)
+        guard try request.spaceName(Endpoints.Query.confirm) == space else {
+            throw ProblemResponse.badRequest(
+                "confirm is not the space's name; nothing was deleted", hint: "Send DELETE with ?confirm=NAME; the log goes for good")
+        }
+        _ = try await log.deleteSpace(space, by: context.operatorName)
+        return Response(status: .noContent, headers: [.cacheControl: "no-store"])
+    }
+
     /// Does something to the replica that the address names.
     private func change(
         _ context: RelayRequestContext, _ body: (ReplicaID, SpaceName, Operator?) async throws -> Bool

@@ -24,6 +24,9 @@ enum MetricCatalogue {
             name: Name.requestSeconds, kind: .histogram, labels: ["route"],
             help: "Time until the answer was ready to be sent; a pull that may wait has the route of its own that ends with ?wait."),
         Metric(name: Name.problems, kind: .counter, labels: ["code"], help: "Requests that were answered with a problem."),
+        Metric(
+            name: Name.quotaRefusals, kind: .counter, labels: ["quota", "bound"],
+            help: "Requests refused since there was no more of something, and whose bound that was: relay, token, space or address."),
         Metric(name: Name.broken, kind: .counter, help: "Requests whose sender went away in the middle of the body."),
         Metric(
             name: Name.pushes, kind: .counter, labels: ["outcome"],
@@ -75,6 +78,7 @@ enum MetricCatalogue {
         static let requests = "annals_relay_requests_total"
         static let requestSeconds = "annals_relay_request_seconds"
         static let problems = "annals_relay_problems_total"
+        static let quotaRefusals = "annals_relay_quota_refusals_total"
         static let broken = "annals_relay_broken_requests_total"
         static let pushes = "annals_relay_pushes_total"
         static let pushedTransactions = "annals_relay_pushed_transactions_total"

@@ -15,16 +15,16 @@ struct MetricsRoutes: Sendable {
 
     /// Says nothing to whoever has neither the token for this nor one that may administer every space.
     func metrics(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
-        try await require(request)
+        try await require(request, context)
         let text = metrics.exporter.text(with: await readings.samples())
         return Response(
             status: .ok, headers: [.contentType: Self.mediaType, .cacheControl: "no-store"],
             body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 
-    private func require(_ request: Request) async throws {
+    private func require(_ request: Request, _ context: RelayRequestContext) async throws {
         if let token, let secret = Authorizer.bearer(request.headers[.authorization]), token.matches(secret) { return }
-        guard try await access(for: request).isOperator else {
+        guard try await access(for: request, from: context.address).isOperator else {
             throw ProblemResponse(
                 .notPermitted, detail: "Metrics need admin for all spaces, or the token that is for them",
                 hint: "Ask the relay's operator for a token")
@@ -32,10 +32,10 @@ struct MetricsRoutes: Sendable {
     }
 
     /// What the sender may, in time: an operator's token is looked up in the storage.
-    private func access(for request: Request) async throws -> RelayRequestContext.Access {
+    private func access(for request: Request, from address: String) async throws -> RelayRequestContext.Access {
         guard !authorizer.isOpen else { return try await authorizer.access(for: request) }
         do {
-            return try await readings.log.answerInTime { try await authorizer.access(for: request) }
+            return try await readings.log.answerInTime { try await authorizer.access(for: request, from: address) }
         } catch RelayLogError.storage {
             throw ProblemResponse.unavailable("The storage does not answer", retryAfterSeconds: 5)
         }

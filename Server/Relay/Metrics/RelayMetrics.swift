@@ -2,6 +2,7 @@ internal import AnnalsWire
 internal import HTTPTypes
 internal import CoreMetrics
 internal import Metrics
+internal import RelayLog
 internal import Synchronization
 
 /// What the relay counts while it works, by swift-metrics.
@@ -50,6 +51,7 @@ final class RelayMetrics: Sendable {
         // What rises from nothing to one is no increase to Prometheus: it must have seen the nothing.
         for code in Problem.Code.allCases { problem(code.rawValue).increment(by: 0) }
         for outcome in PushAnswer.Outcome.words { push(outcome).increment(by: 0) }
+        for quota in Quota.allCases { for bound in QuotaBound.allCases { refusal(quota, bound).increment(by: 0) } }
     }
 
     /// A request was answered. `route` is the address with its parameters' names, never what somebody sent.
@@ -74,6 +76,14 @@ final class RelayMetrics: Sendable {
 
     private func problem(_ code: String) -> Counter {
         Counter(label: Name.problems, dimensions: [("code", code)], factory: exporter)
+    }
+
+    private func refusal(_ quota: Quota, _ bound: QuotaBound) -> Counter {
+        Counter(label: Name.quotaRefusals, dimensions: [("quota", quota.rawValue), ("bound", bound.rawValue)], factory: exporter)
+    }
+
+    func noteRefusal(_ quota: Quota, _ bound: QuotaBound) {
+        refusal(quota, bound).increment()
     }
 
     private func push(_ outcome: String) -> Counter {

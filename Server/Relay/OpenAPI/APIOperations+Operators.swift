@@ -13,6 +13,11 @@ extension APIOperations {
                 Components.listed,
             ], answers: [answer("The spaces, with how much they hold and how they grow", "SpaceList")]),
         APIOperation(
+            method: .delete, path: space, id: "deleteSpace", tag: .operators, summary: "Delete a space for good",
+            description: "Its log, snapshots and replicas go; tokens for it stay.", scope: "admin",
+            parameters: [Components.query(Endpoints.Query.confirm, Components.spaceName, "The space's name once more", required: true)],
+            answers: [.init(status: 204, description: "It is gone", headers: ["Cache-Control"])], problems: [.spaceNotFound]),
+        APIOperation(
             method: .get, path: "\(space)/\(Endpoints.Action.replicas)", id: "listReplicas", tag: .operators,
             summary: "List a space's replicas", scope: "admin",
             answers: [answer("Who was here, how far each has come and when it was seen", "ReplicaList")], problems: [.spaceNotFound]),

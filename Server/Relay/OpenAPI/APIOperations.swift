@@ -37,7 +37,7 @@ enum APIOperations {
                 .init(
                     status: 200, description: "What became of the batch: accepted, stale, or anything else that is definite",
                     mediaType: Endpoints.MediaType.answer, schema: Components.binary, headers: ["Cache-Control", "Annals-Snapshot?"])
-            ], problems: mark + [.replicaOwnedElsewhere, .corruptBatch, .newerFormat, .storageFull, .spaceFull]),
+            ], problems: mark + [.replicaOwnedElsewhere, .corruptBatch, .newerFormat, .storageFull, .spaceFull, .tooManyReplicas]),
         APIOperation(
             method: .get, path: "\(space)/\(Endpoints.Action.entries)", id: "pull", tag: .log, summary: "Pull the log after a position",
             description: "A page holds at least one frame where there is any.", scope: "read",

@@ -20,6 +20,7 @@ struct TLSIdentity: Sendable {
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
         configuration.minimumTLSVersion = .tlsv12
+        configuration.cipherSuiteValues = Self.cipherSuites
         configuration.applicationProtocols = ["http/1.1"]
         do {
             context = try NIOSSLContext(configuration: configuration)
@@ -29,6 +30,14 @@ struct TLSIdentity: Sendable {
                 "The first certificate of the file must be the relay's own")
         }
     }
+
+    /// Of TLS 1.2 those whose key is agreed anew for each connection, so that a key that is stolen later opens nothing of what was
+    /// recorded, and whose encryption is authenticated. Those of TLS 1.3 are all like that, and need not be named.
+    private static let cipherSuites: [NIOTLSCipher] = [
+        .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        .TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+    ]
 
     private static func chain(_ path: String) throws(AnnalsError) -> [NIOSSLCertificate] {
         let bytes = try read(path, "certificate")

@@ -86,6 +86,9 @@ package enum LogValue: Sendable, Hashable {
 }
 
 /// One row of an answer; columns count from zero, in the order of the SELECT.
+///
+/// A column that is read is one that the statement names, so the array has it. What stands in it may be anything: the file, or the
+/// database, can be damaged, or written to by others.
 package struct LogRow: Sendable {
     package let values: [LogValue]
 
@@ -109,7 +112,19 @@ package struct LogRow: Sendable {
 
     package func isNull(_ column: Int) -> Bool { values[column] == .null }
 
-    package func position(_ column: Int) throws -> Position { Position(try integer(column)) }
+    /// Positions, counters, sizes and times reach so far, so that sums of a few of them stay numbers.
+    package static let reach: Int64 = 1 << 60
+
+    /// A number from `least` to `most`; another one is damage.
+    package func number(_ column: Int, from least: Int64 = 0, to most: Int64 = LogRow.reach) throws -> Int64 {
+        let value = try integer(column)
+        guard value >= least, value <= most else { throw unexpected(column) }
+        return value
+    }
+
+    package func position(_ column: Int) throws -> Position { Position(try number(column)) }
+
+    package func counter(_ column: Int) throws -> Counter { Counter(try number(column)) }
 
     package func digest(_ column: Int) throws -> Digest {
         guard let digest = Digest(bytes: try bytes(column)) else { throw unexpected(column) }

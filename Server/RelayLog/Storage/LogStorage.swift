@@ -55,21 +55,27 @@ package enum LogStorage {
         guard let lineage = Lineage(bytes: try row.bytes(1)) else { throw RelayLogError.storage("a space's lineage is damaged") }
         return Space(
             id: try row.integer(0), lineage: lineage, head: try row.position(2), horizon: try row.position(3), floor: try row.position(4),
-            logBytes: try row.integer(5), droppedBytes: try row.integer(6), partChanges: try row.integer(7),
-            ownerChanges: try row.integer(8))
+            logBytes: try row.number(5), droppedBytes: try row.number(6), partChanges: try row.number(7),
+            ownerChanges: try row.number(8))
     }
 
     /// False when there is another one of that name.
-    static func createSpace(_ name: SpaceName, lineage: Lineage, at now: Int64, in db: any LogConnection) throws -> Bool {
+    static func createSpace(
+        _ name: SpaceName, lineage: Lineage, at now: Int64, by owner: ReplicaOwner? = nil, in db: any LogConnection
+    ) throws -> Bool {
         let sql = """
-            INSERT INTO annals_spaces(name, lineage, created) VALUES (?1, ?2, ?3)
+            INSERT INTO annals_spaces(name, lineage, created, creator) VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT (name) DO UPDATE SET created = excluded.created WHERE annals_spaces.lineage = excluded.lineage RETURNING id
             """
-        return try db.row(sql, [name, lineage, now]) != nil
+        return try db.row(sql, [name, lineage, now, owner?.text]) != nil
     }
 
     static func spaceCount(in db: any LogConnection) throws -> Int {
         Int(try db.integer("SELECT count(*) FROM annals_spaces", []) ?? 0)
+    }
+
+    static func spaceCount(of owner: ReplicaOwner, in db: any LogConnection) throws -> Int {
+        Int(try db.integer("SELECT count(*) FROM annals_spaces WHERE creator = ?1", [owner.text]) ?? 0)
     }
 
     static func names(in db: any LogConnection) throws -> [SpaceName] {
@@ -101,7 +107,7 @@ package enum LogStorage {
     static func replica(_ replica: ReplicaID, of space: Int64, in db: any LogConnection) throws -> Replica? {
         let sql = "SELECT id, counter, digest, last_position FROM annals_replicas WHERE space = ?1 AND replica = ?2"
         guard let row = try db.row(sql, [space, replica]) else { return nil }
-        let last = LastAccepted(counter: Counter(try row.integer(1)), digest: try row.digest(2), position: try row.position(3))
+        let last = LastAccepted(counter: try row.counter(1), digest: try row.digest(2), position: try row.position(3))
         return Replica(id: try row.integer(0), last: last)
     }
 
@@ -113,7 +119,8 @@ package enum LogStorage {
             INSERT INTO annals_replicas(space, replica, counter, digest, last_position, seen) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             ON CONFLICT (space, replica) DO UPDATE SET counter = excluded.counter, digest = excluded.digest,
                 last_position = excluded.last_position,
-                seen = CASE WHEN annals_replicas.seen > excluded.seen THEN annals_replicas.seen ELSE excluded.seen END
+                seen = CASE WHEN annals_replicas.seen > excluded.seen THEN annals_replicas.seen ELSE excluded.seen END,
+                sighted_by = NULL, holds = 1
             RETURNING id
             """
         guard let id = try db.integer(sql, [space, replica, last.counter, last.digest, last.position, now]) else {
@@ -131,23 +138,6 @@ package enum LogStorage {
         try db.execute(sql, [last.counter, last.digest, last.position, now, id])
     }
 
-    /// Notes that a replica was there; its position only rises. What another than its owner says of it is not noted.
-    static func saveSighting(_ sighting: Sighting, of key: Sightings.Key, db: any LogConnection) throws {
-        let sql = """
-            INSERT INTO annals_replicas(space, replica, name, digest, position, seen, program)
-            SELECT id, ?1, ?2, ?3, CASE WHEN ?4 < head THEN ?4 ELSE head END, ?5, ?8 FROM annals_spaces WHERE name = ?6
-            ON CONFLICT (space, replica) DO UPDATE SET
-                position = CASE WHEN annals_replicas.position > excluded.position THEN annals_replicas.position ELSE excluded.position END,
-                seen = CASE WHEN annals_replicas.seen > excluded.seen THEN annals_replicas.seen ELSE excluded.seen END,
-                name = coalesce(nullif(excluded.name, ''), annals_replicas.name),
-                program = coalesce(nullif(excluded.program, ''), annals_replicas.program)
-            WHERE \(OwnerStorage.mayNote)
-            """
-        let owner = key.owner?.text ?? ""
-        try db.execute(
-            sql, [key.replica, sighting.name, Digest.zero, sighting.position, sighting.time, key.space, owner, sighting.program])
-    }
-
     /// The newest position that the replica `r` has: what it acknowledged, and what it pushed right on top of that.
     static let reached = """
         CASE WHEN EXISTS (
@@ -157,16 +147,16 @@ package enum LogStorage {
 
     static func replicas(of space: Int64, in db: any LogConnection) throws -> [ReplicaRecord] {
         let sql = """
-            SELECT replica, name, counter, position, seen, retired, owner, program, \(reached)
+            SELECT replica, name, counter, position, seen, retired, owner, program, \(reached), holds
             FROM annals_replicas AS r WHERE space = ?1 ORDER BY replica
             """
         return try db.rows(sql, [space]).compactMap { row in
             // The relay's own entries hold nothing back.
             guard let replica = ReplicaID(bytes: try row.bytes(0)), replica != .relay else { return nil }
             return ReplicaRecord(
-                replica: replica, name: try row.text(1), counter: Counter(try row.integer(2)), position: try row.position(3),
-                lastSeen: try row.integer(4), retired: try row.integer(5), owner: row.isNull(6) ? nil : try row.text(6),
-                program: try row.text(7), reached: try row.position(8))
+                replica: replica, name: try row.text(1), counter: try row.counter(2), position: try row.position(3),
+                lastSeen: try row.number(4), retired: try row.number(5), owner: row.isNull(6) ? nil : try row.text(6),
+                program: try row.text(7), reached: try row.position(8), holdsBack: try row.integer(9) != 0)
         }
     }
 
@@ -195,10 +185,15 @@ package enum LogStorage {
 
     private static let runColumns = "position, count, first_index, received, batch"
 
+    /// A run has a transaction at least, and no more than a batch can have.
+    private static func runCount(_ row: LogRow, _ column: Int) throws -> Int {
+        Int(try row.number(column, from: 1, to: Int64(Int32.max)))
+    }
+
     private static func run(_ row: LogRow) throws -> Run {
         Run(
-            firstPosition: try row.position(0), count: Int(try row.integer(1)), firstIndex: Int(try row.integer(2)),
-            received: try row.integer(3), batch: try row.bytes(4))
+            firstPosition: try row.position(0), count: try runCount(row, 1), firstIndex: Int(try row.number(2, to: Int64(Int32.max))),
+            received: try row.number(3), batch: try row.bytes(4))
     }
 
     /// The run that holds a replica's transaction, with the counter of its first; nil where the log no longer has it.
@@ -209,7 +204,7 @@ package enum LogStorage {
             SELECT \(runColumns), counter FROM annals_runs WHERE replica = ?1 AND counter <= ?2 ORDER BY counter DESC LIMIT 1
             """
         guard let row = try db.row(sql, [replica, counter]) else { return nil }
-        let (found, first) = (try run(row), try row.integer(5))
+        let (found, first) = (try run(row), try row.number(5))
         return counter.rawValue - first < Int64(found.count) ? (found, Counter(first)) : nil
     }
 
@@ -234,7 +229,7 @@ package enum LogStorage {
         var positions: [Position] = []
         var bytes: Int64 = 0
         for row in listed {
-            bytes += try row.integer(1)
+            bytes += try row.number(1)
             if !positions.isEmpty, bytes > byteLimit { break }
             positions.append(try row.position(0))
         }
@@ -279,7 +274,7 @@ package enum LogStorage {
             """
         guard let row = try db.row(sql, [space, position]) else { return nil }
         let head = RunHead(
-            firstPosition: try row.position(0), count: Int(try row.integer(1)), logDigest: row.isNull(2) ? nil : try row.digest(2),
+            firstPosition: try row.position(0), count: try runCount(row, 1), logDigest: row.isNull(2) ? nil : try row.digest(2),
             space: space)
         return head.lastPosition >= position ? head : nil
     }

@@ -12,7 +12,15 @@ enum OwnerStorage {
     }
 
     static func setOwner(_ owner: ReplicaOwner, ofReplica id: Int64, in db: any LogConnection) throws {
-        try db.execute("UPDATE annals_replicas SET owner = ?1 WHERE id = ?2", [owner.text, id])
+        try db.execute("UPDATE annals_replicas SET owner = ?1, sighted_by = NULL, holds = 1 WHERE id = ?2", [owner.text, id])
+    }
+
+    /// Replicas of an owner that were seen since then and are not retired.
+    static func liveCount(of owner: ReplicaOwner, in space: Int64, since time: Int64, _ db: any LogConnection) throws -> Int64 {
+        let sql = """
+            SELECT count(*) FROM annals_replicas WHERE space = ?1 AND owner = ?2 AND seen > ?3 AND (retired = 0 OR retired < seen)
+            """
+        return try db.integer(sql, [space, owner.text, time]) ?? 0
     }
 
     /// Whether an owner still has what is his. A subject always does; a token until it, and what renews it, is revoked or expired.

@@ -15,6 +15,25 @@ enum PartStorage {
         try db.execute("DELETE FROM annals_parts WHERE space = ?1 AND replica = ?2", [space, replica])
     }
 
+    /// Transactions of which no part came since then.
+    static func stale(before time: Int64, in db: any LogConnection) throws -> [(space: Int64, replica: ReplicaID)] {
+        let sql = "SELECT space, replica FROM annals_parts GROUP BY space, replica HAVING max(received) < ?1"
+        return try db.rows(sql, [time]).compactMap { row in
+            guard let replica = ReplicaID(bytes: try row.bytes(1)) else { return nil }
+            return (try row.integer(0), replica)
+        }
+    }
+
+    /// Drops such a transaction, unless a part of it came meanwhile. Whoever has the space loaded hears of it by its count of changes.
+    static func dropStale(of replica: ReplicaID, in space: Int64, before time: Int64, db: any LogConnection) throws {
+        // Locked before the look: a push that is being committed has it locked.
+        guard try db.row("SELECT id FROM annals_spaces WHERE id = ?1" + db.lockingClause, [space]) != nil else { return }
+        let newest = try db.row("SELECT max(received) FROM annals_parts WHERE space = ?1 AND replica = ?2", [space, replica])
+        guard let newest, !newest.isNull(0), try newest.integer(0) < time else { return }
+        try drop(of: replica, in: space, db: db)
+        try db.execute("UPDATE annals_spaces SET part_changes = part_changes + 1 WHERE id = ?1", [space])
+    }
+
     /// A part becomes a run of the log; the database copies it, one at a time.
     ///
     /// - Parameter digest: the log's running digest behind it.
@@ -35,7 +54,7 @@ enum PartStorage {
         var pending: [ReplicaID: PendingParts] = [:]
         for row in try db.rows(sql, [space]) {
             guard let replica = ReplicaID(bytes: try row.bytes(0)), let digest = try? row.digest(2) else { continue }
-            let byteCount = Int(try row.integer(3))
+            let byteCount = Int(try row.number(3))
             if try row.integer(1) > 0 {
                 pending[replica]?.append(digest, byteCount: Int64(byteCount))
             } else if let header = try header(of: replica, in: space, db) {

@@ -5,7 +5,7 @@ enum PurgeStorage {
     /// The last position before the first run that the relay received at `time` or later; the head where there is none.
     static func lastPosition(before time: Int64, in space: LogStorage.Space, _ db: any LogConnection) throws -> Position {
         let sql = "SELECT position FROM annals_runs WHERE space = ?1 AND received >= ?2 ORDER BY position LIMIT 1"
-        return try db.integer(sql, [space.id, time]).map { Position($0 - 1) } ?? space.head
+        return try db.row(sql, [space.id, time]).map { try $0.position(0).advanced(by: -1) } ?? space.head
     }
 
     /// The log begins after `position` from now on; what lies before is still to be deleted.
@@ -35,7 +35,7 @@ enum PurgeStorage {
         var bytes: Int64 = 0
         var last: Position?
         for row in try db.rows(sql, [space, limits.purgeSliceRuns]) {
-            let length = try row.integer(1)
+            let length = try row.number(1)
             if last != nil, bytes + length > limits.purgeSliceBytes { break }
             bytes += length
             last = try row.position(0)

@@ -13,12 +13,13 @@ struct RelayTable: Sendable {
             name: "annals_spaces",
             columns: [
                 "id", "name", "lineage", "head", "horizon", "floor", "created", "horizon_digest", "log_bytes", "part_changes",
-                "dropped_bytes", "owner_changes",
+                "dropped_bytes", "owner_changes", "creator",
             ]),
         RelayTable(
             name: "annals_replicas",
             columns: [
                 "id", "space", "replica", "name", "counter", "digest", "position", "seen", "last_position", "retired", "program", "owner",
+                "sighted_by", "holds",
             ]),
         RelayTable(name: "annals_tokens", columns: ["id", "hash", "label", "space", "scope", "created", "expires", "revoked", "holder"]),
         RelayTable(name: "annals_days", columns: ["space", "day", "bytes", "positions"]),

@@ -30,7 +30,12 @@ enum RunningDigests {
         let start = max(found.firstPosition.advanced(by: -1), horizon.position)
         guard let before = try at(start, of: space, in: db) else { return nil }
         let run = try found.read(db)
+        // The run that was found holds the position, and `start` lies in it, or right before it. `header` throws where the batch has
+        // fewer transactions than the run.
         let skipped = Int(start.rawValue - run.firstPosition.rawValue) + 1
+        guard run.firstPosition == found.firstPosition, skipped >= 0, skipped <= run.count else {
+            throw RelayLogError.storage("the runs at position \(position) are damaged")
+        }
         let certificates = try run.header().certificates[(run.firstIndex + skipped)...]
         return certificates.prefix(Int(position.rawValue - start.rawValue)).reduce(before) { $0.following($1.digest) }
     }

@@ -3,7 +3,7 @@ internal import GRDB
 
 /// The tables of DATA/relay.db, as each format added them.
 enum SQLiteSchema {
-    static let formatVersion = 8
+    static let formatVersion = 9
 
     /// Brings the file to this program's format. Throws `AnnalsError` with `.newerFormat`.
     static func migrate(_ db: Database) throws {
@@ -32,6 +32,7 @@ enum SQLiteSchema {
             if version < 7 { try db.execute(sql: owners) }
             // With each sighting of another's replica it is asked which tokens are still valid.
             if version < 8 { try db.execute(sql: "CREATE INDEX annals_tokens_holder ON annals_tokens(holder)") }
+            if version < 9 { try db.execute(sql: quotas) }
             if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
             return .commit
         }
@@ -112,6 +113,16 @@ enum SQLiteSchema {
             batch BLOB NOT NULL,
             UNIQUE (space, replica, part)
         ) STRICT;
+        """
+
+    /// What format 9 added: by whose credential a replica is known that never pushed, whether purges and voids wait for it, and who
+    /// made each space.
+    private static let quotas = """
+        ALTER TABLE annals_replicas ADD COLUMN sighted_by TEXT;
+        ALTER TABLE annals_replicas ADD COLUMN holds INTEGER NOT NULL DEFAULT 1;
+        CREATE INDEX annals_replicas_sighted ON annals_replicas(space, sighted_by);
+        ALTER TABLE annals_spaces ADD COLUMN creator TEXT;
+        CREATE INDEX annals_spaces_creator ON annals_spaces(creator);
         """
 
     /// What format 7 added: whose each replica is, and which token renews which.

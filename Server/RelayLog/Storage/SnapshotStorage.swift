@@ -23,8 +23,8 @@ extension LogStorage {
 
     private static func record(_ row: LogRow) throws -> SnapshotRecord {
         SnapshotRecord(
-            position: try row.position(0), byteCount: try row.integer(1), digest: try row.digest(2), file: try row.text(3),
-            logBytes: try row.integer(4))
+            position: try row.position(0), byteCount: try row.number(1), digest: try row.digest(2), file: try row.text(3),
+            logBytes: try row.number(4, from: -LogRow.reach))
     }
 
     /// Takes the place of one that has the same position.

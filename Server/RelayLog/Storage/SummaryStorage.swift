@@ -24,7 +24,8 @@ enum SummaryStorage {
     private static func days(of space: Int64, since: Int64, in db: any LogConnection) throws -> [DayOfGrowth] {
         let sql = "SELECT day, bytes, positions FROM annals_days WHERE space = ?1 AND day > ?2 ORDER BY day"
         return try db.rows(sql, [space, since]).map {
-            DayOfGrowth(day: try $0.integer(0), bytes: try $0.integer(1), positions: try $0.integer(2))
+            DayOfGrowth(
+                day: try $0.number(0, to: LogRow.reach / DayOfGrowth.milliseconds), bytes: try $0.integer(1), positions: try $0.integer(2))
         }
     }
 
