@@ -191,6 +191,15 @@ let package = Package(
             name: "AnnalsStoreTests",
             dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "SeededRandom", grdb, sqlite],
             swiftSettings: settings),
+        // SQLite's files, seen by a test that then forgets what was not synced.
+        .target(name: "CPowerLossDisk", dependencies: [sqlite], path: "Tests/CPowerLossDisk"),
+        .testTarget(
+            name: "PowerLossTests",
+            dependencies: [
+                "Annals", "AnnalsCore", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "CPowerLossDisk", "RelayLog",
+                "RelayTestSupport", "SeededRandom", grdb, logging,
+            ],
+            swiftSettings: settings),
         .target(
             name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "RelayPostgres", logging],
             path: "Tests/RelayTestSupport",

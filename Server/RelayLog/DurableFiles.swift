@@ -1,6 +1,6 @@
 internal import AnnalsCore
 internal import Foundation
-internal import Synchronization
+package import Synchronization
 
 #if canImport(Glibc)
     internal import Glibc
@@ -27,7 +27,27 @@ struct SystemCallError: Error, CustomStringConvertible {
 /// Files and directories whose existence must survive a loss of power.
 ///
 /// A file's fsync says nothing about its name: the directory that holds the name needs its own.
-enum DurableFiles {
+package enum DurableFiles {
+    /// What was done to a file or folder.
+    package enum Call: Sendable {
+        case create(String)
+        /// At the end of what is there.
+        case append(String, [UInt8])
+        case synchronize(String)
+        case rename(String, to: String)
+        case remove(String)
+        case createDirectory(String)
+        case synchronizeDirectory(String)
+    }
+
+    /// Sees each call that succeeded, for tests that imitate a loss of power; nil otherwise.
+    package static let observer = Mutex<(@Sendable (Call) -> Void)?>(nil)
+
+    fileprivate static func note(_ call: @autoclosure () -> Call) {
+        guard let observer = observer.withLock({ $0 }) else { return }
+        observer(call())
+    }
+
     /// Creates the directory, readable by its owner only, with those above it, and makes their names durable.
     static func createDirectory(_ path: String) throws {
         var missing: [String] = []
@@ -38,6 +58,7 @@ enum DurableFiles {
         }
         for directory in missing.reversed() {
             guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw SystemCallError("mkdir") }
+            note(.createDirectory(directory))
             let parent = parent(of: directory)
             try synchronizeDirectory(parent.isEmpty ? "." : parent)
         }
@@ -59,6 +80,7 @@ enum DurableFiles {
             return false
         }
         systemClose(descriptor)
+        note(.create(path))
         return true
     }
 
@@ -67,6 +89,7 @@ enum DurableFiles {
         guard descriptor >= 0 else { throw SystemCallError("open directory") }
         defer { systemClose(descriptor) }
         guard fsync(descriptor) == 0 else { throw SystemCallError("fsync directory") }
+        note(.synchronizeDirectory(path))
     }
 }
 
@@ -74,11 +97,12 @@ extension DurableFiles {
     /// Gives a file another name in one step; whoever looks finds the old or the new content, never half.
     static func rename(_ path: String, to other: String) throws {
         guard Foundation.rename(path, other) == 0 else { throw SystemCallError("rename") }
+        note(.rename(path, to: other))
     }
 
     /// Removes a file if it is there.
     static func remove(_ path: String) {
-        unlink(path)
+        if unlink(path) == 0 { note(.remove(path)) }
     }
 }
 
@@ -93,6 +117,7 @@ final class DurableFile: Sendable {
         guard descriptor >= 0 else { throw SystemCallError("create") }
         self.path = path
         self.descriptor = Mutex(descriptor)
+        DurableFiles.note(.create(path))
     }
 
     init(reading path: String) throws {
@@ -111,6 +136,7 @@ final class DurableFile: Sendable {
                 let count = systemWrite(descriptor, start, rest.count)
                 if count < 0, errno == EINTR { continue }
                 guard count > 0 else { throw SystemCallError("write") }
+                DurableFiles.note(.append(path, Array(rest.prefix(count))))
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             }
         }
@@ -133,6 +159,7 @@ final class DurableFile: Sendable {
 
     func synchronize() throws {
         try descriptor.withLock { guard fsync($0) == 0 else { throw SystemCallError("fsync") } }
+        DurableFiles.note(.synchronize(path))
     }
 
     func close() {

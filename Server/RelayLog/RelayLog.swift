@@ -27,6 +27,7 @@ package final class RelayLog: Sendable {
     package let clock: RelayClock
     private let logger: Logger
     private let sightings: Mutex<Sightings>
+    private let newLineage: @Sendable () -> Lineage
 
     /// Opens or creates the log in `directory` and takes the right to serve it.
     ///
@@ -40,12 +41,15 @@ package final class RelayLog: Sendable {
 
     /// The log that is in a database. `close` closes that too.
     ///
-    /// - Parameter freeBytes: how much of the disk is free; nil: the folder's file system says.
+    /// - Parameters:
+    ///   - freeBytes: how much of the disk is free; nil: the folder's file system says.
+    ///   - lineage: names each log that a new space begins.
     package init(
         database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system, logger: Logger,
-        freeBytes: (@Sendable () -> Int64?)? = nil
+        freeBytes: (@Sendable () -> Int64?)? = nil, lineage: @escaping @Sendable () -> Lineage = { .random() }
     ) throws {
         self.database = database
+        newLineage = lineage
         lock = try database.lockForServing()
         watch = HeadWatch(limits: limits)
         reserve = DiskReserve(limits: limits, clock: clock, look: freeBytes ?? { database.freeBytes() })
@@ -67,7 +71,7 @@ package final class RelayLog: Sendable {
     ///
     /// - Parameter owner: whose space it is, of which there are so many; nil: nobody counts.
     package func createSpace(_ name: SpaceName, by owner: ReplicaOwner? = nil) async throws -> SpaceDescription {
-        let lineage = Lineage.random()
+        let lineage = newLineage()
         let now = clock.wall()
         try await writing { [limits, reserve] db in
             // Run once more after a lost connection, this finds its own space.
@@ -288,8 +292,8 @@ package final class RelayLog: Sendable {
 
     /// For when nobody comes after those that were seen last.
     private func saveSightingsLater() {
-        Task { [weak self, limits] in
-            try await ContinuousClock().sleep(for: .milliseconds(limits.sightingMilliseconds))
+        Task { [weak self, limits, clock] in
+            try await clock.sleep(.milliseconds(limits.sightingMilliseconds))
             guard let self, !self.sightings.withLock({ $0.isEmpty }) else { return }
             await self.database.storage.scheduled { self.saveSightings($0) }
         }
@@ -318,6 +322,11 @@ package final class RelayLog: Sendable {
         } catch {
             logger.warning("positions of replicas were not saved", metadata: ["reason": "\(RelayLogError.wrapping(error))"])
         }
+    }
+
+    /// Returns when what was scheduled so far is written.
+    package func finishScheduled() async {
+        await database.storage.scheduled { _ in }
     }
 
     // MARK: The end

@@ -2,7 +2,7 @@ public import AnnalsCore
 public import AnnalsSync
 public import AnnalsWire
 import Foundation
-import Logging
+package import Logging
 package import RelayLog
 
 /// A relay in the same process, without HTTP: the real log in a folder, reached by calls.
@@ -11,7 +11,7 @@ package import RelayLog
 ///     let agent = SyncAgent(store: store, transport: relay, joining: address)
 ///     try await agent.sync()
 public struct LocalRelay: RelayTransport {
-    private let log: RelayLog
+    package let log: RelayLog
     private let space: SpaceName
 
     /// - Parameters:
@@ -22,11 +22,16 @@ public struct LocalRelay: RelayTransport {
     }
 
     package init(folder: String, space: SpaceName, limits: RelayLogLimits, clock: RelayClock = .system) throws {
-        log = try RelayLog(
-            directory: folder, limits: limits, clock: clock,
-            logger: Logger(label: "annals.testing", factory: { _ in SwiftLogNoOpLogHandler() }))
+        let log = try RelayLog(directory: folder, limits: limits, clock: clock, logger: Self.silence)
+        self.init(log: log, space: space)
+    }
+
+    package init(log: RelayLog, space: SpaceName) {
+        self.log = log
         self.space = space
     }
+
+    package static let silence = Logger(label: "annals.testing", factory: { _ in SwiftLogNoOpLogHandler() })
 
     public func describe() async throws(TransportError) -> SpaceDescription {
         try await answer { try await log.describe(space) }

@@ -65,7 +65,7 @@ public final class TestSpace: Sendable {
         let address = try SpaceAddress("test", at: "http://127.0.0.1:1", as: "")
         let clock = ManualClock(milliseconds: Self.start)
         let chance = Mutex(SeededGenerator(seed: seed))
-        let relay = MemoryRelay(space: address.space, clock: clock)
+        let relay = try MemoryRelay(space: address.space, clock: clock)
         let logger = Logger(label: "annals.testing", factory: { _ in SwiftLogNoOpLogHandler() })
         var made: [Replica] = []
         for number in 0..<count {

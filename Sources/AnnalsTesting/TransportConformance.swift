@@ -7,7 +7,7 @@ import Logging
 ///
 ///     @Test("my transport is one")
 ///     func conformance() async throws {
-///         let failures = try await TransportConformance.failures { space in MyTransport(space: space) }
+///         let failures = try await TransportConformance.failures { space in try MyTransport(space: space) }
 ///         #expect(failures == [])
 ///     }
 ///

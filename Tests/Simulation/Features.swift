@@ -71,6 +71,8 @@ public struct Features: Sendable, Hashable {
     public var unseenWrites = true
     /// A relay that is put back from an older backup.
     public var relayRestores = true
+    /// A relay whose process dies at a commit.
+    public var relayCrashes = true
     /// Replicas that make snapshots for the space, and a relay that drops the log before them.
     public var relayPurges = true
     /// Stores that drop old history.

@@ -99,6 +99,8 @@ struct Step: Sendable {
         case backUpRelay
         /// The relay gets back what was backed up.
         case restoreRelay
+        /// The relay's process dies, and is started again on what it left.
+        case crashRelay(RelayCrash)
         /// The relay drops the log as far as its rules allow, to a snapshot.
         case purgeRelay(RelayPurge)
         /// The store drops old history.
@@ -107,6 +109,23 @@ struct Step: Sendable {
         case setRetention(Int64)
         /// A program that reads the store's history takes the next transactions; it is registered the first time.
         case consume(reader: Int, limit: Int)
+    }
+
+    struct RelayCrash: Sendable, Equatable {
+        enum Point: Sendable, Equatable {
+            case now
+            /// Of a commit: what it wrote is undone.
+            case before
+            /// So much of what the commit writes arrives.
+            case within(thousandths: Int)
+            /// The commit is durable, and nobody gets its answer.
+            case after
+        }
+
+        var point: Point
+        /// At the nth commit from now on.
+        var commits: Int
+        var downFor: Int64
     }
 
     struct RelayPurge: Sendable {

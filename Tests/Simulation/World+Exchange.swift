@@ -54,7 +54,7 @@ extension World {
             // Told already, or the rows came into doubt while the exchange was under way.
             if error.code == .relayWentBack || (error.code == .busy && replica.mayHoldUnseen) { return }
             if error.code == .expired, isStranded(replica) { return replica.wasTold = true }
-            guard network.losesAnything || replica.cutUntil > 0 || restoredHead != nil,
+            guard network.losesAnything || replica.cutUntil > 0 || restoredHead != nil || relayWasDown,
                 [.relayUnreachable, .relayOverloaded].contains(error.code)
             else {
                 throw Violation("sync", "\(replica.name) cannot sync: \(error)")
@@ -88,11 +88,15 @@ extension World {
     func arrive(
         _ replica: Int, _ step: Int, _ number: Int, _ request: Session.Request, _ fate: Fate, isCopy: Bool
     ) async throws {
-        if isCut(replica) {
+        if isCut(replica) || relayIsDown {
             if !isCopy { lose(replica, step, number, wasSent: true) }
             return
         }
         let reply = fate.isRefused ? Session.Reply.failed(.problem(Problem(.unavailable), retryAfter: nil)) : await ask(request)
+        if await relayHasDied() {
+            if !isCopy { lose(replica, step, number, wasSent: true) }
+            return
+        }
         trace.note("+\(time.now) relay \(isCopy ? "again " : "")r\(replica) \(request.text): \(reply.text)")
         if case .uploaded = reply { try checkSnapshot(request, of: replicas[replica]) }
         try await absorbLog()

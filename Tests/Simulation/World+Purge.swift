@@ -12,14 +12,21 @@ extension World {
     func purgeRelay(_ purge: Step.RelayPurge) async throws {
         // See `Features.relayPurgesAfterRestores`.
         if restoredHead != nil { return }
-        for number in purge.retired { try relay.retire(replicas[number].id) }
+        try await startRelay()
         var rules = PurgeRules()
         // Entries of this moment go too.
         rules.keep = -1
         rules.silence = purge.silence
         rules.isForced = purge.isForced
-        let after = try relay.purge(rules)
-        trace.note("+\(time.now) the log begins after \(after)")
+        do {
+            for number in purge.retired { try await relay.retire(replicas[number].id) }
+            let after = try await relay.purge(rules)
+            trace.note("+\(time.now) the log begins after \(after)")
+        } catch {
+            guard !machine.isRunning else { throw error }
+        }
+        // Half of it may be done.
+        if await relayHasDied() { try await startRelay() }
         let description = try await relay.describe()
         guard let snapshot = description.snapshot?.position, snapshot >= description.horizon else {
             throw Violation("horizon", "the log begins after \(description.horizon), and no snapshot holds what was before")

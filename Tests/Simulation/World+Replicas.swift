@@ -58,6 +58,8 @@ extension World {
         let number = replicas.count
         let (clock, identities) = (WallClock(time), identities(number))
         let path = folder.file("r\(number)-clone.db")
+        try await startRelay()
+        machine.power.spare()
         _ = try await joining(number, clock, identities).clone(to: path)
         let database = try Replica.open(nil, clock)
         try Self.load(DatabaseQueue(path: path), into: database)

@@ -10,12 +10,13 @@ extension World {
     /// The log that a replica's rows lie on.
     func log(of replica: Replica) -> Oracle { replica.lostLog ?? oracle }
 
-    func restoreRelay() {
+    func restoreRelay() async throws {
         guard let backup, restoredHead == nil, backup.log.head < oracle.head else { return }
         trace.note("+\(time.now) the relay goes back from \(oracle.head) to \(backup.log.head)")
         let (whole, head) = (oracle, backup.log.head)
-        relay.restore(backup.relay)
-        (oracle, restoredHead, wholeLog) = (backup.log, head, whole)
+        try await machine.restore(backup.folder)
+        relayIsDown = false
+        (oracle, frames, restoredHead, wholeLog) = (backup.log, backup.frames, head, whole)
         for replica in replicas {
             if replica.look.position > head || replica.look.ahead.contains(where: { $0 > head }) { replica.lostLog = whole }
             replica.keepsLostParts = replica.look.kept.contains { $0 > head }
@@ -30,7 +31,7 @@ extension World {
                 return isCopy ? nil : .reply(replica: replica, step: step, request: request, lost)
             case .reply(let replica, let step, let request, let reply) where reply.isAnswer:
                 return .reply(replica: replica, step: step, request: request, lost)
-            case .step, .reply, .restart: return event
+            case .step, .reply, .restart, .relayStarts: return event
             }
         }
     }

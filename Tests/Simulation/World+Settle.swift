@@ -10,6 +10,8 @@ extension World {
 
     func settle() async throws {
         network = .perfect
+        try await startRelay()
+        machine.power.spare()
         for (number, replica) in replicas.enumerated() {
             replica.cutUntil = 0
             if replica.isRunning { replica.power.restore() } else { try restart(number) }

@@ -20,9 +20,12 @@ extension World {
         case .strangerRebuilds(let rebuild, let statements, let isTolerant):
             try strangerRebuilds(replica, rebuild, statements, isTolerant)
         case .backUpRelay:
-            backup = try (relay.backup(), oracle)
+            try await startRelay()
+            backup = (try await machine.backUp(), oracle, frames)
         case .restoreRelay:
-            restoreRelay()
+            try await restoreRelay()
+        case .crashRelay(let crash):
+            try await crashRelay(crash)
         case .sync(let direction):
             try await beginExchange(step.replica, step.number, direction)
         case .look:

@@ -19,13 +19,23 @@ final class World {
         /// Something comes back, or the pause is over.
         case reply(replica: Int, step: Int, request: Int, Session.Reply)
         case restart(replica: Int)
+        case relayStarts
     }
 
     static let mostReplicas = 6
 
     let plan: Plan
     let time = VirtualTime()
-    let relay: MemoryRelay
+    let machine: RelayMachine
+    /// The relay's process is dead.
+    var relayIsDown = false
+    /// It was at some time: exchanges may have failed for it.
+    var relayWasDown = false
+    /// How long it will be, when it dies next.
+    var relayIsDownFor: Int64 = 0
+    /// The log as it came, after its horizon.
+    var frames: [LogFrame] = []
+    private(set) var lineage = Lineage(high: 0, low: 0)
     let relayClock: WallClock
     let space: SpaceName
     /// nil where the space is not sealed.
@@ -41,7 +51,7 @@ final class World {
     var queue = Queue<Event>()
     var trace: Trace
     /// The relay's data of an earlier moment, with the log of then.
-    var backup: (relay: MemoryRelay.Backup, log: Oracle)?
+    var backup: (folder: String, log: Oracle, frames: [LogFrame])?
     /// Where the log ended when the relay was put back; nil while it was not.
     var restoredHead: Int64?
     /// The log that the relay had until it was put back.
@@ -81,14 +91,17 @@ final class World {
         guard let space = SpaceName("world") else { throw Violation("simulator", "no name for the space") }
         self.space = space
         self.folder = folder
-        relay = MemoryRelay(
-            space: space, wall: { relayClock.milliseconds }, monotonic: { time.now }, lineage: { Lineage(high: lineages.next(), low: 1) },
-            limits: plan.snapshots?.limits ?? RelayLogLimits())
-        let clock = WallClock(time, offset: plan.replicas[0].clockOffset, drift: plan.replicas[0].clockDrift)
-        let database = try Self.firstDatabase(plan, clock, folder)
+        // What the relay does by itself after a time is left to its next request.
+        let clock = RelayClock(
+            wall: { relayClock.milliseconds }, monotonic: { time.now }, sleep: { _ in throw CancellationError() })
+        machine = try RelayMachine(
+            folder, space: space, clock: clock, limits: plan.snapshots?.limits ?? RelayLogLimits(), lineages: lineages)
+        let firstClock = WallClock(time, offset: plan.replicas[0].clockOffset, drift: plan.replicas[0].clockDrift)
+        let database = try Self.firstDatabase(plan, firstClock, folder)
         spaceKeys = plan.isSealed ? Self.spaceKeys(plan.seed) : nil
         oracle = try Oracle(schema: plan.schema, rows: try Self.rows(database, plan.schema), cipher: spaceKeys?.cipher(for: space))
-        try await addFirst(database, clock)
+        try await addFirst(database, firstClock)
+        lineage = try await relay.describe().lineage
         try await absorbLog()
         try await addReplicas()
     }
@@ -118,6 +131,8 @@ final class World {
                 try await deliver(reply, to: replica, step: step, request: request)
             case .restart(let replica):
                 try restart(replica)
+            case .relayStarts:
+                try await startRelay()
             }
             for number in replicas.indices where replicas[number].power.isDead && replicas[number].isRunning {
                 try await crash(number, downFor: plan.steps.isEmpty ? 0 : 300)
@@ -133,6 +148,8 @@ final class World {
         let page = try await relay.pull(after: Position(oracle.head), seen: mark, byteLimit: .max, wait: nil)
         let known = oracle.head
         try oracle.absorb(page.frames)
+        frames.removeAll { $0.lastPosition.rawValue <= horizon }
+        frames += page.frames.filter { $0.firstPosition.rawValue > known }
         noteReturned()
         for position in known..<oracle.head where position > 0 { try ledger.check(oracle.entry(at: position + 1)) }
     }
@@ -142,5 +159,6 @@ final class World {
             await replica.exchange?.session.abandon()
             replica.shutDown()
         }
+        await machine.stop()
     }
 }

@@ -10,10 +10,13 @@ package final class RelayDatabase: Sendable {
 
     /// Opens the database in `directory`, creating both where they are missing.
     ///
-    /// Throws `AnnalsError`: `.newerFormat`, `.notADatabase`, `.cannotCreate` or `.busy`.
-    package init(directory: String, readers: Int = RelayLogLimits().readers) throws {
+    /// - Parameter wrap: puts a storage of the caller's around the database, for tests that make it fail.
+    /// - Throws: `AnnalsError`: `.newerFormat`, `.notADatabase`, `.cannotCreate` or `.busy`.
+    package init(
+        directory: String, readers: Int = RelayLogLimits().readers, wrap: (any LogDatabase) -> any LogDatabase = { $0 }
+    ) throws {
         self.directory = directory
-        storage = try SQLiteDatabase(directory: directory, readers: readers)
+        storage = wrap(try SQLiteDatabase(directory: directory, readers: readers))
         do {
             snapshots = try LocalSnapshotFiles(in: directory)
         } catch {
@@ -27,6 +30,11 @@ package final class RelayDatabase: Sendable {
         directory = nil
         self.storage = storage
         self.snapshots = snapshots
+    }
+
+    /// The same tables in memory, for tests: one relay serves them, and they go with it.
+    package convenience init(inMemory snapshots: any SnapshotFiles) throws {
+        self.init(shared: try SQLiteDatabase(), snapshots: snapshots)
     }
 
     /// Takes the right to serve, where only one has it. Throws `AnnalsError`: `.busy` when another relay has it.

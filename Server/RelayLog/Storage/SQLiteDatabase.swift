@@ -11,13 +11,23 @@ internal import GRDB
 /// WAL with synchronous=FULL: an acknowledged push survives a loss of power. Every process that needs the file opens
 /// it so; the one that serves holds DATA/relay.lock besides.
 final class SQLiteDatabase: LogDatabase {
-    private let pool: DatabasePool
+    private let pool: any DatabaseWriter
+    /// nil in memory.
+    private let path: String?
+
+    /// The same in memory, which lasts as long as this.
+    init() throws {
+        path = nil
+        pool = try DatabaseQueue(configuration: Self.configuration(readers: 1))
+        try pool.writeWithoutTransaction { db in try SQLiteSchema.migrate(db) }
+    }
 
     /// Opens the file in `directory`, creating both where they are missing.
     ///
     /// Throws `AnnalsError`: `.newerFormat`, `.notADatabase`, `.cannotCreate` or `.busy`.
     init(directory: String, readers: Int) throws {
         let path = (directory as NSString).appendingPathComponent("relay.db")
+        self.path = path
         do {
             try DurableFiles.createDirectory(directory)
             // SQLite gives its other files the permissions of this one.
@@ -90,7 +100,8 @@ final class SQLiteDatabase: LogDatabase {
     func listen(_ visit: @escaping @Sendable (SpaceName, Position) -> Void) {}
 
     func byteCount() async throws -> Int64 {
-        [pool.path, pool.path + "-wal"].reduce(0) { sum, path in
+        guard let path else { return 0 }
+        return [path, path + "-wal"].reduce(0) { sum, path in
             sum + ((try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64) ?? 0)
         }
     }
@@ -98,7 +109,7 @@ final class SQLiteDatabase: LogDatabase {
     /// Folds the write-ahead log back, so that the file alone is whole, and closes the connections. Throws what SQLite
     /// reports.
     func close() throws {
-        try pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
+        if path != nil { try pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
         try pool.close()
     }
 }

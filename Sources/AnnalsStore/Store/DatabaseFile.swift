@@ -60,10 +60,24 @@ enum DatabaseFile {
     static func open(_ path: String, _ options: GRDB.Configuration) throws -> any DatabaseWriter {
         let queue = try DatabaseQueue(path: path, configuration: options)
         let mode = try queue.unsafeRead { db in try String.fetchOne(db, sql: "PRAGMA journal_mode") }
-        guard mode == "wal" else { return queue }
+        guard mode == "wal" else {
+            try makeCommitsDurable(queue)
+            return queue
+        }
         // The pool comes first, so that the queue is not the last connection, whose end would drop the -wal file.
         let pool = try DatabasePool(path: path, configuration: options)
         try queue.close()
         return pool
     }
+
+    /// A rollback journal whose removal a loss of power undoes takes the last commit back. By default (FULL) SQLite does not sync its
+    /// folder after the removal. Who chose less than that has it.
+    private static func makeCommitsDurable(_ queue: DatabaseQueue) throws {
+        try queue.unsafeRead { db in
+            guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == fullSynchronous else { return }
+            try db.execute(sql: "PRAGMA synchronous = EXTRA")
+        }
+    }
+
+    private static let fullSynchronous = 2
 }

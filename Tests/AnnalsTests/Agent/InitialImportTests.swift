@@ -126,7 +126,7 @@ struct InitialImportTests {
     func otherSpace() async throws {
         let arrival = try await Arrival()
         try await arrival.agent().sync()
-        let elsewhere = MemoryRelay(space: try #require(SpaceName("other")), clock: arrival.space.clock)
+        let elsewhere = try MemoryRelay(space: try #require(SpaceName("other")), clock: arrival.space.clock)
         let address = try SpaceAddress("other", at: "http://127.0.0.1:1", as: "new")
         let agent = SyncAgent(store: arrival.store, transport: elsewhere, joining: address, existing: .theirs)
         let error = await #expect(throws: AnnalsError.self) { try await agent.sync() }

@@ -12,7 +12,7 @@ private struct Replicas {
     init() async throws {
         file = try TemporaryFile("relay")
         let address = try SpaceAddress("league", at: "http://127.0.0.1:1", as: "a")
-        relay = MemoryRelay(space: address.space, clock: ManualClock(milliseconds: 1_800_000_000_000))
+        relay = try MemoryRelay(space: address.space, clock: ManualClock(milliseconds: 1_800_000_000_000))
         var configuration = Store.Configuration()
         configuration.createIfMissing = true
         let first = try Store(path: file.folder + "/a.db", configuration: configuration)

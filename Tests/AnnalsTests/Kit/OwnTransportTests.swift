@@ -11,8 +11,8 @@ struct OwnTransportTests {
     func conformance() async throws {
         let relays = Mutex<[SpaceName: FarRelay]>([:])
         let failures = try await TransportConformance.failures { space in
-            relays.withLock { relays in
-                let relay = relays[space] ?? FarRelay(space: space)
+            try relays.withLock { relays in
+                let relay = try relays[space] ?? FarRelay(space: space)
                 relays[space] = relay
                 return BytesTransport(relay: relay)
             }
@@ -32,7 +32,7 @@ private final class FarRelay: Sendable {
 
     private let relay: MemoryRelay
 
-    init(space: SpaceName) { relay = MemoryRelay(space: space, clock: ManualClock(milliseconds: 1_700_000_000_000)) }
+    init(space: SpaceName) throws { relay = try MemoryRelay(space: space, clock: ManualClock(milliseconds: 1_700_000_000_000)) }
 
     func describe() async throws(TransportError) -> Data { Self.json(try await relay.describe()) }
 

@@ -11,8 +11,8 @@ struct TransportConformanceTests {
         let relays = Mutex<[SpaceName: MemoryRelay]>([:])
         let clock = ManualClock(milliseconds: 1_700_000_000_000)
         let failures = try await TransportConformance.failures { space in
-            relays.withLock { relays in
-                let relay = relays[space] ?? MemoryRelay(space: space, clock: clock)
+            try relays.withLock { relays in
+                let relay = try relays[space] ?? MemoryRelay(space: space, clock: clock)
                 relays[space] = relay
                 return relay
             }
@@ -25,8 +25,8 @@ struct TransportConformanceTests {
         let clock = ManualClock(milliseconds: 1_700_000_000_000)
         let relay = Mutex<MemoryRelay?>(nil)
         let failures = try await TransportConformance.failures { space in
-            relay.withLock { relay in
-                let one = relay ?? MemoryRelay(space: space, clock: clock)
+            try relay.withLock { relay in
+                let one = try relay ?? MemoryRelay(space: space, clock: clock)
                 relay = one
                 return CarelessTransport(base: one)
             }

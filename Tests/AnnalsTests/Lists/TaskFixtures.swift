@@ -84,7 +84,7 @@ struct TwoReplicas {
     init(schema: String = TodoStore.schema) async throws {
         folder = try ScratchFolder()
         let address = try SpaceAddress("list", at: "http://127.0.0.1:1", as: "a")
-        relay = MemoryRelay(space: address.space, clock: ManualClock(milliseconds: 1_700_000_000_000))
+        relay = try MemoryRelay(space: address.space, clock: ManualClock(milliseconds: 1_700_000_000_000))
         let (a, b) = (folder.file("a.db"), folder.file("b.db"))
         let queue = try DatabaseQueue(path: a)
         try await queue.write { db in try db.execute(sql: schema) }

@@ -72,7 +72,7 @@ struct KitExamples {
         }
         let store = try await store()
         let clock = ManualClock(milliseconds: 1_700_000_000_000)
-        let relay = MemoryRelay(space: address.space, clock: clock)
+        let relay = try MemoryRelay(space: address.space, clock: clock)
         let agent = SyncAgent(store: store, transport: relay, joining: address, environment: clock.environment)
         try await agent.sync()
         #expect(try await store.replicaState()?.space == address.space)
@@ -84,9 +84,9 @@ private struct MyTransport: ForwardingTransport {
     private static let relays = Mutex<[SpaceName: MemoryRelay]>([:])
     let base: any RelayTransport
 
-    init(space: SpaceName) {
-        base = Self.relays.withLock { relays in
-            let relay = relays[space] ?? MemoryRelay(space: space, clock: ManualClock(milliseconds: 1_700_000_000_000))
+    init(space: SpaceName) throws {
+        base = try Self.relays.withLock { relays in
+            let relay = try relays[space] ?? MemoryRelay(space: space, clock: ManualClock(milliseconds: 1_700_000_000_000))
             relays[space] = relay
             return relay
         }
@@ -98,7 +98,7 @@ private struct MyTransport: ForwardingTransport {
 struct ConformanceExample {
     @Test("my transport is one")
     func conformance() async throws {
-        let failures = try await TransportConformance.failures { space in MyTransport(space: space) }
+        let failures = try await TransportConformance.failures { space in try MyTransport(space: space) }
         #expect(failures == [])
     }
 }

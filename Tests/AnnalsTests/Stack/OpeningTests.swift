@@ -146,7 +146,7 @@ struct OpeningTests {
     func erasingJoined() async throws {
         let file = try TemporaryFile("league.db")
         let address = try SpaceAddress("league", at: "http://127.0.0.1:1", as: "a")
-        let relay = MemoryRelay(space: address.space, clock: ManualClock(milliseconds: 1_700_000_000_000))
+        let relay = try MemoryRelay(space: address.space, clock: ManualClock(milliseconds: 1_700_000_000_000))
         let one = developing("CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT)")
         do {
             let store = try Store(path: file.path, configuration: one)

@@ -31,7 +31,7 @@ struct WrappedDatabaseTests {
         try await store.track(.all)
         #expect((store.path == ":memory:") == (kind == .named || kind == .temporary))
         let address = try SpaceAddress("shop", at: "http://127.0.0.1:1", as: "a")
-        let relay = MemoryRelay(space: address.space, clock: ManualClock(milliseconds: 1_700_000_000_000))
+        let relay = try MemoryRelay(space: address.space, clock: ManualClock(milliseconds: 1_700_000_000_000))
         let agent = SyncAgent(store: store, transport: relay, joining: address)
         try await agent.sync()
         let head = try #require(try await store.replicaState()?.position)
@@ -65,7 +65,7 @@ struct WrappedDatabaseTests {
     @Test("joins a space with the functions and collations that the app gives its connections")
     func setUp() async throws {
         let folder = try ScratchFolder()
-        let relay = MemoryRelay(space: try #require(SpaceName("shop")), clock: ManualClock(milliseconds: 1_700_000_000_000))
+        let relay = try MemoryRelay(space: try #require(SpaceName("shop")), clock: ManualClock(milliseconds: 1_700_000_000_000))
         var stores: [Store] = []
         for name in ["a", "b"] {
             var options = GRDB.Configuration()

@@ -1,0 +1,170 @@
+import AnnalsCore
+import Foundation
+import RelayLog
+import Synchronization
+
+/// Ends the relay's process at a commit: before it, in the middle of its bytes, or after it and before anybody knows.
+///
+/// The folder is copied at that moment. The rest of the process goes on for a while, as code after an error does, but what it then
+/// does to its own folder no longer counts, and it commits nothing more.
+final class RelayPower: Sendable {
+    struct Cut: Error {}
+
+    private struct State {
+        var isDead = false
+        /// Commits to come until it dies, and where in the last one.
+        var countdown: (commits: Int, point: Step.RelayCrash.Point)?
+
+        /// False where it is dead already.
+        mutating func die() -> Bool {
+            defer { (isDead, countdown) = (true, nil) }
+            return !isDead
+        }
+    }
+
+    /// What is served, and where its image goes.
+    let folder: String
+    private let image: String
+    private let state = Mutex(State())
+
+    init(folder: String, image: String) {
+        self.folder = folder
+        self.image = image
+    }
+
+    var isDead: Bool { state.withLock { $0.isDead } }
+
+    func die(at crash: Step.RelayCrash) {
+        state.withLock { $0.countdown = (max(1, crash.commits), crash.point) }
+    }
+
+    /// It dies at no commit that is to come.
+    func spare() {
+        state.withLock { $0.countdown = nil }
+    }
+
+    /// Dies now, between two commits.
+    func die() throws {
+        guard state.withLock({ $0.die() }) else { return }
+        try copyFolder()
+    }
+
+    /// Where in this commit the process dies; nil where it lives on. Throws when it is dead.
+    fileprivate func nextCommit() throws -> Step.RelayCrash.Point? {
+        try state.withLock { state in
+            if state.isDead { throw Cut() }
+            guard let (commits, point) = state.countdown else { return nil }
+            state.countdown = commits > 1 ? (commits - 1, point) : nil
+            return commits > 1 ? nil : point
+        }
+    }
+
+    /// - Parameter log: the write-ahead log as it was before the commit, of which some of the new bytes arrived.
+    fileprivate func die(within log: Data?, thousandths: Int) throws {
+        guard state.withLock({ $0.die() }) else { return }
+        try copyFolder()
+        guard let log else { return }
+        let name = image + "/relay.db-wal"
+        let after = FileManager.default.contents(atPath: name) ?? Data()
+        let first = zip(log, after).prefix { $0 == $1 }.count
+        let end = first + (after.count - first) * thousandths / 1_000
+        try (after.prefix(end) + log.dropFirst(end)).write(to: URL(fileURLWithPath: name))
+    }
+
+    fileprivate var writeAheadLog: Data { FileManager.default.contents(atPath: folder + "/relay.db-wal") ?? Data() }
+
+    /// All that a new process finds; SQLite's shared memory and the lock end with the old one.
+    private func copyFolder() throws {
+        try FileManager.default.createDirectory(atPath: image, withIntermediateDirectories: true)
+        for name in ["relay.db", "relay.db-wal", "snapshots"] where FileManager.default.fileExists(atPath: "\(folder)/\(name)") {
+            try FileManager.default.copyItem(atPath: "\(folder)/\(name)", toPath: "\(image)/\(name)")
+        }
+    }
+}
+
+/// The relay's storage in a process that may die at a commit.
+struct MortalDatabase: LogDatabase {
+    let base: any LogDatabase
+    let power: RelayPower
+
+    func read<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
+        if power.isDead { throw RelayPower.Cut() }
+        return try await base.read(body)
+    }
+
+    func readNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T { try base.readNow(body) }
+
+    func write<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T {
+        let point = try power.nextCommit()
+        let before = power.writeAheadLog(point)
+        let result = try await base.write { db in
+            let result = try body(db)
+            try power.dieBefore(point)
+            return result
+        }
+        try power.dieAfter(point, before)
+        return result
+    }
+
+    func writeNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T { try base.writeNow(body) }
+
+    func schedule(_ body: @escaping @Sendable (any LogConnection) -> Void) {
+        base.schedule { db in body(MortalConnection(base: db, power: power)) }
+    }
+
+    func listen(_ visit: @escaping @Sendable (SpaceName, Position) -> Void) { base.listen(visit) }
+
+    func byteCount() async throws -> Int64 { try await base.byteCount() }
+
+    func close() throws { try base.close() }
+}
+
+private struct MortalConnection: LogConnection {
+    let base: any LogConnection
+    let power: RelayPower
+
+    var lockingClause: String { base.lockingClause }
+
+    func execute(_ sql: String, _ arguments: [any Storable]) throws { try base.execute(sql, arguments) }
+
+    func rows(_ sql: String, _ arguments: [any Storable]) throws -> [LogRow] { try base.rows(sql, arguments) }
+
+    func announce(_ head: Position, of space: SpaceName) throws { try base.announce(head, of: space) }
+
+    func continueNumbering(_ column: String, of table: String, after last: Int64) throws {
+        try base.continueNumbering(column, of: table, after: last)
+    }
+
+    func transaction<T>(_ body: () throws -> T) throws -> T {
+        let point = try power.nextCommit()
+        let before = power.writeAheadLog(point)
+        let result = try base.transaction {
+            let result = try body()
+            try power.dieBefore(point)
+            return result
+        }
+        try power.dieAfter(point, before)
+        return result
+    }
+}
+
+extension RelayPower {
+    fileprivate func writeAheadLog(_ point: Step.RelayCrash.Point?) -> Data? {
+        if case .within = point { writeAheadLog } else { nil }
+    }
+
+    fileprivate func dieBefore(_ point: Step.RelayCrash.Point?) throws {
+        guard point == .before else { return }
+        try die()
+        throw Cut()
+    }
+
+    fileprivate func dieAfter(_ point: Step.RelayCrash.Point?, _ log: Data?) throws {
+        switch point {
+        case .after: try die()
+        case .within(let thousandths): try die(within: log, thousandths: thousandths)
+        case .before, .now, nil: return
+        }
+        throw Cut()
+    }
+}

@@ -1,0 +1,61 @@
+import AnnalsCore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import RelayLog
+
+/// A relay whose process dies and is started again, on what it left.
+extension World {
+    var relay: LocalRelay { machine.relay }
+
+    func crashRelay(_ crash: Step.RelayCrash) async throws {
+        try await startRelay()
+        relayIsDownFor = crash.downFor
+        guard crash.point == .now else { return machine.power.die(at: crash) }
+        try await machine.die()
+        noteRelayDeath()
+    }
+
+    /// Looks whether the relay died of what it was asked; nobody gets an answer then.
+    ///
+    /// What was scheduled is waited for, so that it is over at the same moment in every run.
+    func relayHasDied() async -> Bool {
+        await relay.log.finishScheduled()
+        guard !machine.isRunning else { return false }
+        noteRelayDeath()
+        return true
+    }
+
+    private func noteRelayDeath() {
+        guard !relayIsDown else { return }
+        (relayIsDown, relayWasDown) = (true, true)
+        trace.note("+\(time.now) the relay is dead")
+        queue.add(.relayStarts, at: time.now + relayIsDownFor)
+    }
+
+    /// The relay serves what its last process left, which is all that anybody had word of (laws 6 and 7).
+    func startRelay() async throws {
+        guard !machine.isRunning else { return }
+        try await machine.start()
+        relayIsDown = false
+        trace.note("+\(time.now) the relay starts")
+        try await checkKeptLog()
+        try await absorbLog()
+    }
+
+    /// What stood in the log before stands there still, byte by byte.
+    private func checkKeptLog() async throws {
+        let description = try await relay.describe()
+        guard description.lineage == lineage else { throw Violation("relay's log", "it has another lineage after a crash") }
+        let known = frames.filter { $0.lastPosition > description.horizon }
+        guard description.head.rawValue >= oracle.head else {
+            throw Violation("relay's log", "it ends at \(description.head) after a crash, and answers told of \(oracle.head)")
+        }
+        let mark = LogMark(lineage: description.lineage)
+        let found = try await relay.pull(after: description.horizon, seen: mark, byteLimit: .max, wait: nil).frames
+        for (frame, kept) in zip(known, found) where frame != kept {
+            throw Violation("relay's log", "the entries from \(frame.firstPosition) on are others after a crash")
+        }
+        guard found.count >= known.count else { throw Violation("relay's log", "entries are gone after a crash") }
+    }
+}
