@@ -3,7 +3,7 @@ internal import GRDB
 
 /// The tables of DATA/relay.db, as each format added them.
 enum SQLiteSchema {
-    static let formatVersion = 8
+    static let formatVersion = 9
 
     /// Brings the file to this program's format. Throws `AnnalsError` with `.newerFormat`.
     static func migrate(_ db: Database) throws {
@@ -32,6 +32,7 @@ enum SQLiteSchema {
             if version < 7 { try db.execute(sql: owners) }
             // With each sighting of another's replica it is asked which tokens are still valid.
             if version < 8 { try db.execute(sql: "CREATE INDEX annals_tokens_holder ON annals_tokens(holder)") }
+            if version < 9 { try db.execute(sql: reports) }
             if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
             return .commit
         }
@@ -112,6 +113,21 @@ enum SQLiteSchema {
             batch BLOB NOT NULL,
             UNIQUE (space, replica, part)
         ) STRICT;
+        """
+
+    /// What format 9 added: entries that receivers cannot apply. An owner reports an entry once; the empty one is everybody at an
+    /// open relay.
+    private static let reports = """
+        CREATE TABLE annals_reports(
+            space INTEGER NOT NULL REFERENCES annals_spaces(id) ON DELETE CASCADE,
+            position INTEGER NOT NULL,
+            owner TEXT NOT NULL,
+            digest BLOB NOT NULL,
+            rule TEXT NOT NULL,
+            table_name TEXT,
+            time INTEGER NOT NULL,
+            PRIMARY KEY (space, position, owner)
+        ) STRICT, WITHOUT ROWID;
         """
 
     /// What format 7 added: whose each replica is, and which token renews which.
