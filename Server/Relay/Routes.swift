@@ -74,6 +74,7 @@ enum Routes {
 
         let operators = AdminSpaceRoutes(log: log, bodies: bodies)
         let admin = AdminRoutes(log: log, bodies: bodies)
+        let reports = ReportRoutes(log: log, bodies: bodies)
 
         let space = "\(Endpoints.spaces)/:space"
         let tokens = "\(Endpoints.admin)/\(Endpoints.AdminAction.tokens)"
@@ -103,6 +104,7 @@ enum Routes {
                 [(.post, { try await operators.release($0, $1) })]
             ),
             ("\(space)/\(Endpoints.Action.pushes)", [(.get, { try await operators.pushes($0, $1) })]),
+            ("\(space)/\(Endpoints.Action.reports)", [(.get, { try await reports.list($0, $1) }), (.post, { try await reports.report($0, $1) })]),
             ("\(space)/\(Endpoints.Action.purge)", [(.post, { try await operators.purge($0, $1) })]),
             ("\(Endpoints.admin)/\(Endpoints.AdminAction.access)", [(.get, { try await admin.access($0, $1) })]),
             (tokens, [(.get, { try await admin.tokens($0, $1) }), (.post, { try await admin.makeToken($0, $1) })]),

@@ -22,6 +22,8 @@ package enum OperatorAction: String, Sendable, Hashable, CaseIterable {
     case spacePurge = "space-purge"
     case entryVoid = "entry-void"
     case spaceDelete = "space-delete"
+    /// A receiver reported an entry that it cannot apply.
+    case entryReport = "entry-report"
 }
 
 /// One line of the audit log: who did what, when, and what came of it. No secrets, and nothing of any row.

@@ -59,6 +59,9 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var spaceBytes: Int64 = 256 << 30
     /// For how long it is believed what a space has, as far as that changes by others than its pushes.
     package var spaceUseMilliseconds: Int64 = 5_000
+    /// Reports of refused entries that a space keeps, and those of one owner among them; further ones are refused.
+    package var reportsPerSpace: Int64 = 10_000
+    package var reportsPerOwner: Int64 = 1_000
     /// Bytes of the disk that are left free: pushes, new spaces and snapshots are refused before.
     package var diskReserveBytes: Int64 = 256 << 20
     /// How often it is looked how much of the disk is free, at most.

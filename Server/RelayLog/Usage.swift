@@ -11,6 +11,8 @@ package struct RelayUsage: Sendable {
         package var writtenBytes: Int64
         /// nil where there is none.
         package var snapshotPosition: Position?
+        /// Entries that receivers reported and that are not void.
+        package var reportedEntries: Int64
     }
 
     /// A replica that neither was retired nor was silent for too long.
@@ -69,14 +71,15 @@ private enum UsageStorage {
     private static func spaces(_ count: Int, in db: any LogConnection) throws -> [RelayUsage.Space] {
         let sql = """
             SELECT s.name, s.head, s.horizon, s.log_bytes,
-                (SELECT max(position) FROM annals_snapshots WHERE space = s.id)
+                (SELECT max(position) FROM annals_snapshots WHERE space = s.id),
+                (SELECT count(DISTINCT position) FROM annals_reports WHERE space = s.id AND position > s.horizon)
             FROM annals_spaces AS s ORDER BY s.name LIMIT ?1
             """
         return try db.rows(sql, [count]).compactMap { row in
             guard let name = SpaceName(try row.text(0)) else { return nil }
             return RelayUsage.Space(
                 space: name, head: try row.position(1), horizon: try row.position(2), writtenBytes: try row.integer(3),
-                snapshotPosition: row.isNull(4) ? nil : try row.position(4))
+                snapshotPosition: row.isNull(4) ? nil : try row.position(4), reportedEntries: try row.integer(5))
         }
     }
 

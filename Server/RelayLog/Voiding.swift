@@ -166,7 +166,9 @@ private struct Voided {
             try LogStorage.replace(batch, at: run.firstPosition, of: space.id, in: db)
             saved += Int64(run.batch.count - batch.count)
             for (place, certificate) in certificates((run, header)).enumerated() {
-                entries.append(VoidedEntry(position: run.firstPosition.advanced(by: place), digest: certificate.digest))
+                let position = run.firstPosition.advanced(by: place)
+                entries.append(VoidedEntry(position: position, digest: certificate.digest))
+                try ReportStorage.forget(position, of: space.id, in: db)
             }
         }
         guard let first = entries.first else { throw VoidRefusal.cannotBeVoided }

@@ -31,7 +31,7 @@ enum PostgresSchema {
     }
 
     /// What each version added.
-    private static let steps = [first, operators, owners, holders, quotas]
+    private static let steps = [first, operators, owners, holders, quotas, reports]
 
     /// With each sighting of another's replica it is asked which tokens are still valid.
     private static let holders = ["CREATE INDEX annals_tokens_holder ON annals_tokens(holder)"]
@@ -43,6 +43,22 @@ enum PostgresSchema {
         "CREATE INDEX annals_replicas_sighted ON annals_replicas(space, sighted_by)",
         "ALTER TABLE annals_spaces ADD COLUMN creator TEXT",
         "CREATE INDEX annals_spaces_creator ON annals_spaces(creator)",
+    ]
+
+    /// Entries that receivers cannot apply. An owner reports an entry once; the empty one is everybody at an open relay.
+    private static let reports = [
+        """
+        CREATE TABLE annals_reports(
+            space BIGINT NOT NULL REFERENCES annals_spaces(id) ON DELETE CASCADE,
+            position BIGINT NOT NULL,
+            owner TEXT NOT NULL,
+            digest BYTEA NOT NULL,
+            rule TEXT NOT NULL,
+            table_name TEXT,
+            time BIGINT NOT NULL,
+            PRIMARY KEY (space, position, owner)
+        )
+        """
     ]
 
     /// Whose each replica is, and which token renews which.

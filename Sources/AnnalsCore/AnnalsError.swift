@@ -75,11 +75,13 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
     public var isRetryable: Bool
     /// How long to wait before that, where a relay has said so. `SyncAgent.run` keeps to it by itself.
     public var retryAfter: Duration?
+    /// The entry of the space's log that cannot be applied, where the error is about one.
+    public var entry: RefusedEntry?
     public var underlying: (any Error)?
 
     public init(
         _ code: Code, operation: String = "", _ message: String, hint: String? = nil, isRetryable: Bool = false,
-        retryAfter: Duration? = nil, underlying: (any Error)? = nil
+        retryAfter: Duration? = nil, entry: RefusedEntry? = nil, underlying: (any Error)? = nil
     ) {
         self.code = code
         self.operation = operation
@@ -87,6 +89,7 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         self.hint = hint
         self.isRetryable = isRetryable
         self.retryAfter = retryAfter
+        self.entry = entry
         self.underlying = underlying
     }
 

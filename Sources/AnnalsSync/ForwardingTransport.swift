@@ -45,4 +45,6 @@ extension ForwardingTransport {
     ) async throws(TransportError) -> Position {
         try await base.downloadSnapshot(atOrBefore: position, to: path, progress: progress)
     }
+
+    public func report(_ entry: RefusedEntry) async throws(TransportError) { try await base.report(entry) }
 }

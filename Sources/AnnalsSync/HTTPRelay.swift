@@ -92,6 +92,16 @@ public struct HTTPRelay: RelayTransport {
         }
     }
 
+    public func report(_ entry: RefusedEntry) async throws(TransportError) {
+        guard let digest = entry.digest else { return }
+        let request = EntryReportRequest(
+            position: entry.position.rawValue, digest: digest.description, rule: entry.rule.rawValue,
+            table: entry.table.map { String($0.prefix(EntryReportRequest.tableCharacters)) })
+        guard let body = try? JSONEncoder().encode(request) else { return }
+        _ = try await send(
+            "POST", Endpoints.reports(space), headers: [("Content-Type", Endpoints.MediaType.json)], body: .bytes([UInt8](body)))
+    }
+
     private static func asksForSnapshot(_ response: HTTPResponse) -> Bool {
         response.headers[Endpoints.Header.snapshot] == Endpoints.snapshotDue
     }

@@ -32,9 +32,14 @@ public protocol RelayTransport: Sendable {
     func downloadSnapshot(
         atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) -> Position
+    /// Tells the relay's operator of an entry that cannot be applied here. `table` is nil in a sealed space.
+    func report(_ entry: RefusedEntry) async throws(TransportError)
 }
 
 extension RelayTransport {
+    /// For a transport without such a way.
+    public func report(_ entry: RefusedEntry) async throws(TransportError) {}
+
     /// For a transport that knows the newest only: whoever asks looks at what position it got.
     public func downloadSnapshot(
         atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void

@@ -100,6 +100,8 @@ public actor SyncAgent {
     var pausesSeen = 0
     /// Where the store stood when this agent was last told. Another agent may have moved it on since.
     private(set) var lastStatus: ExchangeStatus?
+    /// The entry that the relay was told of last as one that cannot be applied here.
+    var reported: Position?
     /// It has exchanged once, so the next exchange needs no setting up.
     private var isSetUp = false
 
@@ -141,6 +143,7 @@ public actor SyncAgent {
             return try await sync(direction, &events)
         } catch {
             events.fail(error)
+            await report(error)
             throw error
         }
     }

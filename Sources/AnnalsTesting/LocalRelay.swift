@@ -111,6 +111,17 @@ public struct LocalRelay: RelayTransport {
         try await log.void(position, of: space, withLater: withLater)
     }
 
+    public func report(_ entry: RefusedEntry) async throws(TransportError) {
+        guard let digest = entry.digest else { return }
+        let report = EntryReport(position: entry.position, digest: digest, rule: entry.rule, table: entry.table)
+        _ = try await answer { try await log.report(report, of: space, by: nil) }
+    }
+
+    /// What receivers reported, as an operator sees it.
+    package func reports() async throws -> [ReportedEntry] {
+        try await log.reports(of: space, limit: 100)
+    }
+
     private func answer<T: Sendable>(_ body: () async throws -> T) async throws(TransportError) -> T {
         do {
             return try await body()

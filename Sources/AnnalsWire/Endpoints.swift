@@ -30,6 +30,8 @@ package enum Endpoints {
         package static let release = "release"
         /// GET lists the newest.
         package static let pushes = "pushes"
+        /// POST tells of an entry that the sender cannot apply; GET lists for operators.
+        package static let reports = "reports"
         /// POST drops the older part of the log, or says what would go.
         package static let purge = "purge"
     }
@@ -52,6 +54,8 @@ package enum Endpoints {
     package static func entries(_ name: SpaceName) -> String { "\(space(name))/\(Action.entries)" }
     /// GET a stream of `HeadEvent`.
     package static func events(_ name: SpaceName) -> String { "\(space(name))/\(Action.events)" }
+    /// POST a report of a refused entry.
+    package static func reports(_ name: SpaceName) -> String { "\(space(name))/\(Action.reports)" }
     /// PUT or GET the rows at a position.
     package static func snapshot(_ name: SpaceName) -> String { "\(space(name))/\(Action.snapshot)" }
 

@@ -52,6 +52,9 @@ enum MetricCatalogue {
             help: "Bytes of all batches of the space since its beginning, purged ones included."),
         Metric(name: Name.spaceSnapshotPosition, kind: .gauge, labels: ["space"], help: "Position of the space's newest snapshot."),
         Metric(
+            name: Name.spaceReported, kind: .gauge, labels: ["space"],
+            help: "Entries of the space that receivers reported because they cannot apply them, and that are not void."),
+        Metric(
             name: Name.replicaLag, kind: .gauge, labels: ["space", "replica"],
             help: "Positions that a live replica has not taken in, as far as the relay knows."),
         Metric(
@@ -99,6 +102,7 @@ enum MetricCatalogue {
         static let spaceHorizon = "annals_relay_space_horizon"
         static let spaceWrittenBytes = "annals_relay_space_written_bytes_total"
         static let spaceSnapshotPosition = "annals_relay_space_snapshot_position"
+        static let spaceReported = "annals_relay_space_reported_entries"
         static let replicaLag = "annals_relay_replica_lag"
         static let replicaSeen = "annals_relay_replica_seen_seconds"
         static let replicas = "annals_relay_replicas"

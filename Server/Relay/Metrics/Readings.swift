@@ -58,6 +58,7 @@ final class Readings: Sendable {
             samples.append(Sample(Name.spaceHead, Double(space.head.rawValue), labels))
             samples.append(Sample(Name.spaceHorizon, Double(space.horizon.rawValue), labels))
             samples.append(Sample(Name.spaceWrittenBytes, Double(space.writtenBytes), labels))
+            samples.append(Sample(Name.spaceReported, Double(space.reportedEntries), labels))
             if let position = space.snapshotPosition {
                 samples.append(Sample(Name.spaceSnapshotPosition, Double(position.rawValue), labels))
             }

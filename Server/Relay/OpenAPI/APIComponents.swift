@@ -76,6 +76,23 @@ enum APIComponents {
         "Token": token(optional: ["space", "expires", "revoked", "token"]),
         "NewToken": token(optional: ["space", "expires", "revoked"]),
         "TokenList": object(["tokens": list(ref("Token")), "time": time]),
+        "EntryReportRequest": strict(
+            [
+                "position": position, "digest": digest,
+                "rule": ["type": "string", "enum": .array(RefusedEntry.Rule.allCases.map { .string($0.rawValue) })],
+                "table": [
+                    "type": "string", "maxLength": .integer(Int64(EntryReportRequest.tableCharacters)),
+                    "pattern": #"^[^\u0000-\u001f\u007f-\u009f]*$"#,
+                ],
+            ], optional: ["table"]),
+        "ReportList": object([
+            "reports": list(
+                object(
+                    [
+                        "position": position, "author": uuid, "name": text, "rule": text, "table": text, "reporters": size,
+                        "reported": time,
+                    ], optional: ["author", "table"])), "time": time,
+        ]),
         "AuditList": object([
             "lines": list(
                 object(

@@ -32,6 +32,10 @@ extension APIOperations {
             description: "It belongs to whoever pushes as it next.", scope: "admin",
             answers: [.init(status: 204, description: "It is nobody's", headers: ["Cache-Control"])], problems: [.spaceNotFound, .notFound]),
         APIOperation(
+            method: .get, path: "\(space)/\(Endpoints.Action.reports)", id: "listReports", tag: .operators,
+            summary: "List entries that receivers cannot apply", scope: "admin", parameters: [Components.listed],
+            answers: [answer("The reported entries that are not void, newest first", "ReportList")], problems: [.spaceNotFound]),
+        APIOperation(
             method: .get, path: "\(space)/\(Endpoints.Action.pushes)", id: "listPushes", tag: .operators,
             summary: "List the newest pushes", description: "Newest first; live by the event stream of the head.", scope: "admin",
             parameters: [

@@ -54,6 +54,13 @@ enum APIOperations {
                     headers: ["Cache-Control", "Annals-Time?", "Annals-Snapshot?"])
             ], problems: mark + [.expired]),
         APIOperation(
+            method: .post, path: "\(space)/\(Endpoints.Action.reports)", id: "reportEntry", tag: .log,
+            summary: "Report an entry that cannot be applied",
+            description: "An owner's second report of an entry changes nothing. The relay of a sealed space is sent no table.",
+            scope: "write", body: [json: Components.ref("EntryReportRequest")],
+            answers: [.init(status: 204, description: "It is recorded, or was before", headers: ["Cache-Control"])],
+            problems: [.spaceNotFound, .notFound]),
+        APIOperation(
             method: .get, path: "\(space)/\(Endpoints.Action.events)", id: "watch", tag: .log, summary: "Hear of the head",
             description: "Server-sent events named `head`, with the head and the log's lineage as JSON, until the relay stops.",
             scope: "read",

@@ -24,6 +24,7 @@ struct RelayTable: Sendable {
         RelayTable(name: "annals_tokens", columns: ["id", "hash", "label", "space", "scope", "created", "expires", "revoked", "holder"]),
         RelayTable(name: "annals_days", columns: ["space", "day", "bytes", "positions"]),
         RelayTable(name: "annals_audit", columns: ["number", "id", "time", "actor", "action", "space", "subject", "outcome"]),
+        RelayTable(name: "annals_reports", columns: ["space", "position", "owner", "digest", "rule", "table_name", "time"]),
         runs,
         parts,
         snapshots,

@@ -3,7 +3,7 @@ internal import GRDB
 
 /// The tables of DATA/relay.db, as each format added them.
 enum SQLiteSchema {
-    static let formatVersion = 9
+    static let formatVersion = 10
 
     /// Brings the file to this program's format. Throws `AnnalsError` with `.newerFormat`.
     static func migrate(_ db: Database) throws {
@@ -33,6 +33,7 @@ enum SQLiteSchema {
             // With each sighting of another's replica it is asked which tokens are still valid.
             if version < 8 { try db.execute(sql: "CREATE INDEX annals_tokens_holder ON annals_tokens(holder)") }
             if version < 9 { try db.execute(sql: quotas) }
+            if version < 10 { try db.execute(sql: reports) }
             if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
             return .commit
         }
@@ -123,6 +124,21 @@ enum SQLiteSchema {
         CREATE INDEX annals_replicas_sighted ON annals_replicas(space, sighted_by);
         ALTER TABLE annals_spaces ADD COLUMN creator TEXT;
         CREATE INDEX annals_spaces_creator ON annals_spaces(creator);
+        """
+
+    /// What format 10 added: entries that receivers cannot apply. An owner reports an entry once; the empty one is everybody at an
+    /// open relay.
+    private static let reports = """
+        CREATE TABLE annals_reports(
+            space INTEGER NOT NULL REFERENCES annals_spaces(id) ON DELETE CASCADE,
+            position INTEGER NOT NULL,
+            owner TEXT NOT NULL,
+            digest BLOB NOT NULL,
+            rule TEXT NOT NULL,
+            table_name TEXT,
+            time INTEGER NOT NULL,
+            PRIMARY KEY (space, position, owner)
+        ) STRICT, WITHOUT ROWID;
         """
 
     /// What format 7 added: whose each replica is, and which token renews which.

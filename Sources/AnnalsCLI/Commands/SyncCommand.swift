@@ -86,7 +86,11 @@ struct SyncCommand: AsyncParsableCommand {
             if case .success(let summary) = outcome.result { report.print(outcome.path, summary) }
         }
         guard let status = SyncRound.status(outcomes) else { return }
-        for case .failure(let error) in outcomes.map(\.result) { tell(error, report.console) }
+        for outcome in outcomes {
+            guard case .failure(let error) = outcome.result else { continue }
+            report.print(outcome.path, refusal: error)
+            tell(error, report.console)
+        }
         throw ExitCode(status.rawValue)
     }
 

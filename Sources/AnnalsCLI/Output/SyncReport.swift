@@ -14,6 +14,12 @@ struct SyncReport: Sendable {
         }
     }
 
+    /// A store that met an entry which cannot be applied has a line as well; other errors are told on stderr alone.
+    func print(_ store: String, refusal error: AnnalsError) {
+        guard json, let refusal = JSON.refusal(error) else { return }
+        console.print(.object(["store": .text(store), "error": refusal]))
+    }
+
     static func json(_ store: String, _ summary: SyncAgent.Summary) -> JSON {
         .object([
             "store": .text(store), "space": .text(summary.space), "pushed": flow(summary.pushed), "pulled": flow(summary.pulled),

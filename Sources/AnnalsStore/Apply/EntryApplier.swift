@@ -192,7 +192,7 @@ struct EntryApplier {
     private func putBack(_ row: Displaced) throws {
         do {
             try row.table.restore(row.old, as: row.new, rowid: row.rowid)
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+        } catch let error as DatabaseError where Self.isRefusal(error) {
             throw taken(row.table, row.table.key(of: row.new), error)
         }
         observe?(row.table, row.old, row.new, row.mark)
@@ -207,7 +207,7 @@ struct EntryApplier {
             let values = direction == .forward ? change.new : change.old
             do {
                 try table.insert(values, places: inUse.places, in: bytes, missing: inUse.layout.missing)
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+            } catch let error as DatabaseError where Self.isRefusal(error) {
                 throw taken(table, localKey(inUse, values).map(bytes.value), error)
             }
             if observe != nil || table.hasReferences || table.definition.rowidAlias != nil {
@@ -249,7 +249,11 @@ struct EntryApplier {
             if let old { observe?(table, old, old, change.mark) }
             return
         }
-        try table.update(found, key: change.key, places: places, new: target, in: bytes)
+        do {
+            try table.update(found, key: change.key, places: places, new: target, in: bytes)
+        } catch let error as DatabaseError where Self.isRefusal(error) {
+            throw taken(table, change.key.map(bytes.value), error)
+        }
         guard let old else { return }
         var new = old
         for (place, value) in zip(places, target) { new[place] = bytes.value(value) }
@@ -286,6 +290,11 @@ struct EntryApplier {
             Divergence(
                 table: table.definition.name, key: key, position: position,
                 kind: .otherValue(column: column, stored: stored, expected: expected)))
+    }
+
+    /// What is no integer under an INTEGER PRIMARY KEY has a code of its own.
+    private static func isRefusal(_ error: DatabaseError) -> Bool {
+        error.resultCode == .SQLITE_CONSTRAINT || error.resultCode == .SQLITE_MISMATCH
     }
 
     private func taken(_ table: RowTable, _ key: [Value], _ error: DatabaseError) -> MergeError {

@@ -10,7 +10,8 @@ enum MergeError: Error {
     case unknownTable(String)
     case unknownColumn(table: String, column: String)
     /// A committed state would leave a child without its parent.
-    case danglingReference(table: String, key: [Value], parent: String)
+    /// `position`: of the entry that does so, where it is one of the log.
+    case danglingReference(table: String, key: [Value], parent: String, position: Position? = nil)
     /// An outbox transaction that no decision could lay on top.
     case unsettled(table: String)
 }

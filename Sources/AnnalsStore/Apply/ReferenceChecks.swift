@@ -21,10 +21,13 @@ final class ReferenceChecks {
 
     /// The session owns its checks.
     private unowned let session: MergeSession
-    private var suspects: Set<Dangling> = []
-    private var goneParents: Set<GoneParent> = []
+    /// The entry of the log that is applied; nil for other work.
+    var position: Position?
+    /// Each with the last entry that left it so.
+    private var suspects: [Dangling: Position?] = [:]
+    private var goneParents: [GoneParent: Position?] = [:]
     /// Parents of which so many rows went that their children's tables are checked whole.
-    private var wholeParents: Set<String> = []
+    private var wholeParents: [String: Position?] = [:]
 
     init(session: MergeSession) {
         self.session = session
@@ -40,47 +43,57 @@ final class ReferenceChecks {
     }
 
     func noteGone(_ table: RowTable, _ row: [Value]) {
-        guard table.isReferenced, !wholeParents.contains(table.name) else { return }
+        guard table.isReferenced, wholeParents[table.name] == nil else { return }
         if goneParents.count >= ApplyLimits.pendingReferences {
-            wholeParents.formUnion(goneParents.map(\.reference.table))
-            wholeParents.insert(table.name)
+            for parent in goneParents.keys { wholeParents.updateValue(position, forKey: parent.reference.table) }
+            wholeParents.updateValue(position, forKey: table.name)
             goneParents.removeAll()
             return
         }
-        goneParents.insert(GoneParent(reference: RowReference(table.name, table.key(of: row)), row: row))
+        goneParents.updateValue(position, forKey: GoneParent(reference: RowReference(table.name, table.key(of: row)), row: row))
     }
 
     private func noteChild(_ table: RowTable, _ row: [Value], changedFrom old: [Value]?) throws {
         for (index, key) in table.references.enumerated() {
             if let old, key.places.allSatisfy({ old[$0] == row[$0] }) { continue }
             if try session.parentExists(table, key, row) { continue }
-            suspects.insert(Dangling(child: RowReference(table.name, table.key(of: row)), foreignKey: index))
+            suspects.updateValue(position, forKey: Dangling(child: RowReference(table.name, table.key(of: row)), foreignKey: index))
         }
     }
 
     /// Children without parents among what was touched, as the rows are now.
     func dangling() throws -> [Dangling] {
-        var found: [Dangling] = []
-        for suspect in suspects {
+        try danglingByEntry().keys.sorted(by: Self.precedes)
+    }
+
+    /// The first of them in that order, and the entry of the log that left it so.
+    func firstDangling() throws -> (Dangling, Position?)? {
+        let found = try danglingByEntry()
+        return found.keys.min(by: Self.precedes).map { ($0, found[$0] ?? nil) }
+    }
+
+    private func danglingByEntry() throws -> [Dangling: Position?] {
+        var found: [Dangling: Position?] = [:]
+        for (suspect, position) in suspects {
             let table = try session.table(named: suspect.child.table)
             guard let row = try table.row(suspect.child.key) else { continue }
-            if try !session.parentExists(table, table.references[suspect.foreignKey], row) { found.append(suspect) }
+            if try !session.parentExists(table, table.references[suspect.foreignKey], row) { found.updateValue(position, forKey: suspect) }
         }
-        for parent in goneParents {
+        for (parent, position) in goneParents {
             for (child, index) in session.children(of: parent.reference.table) {
                 for key in try session.orphans(child, child.references[index], of: parent.row, in: parent.reference.table) {
-                    found.append(Dangling(child: RowReference(child.name, key), foreignKey: index))
+                    found.updateValue(position, forKey: Dangling(child: RowReference(child.name, key), foreignKey: index))
                 }
             }
         }
-        for parent in wholeParents {
+        for (parent, position) in wholeParents {
             for (child, index) in session.children(of: parent) {
                 for key in try session.orphans(child, child.references[index]) {
-                    found.append(Dangling(child: RowReference(child.name, key), foreignKey: index))
+                    found.updateValue(position, forKey: Dangling(child: RowReference(child.name, key), foreignKey: index))
                 }
             }
         }
-        return Array(Set(found)).sorted(by: Self.precedes)
+        return found
     }
 
     /// The same, and forgets what was touched: what is done about it counts as touched anew.

@@ -48,14 +48,15 @@ struct Pull {
         var summary = Summary(bytes: page.frames.reduce(0) { $0 + $1.batch.count })
         let ahead = try Outbox.ahead(db)
         let kept = try KeptParts.last(db, inLogUpTo: page.head)
-        let entries = try Entries(
-            page, after: state.position, kept: kept, ahead: ahead, digests: Outbox.digestsAhead(db), state,
-            AuthorChains(db))
+        let digests = try Outbox.digestsAhead(db)
+        let entries = try naming(page) {
+            try Entries($0, after: state.position, kept: kept, ahead: ahead, digests: digests, state, AuthorChains(db))
+        }
         if entries.authors.contains(where: { $0.replica == state.replica && !ahead.contains($0.position) }) {
             try takeNewIdentity()
         }
         try SchemaOffers.moveFirst(db)
-        let choice = try outboxToRebase(entries, ahead)
+        let choice = try naming(entries) { pull in try pull.outboxToRebase(entries, ahead) }
         if choice.leavesSome {
             try db.inSavepoint {
                 try take(entries, ahead, choice, relayTime: page.relayTime, &summary)
@@ -83,8 +84,12 @@ struct Pull {
         let outbox = try undo(choice)
         notes?.knownWork = KnownWork(outbox)
         let schema = try SpaceSchema.version(db)
-        let known = try applyEntries(entries, ahead, notes, &summary)
-        guard try session.checks.dangling().isEmpty else { throw try danglingError() }
+        let known = try naming(entries) { pull in
+            let known = try pull.applyEntries(entries, ahead, notes, &summary)
+            guard try pull.session.checks.dangling().isEmpty else { throw try pull.danglingError() }
+            return known
+        }
+        session.checks.position = nil
         session.checks.reset()
         if choice.leavesSome, try isCutShort || SpaceSchema.version(db) != schema { throw PullError.staysNoMore }
         guard let notes else { return }
@@ -108,8 +113,11 @@ struct Pull {
     }
 
     func danglingError() throws -> MergeError {
-        let first = try session.checks.dangling().first
-        return .danglingReference(table: first?.child.table ?? "", key: first?.child.key ?? [], parent: "")
+        guard let (first, position) = try session.checks.firstDangling() else {
+            return .danglingReference(table: "", key: [], parent: "")
+        }
+        let parent = try session.table(named: first.child.table).references[first.foreignKey].parentTable
+        return .danglingReference(table: first.child.table, key: first.child.key, parent: parent, position: position)
     }
 
     // MARK: Which outbox transactions meet what was pulled
@@ -328,6 +336,7 @@ struct Pull {
         let mark = session.historyMark()
         let writer = WriteMark(time: info.time.clamped(toReceipt: receivedAt), replica: replica, position: position)
         var applier = EntryApplier(session: session, direction: .forward, position: position)
+        session.checks.position = position
         if let notes { applier.observe = notes.note }
         let changes = try applier.apply(content)
         notes?.endEntry(by: writer)

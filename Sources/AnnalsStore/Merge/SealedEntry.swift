@@ -16,11 +16,12 @@ enum SealedEntry {
         } catch WireError.notSealed {
             throw AnnalsError(
                 .corruptBatch, operation: "sync", "the entry at position \(position) is not sealed, as all of the space \(state.space) is",
-                hint: "It is by nobody who has the space's key; nothing was applied")
+                hint: "It is by nobody who has the space's key; nothing was applied",
+                entry: RefusedEntry(position: position, rule: .badSeal))
         } catch WireError.badSeal {
             throw AnnalsError(
                 .corruptBatch, operation: "sync", "the seal of the entry at position \(position) is broken: it is not what its author sent",
-                hint: "Nothing was applied")
+                hint: "Nothing was applied", entry: RefusedEntry(position: position, rule: .badSeal))
         }
     }
 
@@ -30,11 +31,12 @@ enum SealedEntry {
             return AnnalsError(
                 .missingKey, operation: "sync",
                 "the entry at position \(position) is sealed under the key \(name), and the space \(state.space) was joined without one",
-                hint: "Nothing was applied")
+                hint: "Nothing was applied", entry: RefusedEntry(position: position, rule: .missingKey))
         }
         return AnnalsError(
             .missingKey, operation: "sync",
             "the entry at position \(position) is sealed under the key \(name), which \(state.spaceKeyFile ?? "the key that is given") does not hold",
-            hint: "Put the space's new key file there and sync again; nothing was applied")
+            hint: "Put the space's new key file there and sync again; nothing was applied",
+            entry: RefusedEntry(position: position, rule: .missingKey))
     }
 }

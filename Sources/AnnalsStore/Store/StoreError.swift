@@ -15,6 +15,8 @@ enum StoreError {
             return database(error, operation, path)
         case let error as MergeError:
             return merge(error, operation)
+        case let error as EntryRefusal:
+            return error.annalsError(translate(error.reason, operation: operation, path: path))
         case let error as PullError:
             return pull(error, operation)
         case let error as WireError:
@@ -52,7 +54,7 @@ enum StoreError {
 
     /// Whether `translate` has words for it.
     static func knows(_ error: any Error) -> Bool {
-        error is AnnalsError || error is DatabaseError || error is MergeError || error is PullError || error is WireError
+        error is AnnalsError || error is DatabaseError || error is MergeError || error is EntryRefusal || error is PullError || error is WireError
             || error is StoreDamage || error is ContradictingLog || error is CancellationError
     }
 
@@ -120,7 +122,7 @@ enum StoreError {
     private static func merge(_ error: MergeError, _ operation: String) -> AnnalsError {
         switch error {
         case .diverged(let divergence):
-            return AnnalsError(.diverged, operation: operation, describe(divergence), hint: hint(for: divergence))
+            return AnnalsError(.diverged, operation: operation, describe(divergence), hint: "Nothing was overwritten. Keep this file, clone the space anew and compare the two")
         case .unknownLayout:
             return AnnalsError(.corruptBatch, operation: operation, "an entry of the log names a table that its batch does not describe")
         case .unknownTable(let table):
@@ -131,7 +133,7 @@ enum StoreError {
             return AnnalsError(
                 .waitingForMigration, operation: operation, "the log has values of the column \(table).\(column), which this store lacks",
                 hint: "Bring the schema up to date, then sync again; nothing was changed")
-        case .danglingReference(let table, _, let parent):
+        case .danglingReference(let table, _, let parent, _):
             return AnnalsError(
                 .diverged, operation: operation,
                 "a row of \(table) would be left without its parent\(parent.isEmpty ? "" : " in \(parent)")",
@@ -139,15 +141,6 @@ enum StoreError {
         case .unsettled(let table):
             return AnnalsError(.defect, operation: operation, "local changes of \(table) cannot be laid on top of what was pulled")
         }
-    }
-
-    private static func hint(for divergence: Divergence) -> String {
-        // The author wrote it while checks were off, so every replica is refused it alike.
-        if case .refused(let reason) = divergence.kind, reason.hasPrefix("CHECK constraint failed"), let position = divergence.position {
-            return "Nothing was changed. Its author wrote it with checks off: put the row right there, and then have the relay's operator "
-                + "void the entry (annals relay void \(position.rawValue))"
-        }
-        return "Nothing was overwritten. Keep this file, clone the space anew and compare the two"
     }
 
     /// Names table, position and column. The values stay out of the message: they are the user's.

@@ -81,6 +81,7 @@ export const spaces = (after) => json('GET', `v1/spaces${query({ after, limit: 1
 export const replicas = (name, signal) => json('GET', `${space(name)}/replicas`, { signal });
 export const retire = (name, replica) => json('POST', `${space(name)}/replicas/${replica}/retire`);
 export const release = (name, replica) => json('POST', `${space(name)}/replicas/${replica}/release`);
+export const reports = (name, signal) => json('GET', `${space(name)}/reports`, { signal });
 export const pushes = (name, { after, before, limit = 30 } = {}, signal) => json('GET', `${space(name)}/pushes${query({ after, before, limit })}`, { signal });
 export const purge = (name, body) => json('POST', `${space(name)}/purge`, { body });
 export const tokens = () => json('GET', 'v1/admin/tokens');

@@ -49,22 +49,27 @@ function card(space) {
 export async function showSpace({ place, access, signal, failed }, name) {
   const overview = h('section', { class: 'card', 'aria-labelledby': 'overview' });
   const replicas = h('section', { class: 'card', 'aria-labelledby': 'replicas' });
-  let [space, answer] = await Promise.all([relay.summary(name), relay.replicas(name, signal)]);
+  const refused = h('section', { class: 'card', 'aria-labelledby': 'refused' });
+  let [space, answer, reports] = await look();
   if (signal.aborted) return;
   setClock(space.time);
   fill();
   const pushes = await timeline(name, signal, failed, () => refresh());
   if (signal.aborted) return;
   place.replaceChildren(h('p', { class: 'back' }, h('a', { href: '#/spaces' }, access.space ? 'Overview' : 'All spaces')),
-    overview, replicas, pushes, room(name, () => refresh()));
+    overview, refused, replicas, pushes, room(name, () => refresh()));
   refreshing(signal, refresh);
+
+  function look() {
+    return Promise.all([relay.summary(name), relay.replicas(name, signal), relay.reports(name, signal)]);
+  }
 
   let isRefreshing = false;
   async function refresh() {
     if (isRefreshing || signal.aborted) return;
     isRefreshing = true;
     try {
-      [space, answer] = await Promise.all([relay.summary(name), relay.replicas(name, signal)]);
+      [space, answer, reports] = await look();
       if (signal.aborted) return;
       setClock(space.time);
       fill();
@@ -83,6 +88,7 @@ export async function showSpace({ place, access, signal, failed }, name) {
       ['Head', plain(space.head)], ['Log', bytes(space.logBytes)], ['Horizon', plain(space.horizon)],
       ['Snapshots', snapshot ? `${plain(space.snapshots)}, ${bytes(space.snapshotBytes)}, newest at ${plain(snapshot.position)}` : 'none yet'],
       ['Last push', space.lastPush ? when(space.lastPush) : 'none'], ['Made', when(space.created)]));
+    fillRefused();
     const rows = answer.replicas.map((replica) => [
       h('span', {}, h('strong', {}, replica.name || 'without a name'), h('code', { class: 'id', title: replica.replica }, replica.replica.slice(0, 8))),
       plain(answer.head - replica.lag), lag(replica), when(replica.lastSeen), replica.program || 'unknown', actions(replica),
@@ -91,6 +97,20 @@ export async function showSpace({ place, access, signal, failed }, name) {
     if (rows.length === 0) replicas.replaceChildren(heading, h('p', { class: 'empty' }, 'No replica has been here yet.'));
     else replicas.replaceChildren(heading, table(`Replicas of ${name}`, ['Replica', 'Position', 'Lag', 'Last seen', 'Program', 'Actions'], rows));
     if (focused) replicas.querySelector(`[data-replica="${focused}"]`)?.focus();
+  }
+
+  /** Entries that receivers cannot apply; they stop there until the entries are void. */
+  function fillRefused() {
+    refused.hidden = reports.reports.length === 0;
+    if (refused.hidden) return refused.replaceChildren();
+    const rows = reports.reports.map((entry) => [
+      plain(entry.position), entry.name || (entry.author ?? '').slice(0, 8), entry.rule, entry.table ?? '', plain(entry.reporters),
+      when(entry.reported),
+    ]);
+    return refused.replaceChildren(h('h2', { id: 'refused' }, 'Refused entries'),
+      h('p', { class: 'hint' }, 'Receivers cannot apply these entries and stop there: ',
+        h('code', {}, `annals relay void --reported --space ${name}`), ' voids them.'),
+      table(`Refused entries of ${name}`, ['Position', 'Author', 'Rule', 'Table', 'Reported by', 'Since'], rows));
   }
 
   function lag(replica) {

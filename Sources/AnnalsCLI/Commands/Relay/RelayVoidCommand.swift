@@ -6,7 +6,7 @@ import RelayLog
 struct RelayVoidCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "void",
-        abstract: "Void an entry that no replica can take in, so that the space goes on without it.",
+        abstract: "Void entries that no replica can apply, so that the space goes on without them.",
         discussion: """
             A replica that cannot open or apply an entry stops there, with its position, as all others do behind it. Voided, the \
             entry counts as if it had never been written: whoever lacks it passes over it, and its author brings what it wrote as a \
@@ -17,13 +17,25 @@ struct RelayVoidCommand: AsyncParsableCommand {
             it (a replica that is gone is retired), and where later work may rest on it, of its author or of a replica that had taken it in \
             and is retired, unless --with-later voids that as well.
 
+            Several entries go with one call: positions and ranges of them, all of one author's from a position on, or all that \
+            receivers reported. The newest goes first; one that is refused keeps no other from being voided.
+
             Examples:
               annals relay void 1200 --data relay-data --space shop
               annals relay void 1200 --data relay-data --space shop --with-later
+              annals relay void 1200-1399 1500 --data relay-data --space shop
+              annals relay void --author laptop --from 1200 --data relay-data --space shop
+              annals relay void --reported --data relay-data --space shop
             """)
 
-    @Argument(help: "The position at which replicas stop.")
-    var position: Int64
+    @Argument(help: "The position at which replicas stop, or a range such as 1200-1399.")
+    var positions: [PositionRange] = []
+    @Flag(help: "All entries that receivers reported.")
+    var reported = false
+    @Option(help: "All entries of this replica: its name, its id or how that begins.")
+    var author: String?
+    @Option(help: "With --author: only from this position on.")
+    var from: Int64?
     @OptionGroup var folder: RelayDataOption
     @Option(help: "The space.")
     var space: SpaceName
@@ -32,20 +44,64 @@ struct RelayVoidCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard position > 0 else { throw ValidationError("a position is at least 1.") }
+        guard [!positions.isEmpty, reported, author != nil].count(where: { $0 }) == 1 else {
+            throw ValidationError("name positions, --author or --reported.")
+        }
+        guard from == nil || author != nil else { throw ValidationError("--from goes with --author.") }
+        guard from ?? 1 > 0 else { throw ValidationError("a position is at least 1.") }
     }
 
     func run() async throws {
         let database = try folder.openExisting()
         defer { try? database.close() }
-        let outcome: VoidOutcome
-        do {
-            outcome = try await RelayReplicas.found(space) {
-                try await database.void(Position(position), of: space, withLater: withLater, now: RelayReplicas.now, by: .commandLine)
-            }
-        } catch let refusal as VoidRefusal {
-            throw error(refusal)
+        if positions.count == 1, let one = positions.first, one.isOne {
+            try await void(one.positions.lowerBound, in: database)
+        } else {
+            try await void(try await selections(database), in: database)
         }
+    }
+
+    private func void(_ position: Position, in database: RelayDatabase) async throws {
+        do {
+            let outcome = try await RelayReplicas.found(space) {
+                try await database.void(position, of: space, withLater: withLater, now: RelayReplicas.now, by: .commandLine)
+            }
+            tell(outcome)
+        } catch let refusal as VoidRefusal {
+            throw error(refusal, at: position)
+        }
+    }
+
+    private func selections(_ database: RelayDatabase) async throws -> [VoidSelection] {
+        if reported { return [.reported] }
+        if let author {
+            let replica = try await RelayReplicas.record(author, of: space, in: database).replica
+            return [.author(replica, from: Position(from ?? 1))]
+        }
+        return positions.sorted { $0.positions.lowerBound > $1.positions.lowerBound }.map { .range($0.positions) }
+    }
+
+    /// Tells of each entry; ends with the status of the first that was refused.
+    private func void(_ selections: [VoidSelection], in database: RelayDatabase) async throws {
+        var count = 0
+        var refused: [AnnalsError] = []
+        for selection in selections {
+            let outcome = try await RelayReplicas.found(space) {
+                try await database.void(selection, of: space, withLater: withLater, now: RelayReplicas.now, by: .commandLine)
+            }
+            for one in outcome.voided {
+                tell(one)
+                count += one.voided.count
+            }
+            refused += outcome.refused.map { error($0.refusal, at: $0.position) }
+        }
+        if count == 0, refused.isEmpty, !output.json { output.console.print("\(space): nothing to void") }
+        guard let first = refused.first else { return }
+        for error in refused.dropFirst() { output.console.note(ErrorReport(error, root: RootCommand.self).line ?? "") }
+        throw first
+    }
+
+    private func tell(_ outcome: VoidOutcome) {
         if output.json { return output.console.print(json(outcome)) }
         let count = outcome.voided.count
         output.console.print(
@@ -71,7 +127,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
         ])
     }
 
-    private func error(_ refusal: VoidRefusal) -> AnnalsError {
+    private func error(_ refusal: VoidRefusal, at position: Position) -> AnnalsError {
         switch refusal {
         case .noSuchPosition(let head, let horizon):
             AnnalsError(

@@ -1,0 +1,20 @@
+import AnnalsCore
+
+extension JSON {
+    /// An error that is about an entry of the log, for programs; nil for others, which are told on stderr alone.
+    static func refusal(_ error: any Error) -> JSON? {
+        guard let error = error as? AnnalsError, let entry = error.entry else { return nil }
+        return .object([
+            "code": .text(error.code.rawValue), "message": .text(error.message), "hint": .text(error.hint), "entry": self.entry(entry),
+        ])
+    }
+
+    private static func entry(_ entry: RefusedEntry) -> JSON {
+        .object([
+            "position": .integer(entry.position.rawValue), "rule": .text(entry.rule.rawValue), "author": .text(entry.author?.description),
+            "authorName": .text(entry.authorName), "transaction": .text(entry.transaction?.description),
+            "digest": .text(entry.digest?.description), "table": .text(entry.table),
+            "keyColumns": .array(entry.keyColumns.map { .text($0) }), "column": .text(entry.column),
+        ])
+    }
+}
