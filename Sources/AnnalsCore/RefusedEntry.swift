@@ -17,6 +17,8 @@ public struct RefusedEntry: Sendable, Hashable {
         case damagedBatch = "damaged-batch"
         /// A transaction differs from the digest in its batch.
         case wrongDigest = "wrong-digest"
+        /// The replica that the batch names did not sign it.
+        case badSignature = "bad-signature"
         /// It is not sealed in a sealed space, or its seal is broken.
         case badSeal = "bad-seal"
         /// The replica lacks the key that it is sealed under.

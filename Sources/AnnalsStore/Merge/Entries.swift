@@ -82,18 +82,7 @@ struct Entries {
             lastReceipt = max(lastReceipt, frame.receivedAt)
         }
         // A digest covers those before it, so an author's newest signature speaks for all of its entries here.
-        for (frame, header) in newest.values { try Self.checkSignature(header, frame) }
-    }
-
-    private static func checkSignature(_ header: BatchHeader, _ frame: LogFrame) throws {
-        do {
-            try header.checkSignature(in: frame.batch)
-        } catch {
-            throw AnnalsError(
-                .corruptBatch, operation: "sync",
-                "the entry at position \(frame.lastPosition) is not signed by \(header.replica), whose it says it is",
-                hint: "Nothing was applied. Ask the relay's operator to void it: annals relay void")
-        }
+        for (frame, header) in newest.values { try header.checkSignature(in: frame.batch) }
     }
 
     /// Holds a frame's entries against what their author wrote before.
@@ -109,7 +98,7 @@ struct Entries {
             links.append((place, header.replica, link))
             // Own entries are known by their digests, and those of another copy of this file make it a replica of its own.
             guard !follows, header.replica != state.replica else { continue }
-            try Self.checkSignature(header, frame)
+            try header.checkSignature(in: frame.batch)
             throw ContradictingLog(
                 evidence: try state.evidence(
                     .missingEntry, of: header, in: frame.batch, at: place, about: position, known: known?.digest ?? .zero))

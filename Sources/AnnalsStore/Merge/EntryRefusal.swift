@@ -152,7 +152,8 @@ extension Pull {
     private static func rule(of error: WireError) -> RefusedEntry.Rule? {
         switch error {
         // What a newer program wrote is right; this one cannot read it.
-        case .newerVersion: nil
+        case .newerVersion, .olderVersion: nil
+        case .badSignature: .badSignature
         case .missingKey: .missingKey
         case .notSealed, .badSeal: .badSeal
         case .badDigest: .wrongDigest
