@@ -6,7 +6,7 @@ import Testing
 @testable import RelayLog
 
 /// Deleting a space: all of it goes, everything else stays, and a new one of its name is another.
-@Suite struct DeletionTests {
+@Suite(.timeLimit(.minutes(20))) struct DeletionTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
 
