@@ -13,13 +13,22 @@ struct LogRoutes: Sendable {
     /// Of waiting pulls and event streams together.
     let waits: Shares
     let metrics: RelayMetrics
+    private let parsing = BatchParsing()
+
+    init(log: RelayLog, limits: RelayLimits, bodies: BodyReader, waits: Shares, metrics: RelayMetrics) {
+        self.log = log
+        self.limits = limits
+        self.bodies = bodies
+        self.waits = waits
+        self.metrics = metrics
+    }
 
     /// POST /v1/spaces/{space}/push: a `PushAnswer`, definite or *wait*; anything else is a problem and no answer.
     func push(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .write)
         try request.requireContentType(Endpoints.MediaType.batch)
         return try await bodies.withBody(of: request, limit: limits.batch.batchBytes, by: context.taker(space)) { batch in
-            let header = try BatchHeader.parse(batch, limits: limits.batch)
+            let header = try await parsing.header(of: batch, limits: limits.batch)
             let answer = try await log.push(
                 batch, header: header, to: space, as: request.replicaName, program: request.program, by: context.access.owner,
                 seen: request.mark())

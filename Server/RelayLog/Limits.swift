@@ -3,11 +3,12 @@ package struct RelayLogLimits: Sendable, Hashable {
     /// Pushes that wait for the writer; one more is answered as overloaded.
     package var pendingPushes = 4096
     /// Bytes of batches that wait for the writer.
-    package var pendingBytes = 256 << 20
+    package var pendingBytes = 512 << 20
     /// Pushes that share one commit, and so one fsync.
     package var groupPushes = 512
-    /// Bytes of batches that share one commit. A single larger batch has a commit of its own.
-    package var groupBytes = 16 << 20
+    /// Bytes of batches that share one commit. A single larger batch has a commit of its own. A push to a quiet space waits for one such
+    /// commit of a busy one.
+    package var groupBytes = 4 << 20
     /// How often a commit is tried that a lost connection or another relay undid.
     package var commitAttempts = 3
     /// What one token, space and address may take of what all share.

@@ -7,7 +7,7 @@ internal import Synchronization
 /// them all, of whatever spaces, with one fsync. Each is answered after it.
 ///
 /// It runs on the database's own serial queue and needs no task: a client that goes away cancels nothing that others
-/// share. The queue is bounded; beyond it a push is refused as overloaded before anything is done.
+/// share. The queue is bounded, and one space has a share of it; beyond it a push is refused before anything is done. Spaces take turns.
 final class LogWriter: Sendable {
     struct Push: Sendable {
         var space: SpaceName
@@ -27,14 +27,18 @@ final class LogWriter: Sendable {
         var logBytes: Int64
     }
 
-    private struct Pending {
+    private final class Pending: Sendable {
         let push: Push
         let continuation: CheckedContinuation<Committed, any Error>
+
+        init(push: Push, continuation: CheckedContinuation<Committed, any Error>) {
+            self.push = push
+            self.continuation = continuation
+        }
     }
 
     private struct Queue {
-        var pending: [Pending] = []
-        var bytes = 0
+        var pending = PushQueue<Pending>()
         var isScheduled = false
         var isClosed = false
     }
@@ -93,16 +97,24 @@ final class LogWriter: Sendable {
         let size = pending.push.batch.count
         let (refusal, schedules) = queue.withLock { queue -> (RelayLogError?, Bool) in
             if queue.isClosed { return (.closing, false) }
-            let isFull = queue.pending.count >= limits.pendingPushes || queue.bytes + size > limits.pendingBytes
-            if isFull, !queue.pending.isEmpty { return (.overloaded(retryAfterSeconds: 1), false) }
-            queue.pending.append(pending)
-            queue.bytes += size
+            if let bound = fullBound(queue.pending, pending.push.space, size) {
+                return (.quota(.pendingPushes, bound, retryAfterSeconds: 1), false)
+            }
+            queue.pending.append(pending, of: pending.push.space, size: size)
             let schedules = !queue.isScheduled
             queue.isScheduled = true
             return (nil, schedules)
         }
         if let refusal { pending.continuation.resume(throwing: refusal) }
         if schedules { schedule() }
+    }
+
+    /// Whose bound a push would pass; one alone always fits.
+    private func fullBound(_ queue: PushQueue<Pending>, _ space: SpaceName, _ size: Int) -> QuotaBound? {
+        if !queue.isEmpty, queue.count >= limits.pendingPushes || queue.byteCount + size > limits.pendingBytes { return .relay }
+        let (count, bytes) = (queue.count(of: space), queue.byteCount(of: space))
+        let most = { [limits] (total: Int) in limits.shares.of(total, .space) }
+        return count > 0 && (count >= most(limits.pendingPushes) || bytes + size > most(limits.pendingBytes)) ? .space : nil
     }
 
     private func schedule() {
@@ -127,19 +139,7 @@ final class LogWriter: Sendable {
     }
 
     private func takeGroup() -> [Pending] {
-        queue.withLock { queue in
-            var bytes = 0
-            var count = 0
-            for pending in queue.pending.prefix(limits.groupPushes) {
-                if count > 0, bytes + pending.push.batch.count > limits.groupBytes { break }
-                bytes += pending.push.batch.count
-                count += 1
-            }
-            let group = Array(queue.pending.prefix(count))
-            queue.pending.removeFirst(count)
-            queue.bytes -= bytes
-            return group
-        }
+        queue.withLock { $0.pending.takeGroup(limits: limits) }
     }
 
     // MARK: The commit

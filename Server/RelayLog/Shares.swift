@@ -31,7 +31,7 @@ package struct SharePercents: Sendable, Hashable {
 
     package init() {}
 
-    fileprivate func of(_ total: Int, _ bound: QuotaBound) -> Int {
+    func of(_ total: Int, _ bound: QuotaBound) -> Int {
         let percent =
             switch bound {
             case .relay: 100

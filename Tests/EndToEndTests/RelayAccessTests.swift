@@ -5,6 +5,28 @@ import Testing
 @Suite struct RelayAccessTests {
     private func write(_ text: String, _ path: String) throws { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) }
 
+    @Test func `a space is deleted when its name is typed, or with --yes, also while the relay serves`() async throws {
+        try await Workshop.with { shop in
+            let url = try await shop.relay()
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop")
+            func delete(_ words: [String], typed: String = "") async throws -> Outcome {
+                try await Program.run(
+                    Workshop.annals, ["relay", "delete", "--data", "relay-data", "--space"] + words, in: shop.path, input: typed)
+            }
+            let wrong = try await delete(["shop"], typed: "shp\n")
+            #expect(wrong.status == 64 && wrong.errors.contains("nothing was deleted"), "\(wrong.errors)")
+            #expect(try await delete(["shop"]).status == 64)
+            try await shop.succeed("sync", "shop.db")
+            let done = try await delete(["shop", "--json"], typed: "shop\n")
+            #expect(done.status == 0 && done.output.contains("\"space\":\"shop\""), "\(done.errors)\(done.output)")
+            try await shop.fail(66, "there is no space shop", "relay", "delete", "--data", "relay-data", "--space", "shop", "--yes")
+            try await shop.fail(66, "no such space", "sync", "shop.db")
+            #expect(try await shop.succeed("relay", "audit", "--data", "relay-data").output.contains("space-delete"))
+        }
+    }
+
     @Test func `a relay by its file; a replica keeps its token, is released, and goes on with the one that renews it`() async throws {
         try await Workshop.with { shop in
             try write("listen: 127.0.0.1:0\ndata: relay-data\nlimits:\n  spaces: 1\n", shop.file("relay.yaml"))

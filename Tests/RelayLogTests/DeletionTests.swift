@@ -6,7 +6,7 @@ import Testing
 @testable import RelayLog
 
 /// Deleting a space: all of it goes, everything else stays, and a new one of its name is another.
-@Suite struct DeletionTests {
+@Suite(.timeLimit(.minutes(20))) struct DeletionTests {
     let directory: TemporaryDirectory
     let clock = TestClock()
 
@@ -27,6 +27,8 @@ import Testing
         _ = try await upload.finish(digest: .sha256([1, 2, 3]))
         var waiting = TestReplica(2)
         #expect(try await log.push(waiting.parts(lineage, base: Position(5), .writing(2), count: 2)[0], to: space).outcome == .accepted)
+        // Who was there is written down.
+        _ = try await log.replicas(of: space)
     }
 
     /// Rows in all tables that name a space.

@@ -113,7 +113,7 @@ import Testing
     @Test func `a queue that is full answers overloaded at once`() async throws {
         let database = try TestStorage.database(directory.path)
         var limits = RelayLogLimits()
-        limits.pendingPushes = 3
+        (limits.pendingPushes, limits.shares.space) = (3, 100)
         let (writer, _) = try await writer(database, limits: limits)
         let lineage = try await lineages(database)[0]
         let release = await hold(database)
@@ -123,8 +123,28 @@ import Testing
             }
             while writer.pendingCount < 3 { await Task.yield() }
             await #expect { try await Self.push(9, to: writer, lineage) } throws: {
-                if case RelayLogError.overloaded = $0 { true } else { false }
+                if case RelayLogError.quota(.pendingPushes, .relay, retryAfterSeconds: 1) = $0 { true } else { false }
             }
+            release()
+            for try await isAccepted in group { #expect(isAccepted) }
+        }
+    }
+
+    @Test func `a space that fills its half of the queue leaves the other half`() async throws {
+        let database = try TestStorage.database(directory.path)
+        var limits = RelayLogLimits()
+        limits.pendingPushes = 6
+        let (writer, _) = try await writer(database, limits: limits)
+        let lineages = try await lineages(database)
+        let release = await hold(database)
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            for number in 0..<3 { group.addTask { try await Self.push(number, to: writer, lineages[0]) } }
+            while writer.pendingCount < 3 { await Task.yield() }
+            await #expect { try await Self.push(9, to: writer, lineages[0]) } throws: {
+                if case RelayLogError.quota(.pendingPushes, .space, retryAfterSeconds: 1) = $0 { true } else { false }
+            }
+            for number in 3..<6 { group.addTask { try await Self.push(number, to: writer, lineages[1], space: .other) } }
+            while writer.pendingCount < 6 { await Task.yield() }
             release()
             for try await isAccepted in group { #expect(isAccepted) }
         }
@@ -160,11 +180,13 @@ import Testing
         #expect(head == Position(5))
     }
 
-    static func push(_ number: Int, to writer: LogWriter, _ lineage: Lineage, size: Int = 10) async throws -> Bool {
+    static func push(
+        _ number: Int, to writer: LogWriter, _ lineage: Lineage, size: Int = 10, space: SpaceName = .shop
+    ) async throws -> Bool {
         var replica = TestReplica(UInt64(number))
         let payload = [UInt8](repeating: 0, count: size)
         let bytes = replica.batch(lineage, base: .zero, .writing(UInt64(number)), payload: payload).bytes
-        return try await writer.push(.init(space: .shop, header: try BatchHeader.parse(bytes), batch: bytes)).verdict.outcome == .accepted
+        return try await writer.push(.init(space: space, header: try BatchHeader.parse(bytes), batch: bytes)).verdict.outcome == .accepted
     }
 
     func writer(_ database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits()) async throws -> (LogWriter, HeadWatch) {

@@ -11,7 +11,7 @@ import Testing
 @testable import Relay
 
 /// One token, space or address takes its share of what all share, and leaves the rest.
-@Suite struct QuotaTests {
+@Suite(.timeLimit(.minutes(20))) struct QuotaTests {
     let clock = TestClock()
 
     private func fixture(_ change: (inout RelayLimits) -> Void = { _ in }) async throws -> RelayFixture {
