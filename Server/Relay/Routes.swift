@@ -104,7 +104,10 @@ enum Routes {
                 [(.post, { try await operators.release($0, $1) })]
             ),
             ("\(space)/\(Endpoints.Action.pushes)", [(.get, { try await operators.pushes($0, $1) })]),
-            ("\(space)/\(Endpoints.Action.reports)", [(.get, { try await reports.list($0, $1) }), (.post, { try await reports.report($0, $1) })]),
+            (
+                "\(space)/\(Endpoints.Action.reports)",
+                [(.get, { try await reports.list($0, $1) }), (.post, { try await reports.report($0, $1) })]
+            ),
             ("\(space)/\(Endpoints.Action.purge)", [(.post, { try await operators.purge($0, $1) })]),
             ("\(Endpoints.admin)/\(Endpoints.AdminAction.access)", [(.get, { try await admin.access($0, $1) })]),
             (tokens, [(.get, { try await admin.tokens($0, $1) }), (.post, { try await admin.makeToken($0, $1) })]),

@@ -41,7 +41,9 @@ enum Main {
             streams.write(RootCommand.fullMessage(for: error) + "\n")
             return .done
         } catch {
-            if arguments.contains("--json"), let refusal = JSON.refusal(error) { streams.write(JSON.object(["error": refusal]).description + "\n") }
+            if arguments.contains("--json"), let refusal = JSON.refusal(error) {
+                streams.write(JSON.object(["error": refusal]).description + "\n")
+            }
             let report = ErrorReport(error, root: RootCommand.self)
             if let line = report.line { streams.writeError(line + "\n") }
             return interruption?.status ?? report.status

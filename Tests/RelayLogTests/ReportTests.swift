@@ -21,11 +21,11 @@ import Testing
     }
 
     /// Pushes entries of their own batches, none of which meets another; returns their digests.
-    private func push(_ replica: inout TestReplica, count: Int) async throws -> [Digest] {
+    private func push(_ replica: inout TestReplica, count: Int, base: Position? = nil) async throws -> [Digest] {
         var digests: [Digest] = []
         for _ in 0..<count {
             let head = try await log.describe(.shop).head
-            let batch = replica.batch(lineage, base: head, .writing(UInt64(head.rawValue) + 1))
+            let batch = replica.batch(lineage, base: base ?? head, .writing(UInt64(head.rawValue) + 1))
             #expect(try await log.push(batch).outcome == .accepted)
             replica.accept(batch)
             digests += batch.transactions.map(\.digest)
@@ -88,7 +88,8 @@ import Testing
         var (one, two) = (TestReplica(1), TestReplica(2))
         _ = try await push(&one, count: 2)
         _ = try await push(&two, count: 100)
-        _ = try await push(&one, count: 1)
+        // It has not taken in what came before.
+        _ = try await push(&one, count: 1, base: Position(2))
         _ = try await push(&two, count: 101)
         let database = log.database
         let outcome = try await database.void(.author(two.id, from: Position(4)), of: .shop, withLater: false, now: clock.now)
@@ -104,7 +105,7 @@ import Testing
         _ = try await push(&one, count: 2)
         for _ in 0..<3 {
             // Each rests on the one before.
-            let batch = two.batch(lineage, base: try await log.describe(.shop).head, .writing(1_000))
+            let batch = two.batch(lineage, base: Position(1), .writing(1_000))
             #expect(try await log.push(batch).outcome == .accepted)
             two.accept(batch)
         }

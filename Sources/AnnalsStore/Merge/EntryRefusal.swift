@@ -129,9 +129,11 @@ extension Pull {
             entry.transaction = info.id
             name = info.author
         }
-        name = try name ?? String.fetchOne(
-            db, sql: "SELECT author FROM annals_transactions WHERE replica = ? AND author IS NOT NULL ORDER BY number DESC LIMIT 1",
-            arguments: [Data(header.replica.bytes)])
+        name =
+            try name
+            ?? String.fetchOne(
+                db, sql: "SELECT author FROM annals_transactions WHERE replica = ? AND author IS NOT NULL ORDER BY number DESC LIMIT 1",
+                arguments: [Data(header.replica.bytes)])
         entry.authorName = name.flatMap { $0.isEmpty ? nil : String($0.prefix(EntryLimits.authorCharacters)) }
         return entry
     }

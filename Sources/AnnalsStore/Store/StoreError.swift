@@ -54,8 +54,8 @@ enum StoreError {
 
     /// Whether `translate` has words for it.
     static func knows(_ error: any Error) -> Bool {
-        error is AnnalsError || error is DatabaseError || error is MergeError || error is EntryRefusal || error is PullError || error is WireError
-            || error is StoreDamage || error is ContradictingLog || error is CancellationError
+        error is AnnalsError || error is DatabaseError || error is MergeError || error is EntryRefusal || error is PullError
+            || error is WireError || error is StoreDamage || error is ContradictingLog || error is CancellationError
     }
 
     private static func database(_ error: DatabaseError, _ operation: String, _ path: String) -> AnnalsError {
@@ -122,7 +122,9 @@ enum StoreError {
     private static func merge(_ error: MergeError, _ operation: String) -> AnnalsError {
         switch error {
         case .diverged(let divergence):
-            return AnnalsError(.diverged, operation: operation, describe(divergence), hint: "Nothing was overwritten. Keep this file, clone the space anew and compare the two")
+            return AnnalsError(
+                .diverged, operation: operation, describe(divergence),
+                hint: "Nothing was overwritten. Keep this file, clone the space anew and compare the two")
         case .unknownLayout:
             return AnnalsError(.corruptBatch, operation: operation, "an entry of the log names a table that its batch does not describe")
         case .unknownTable(let table):
