@@ -1,4 +1,5 @@
 import AnnalsWire
+import GRDBSQLite
 
 /// Bounds of this module, each with its reason.
 enum Limits {
@@ -44,6 +45,16 @@ enum Limits {
 
     /// Positions after which the older ones go.
     static let logDigestsAtOnce: Int64 = 256
+
+    /// What `SchemaTrial` allows SQLite: a megabyte for a value, which no default needs, and for the text of a statement, nothing attached.
+    static let schemaTrial: [(Int32, Int32)] = [
+        (SQLITE_LIMIT_LENGTH, 1 << 20), (SQLITE_LIMIT_SQL_LENGTH, 1 << 20), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_VARIABLE_NUMBER, 0),
+        (SQLITE_LIMIT_EXPR_DEPTH, 200), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
+    ]
+
+    /// Instructions of SQLite's machine between two looks at how many there were; a declaration takes some hundreds.
+    static let schemaTrialStep: Int32 = 1_000
+    static let schemaTrialSteps: Int32 = 1_000
 
     /// Terms of one compound SELECT, which SQLite limits to 500 (SQLITE_MAX_COMPOUND_SELECT).
     static let compoundTerms = 400

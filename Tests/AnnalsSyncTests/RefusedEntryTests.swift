@@ -107,7 +107,7 @@ import Testing
         try await world.addClone("after")
     }
 
-    @Test(arguments: [RefusedEntry.Rule.damagedBatch, .wrongDigest, .badValue])
+    @Test(arguments: [RefusedEntry.Rule.damagedBatch, .badSignature, .badValue])
     func `an entry whose bytes are wrong is named with its position and its author`(rule: RefusedEntry.Rule) async throws {
         let world = try await World(replicas: 2, schema: Self.schema)
         try await world.stores[0].write { try $0.execute(sql: "UPDATE shelf SET room = 'cellar'") }
@@ -124,7 +124,7 @@ import Testing
             #expect(error.code == .corruptBatch && entry.rule == rule && entry.position == Position(3), "\(error)")
             #expect(error.message.contains("position 3"), "\(error)")
             #expect(error.hint?.contains("annals relay void 3 --space shop") == true, "\(error)")
-            guard rule == .wrongDigest else { continue }
+            guard rule == .badSignature else { continue }
             #expect(try await entry.author == world.identities()[0])
             #expect(error.message.contains("r0"), "\(error)")
         }
@@ -144,7 +144,7 @@ private struct DamagingRelay: ForwardingTransport {
             var bytes = page.frames[place].batch
             let header = try BatchHeader.parse(bytes)
             switch rule {
-            case .wrongDigest:
+            case .badSignature:
                 // The digest in the clear part, under a right checksum.
                 let digest = header.certificates[0].digest.bytes
                 guard let start = bytes.indices.first(where: { bytes[$0...].starts(with: digest) }) else { return page }

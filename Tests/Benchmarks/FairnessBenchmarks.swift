@@ -93,7 +93,7 @@ enum FairnessBenchmarks {
 /// Makes one large batch after another, of rows that nobody else writes.
 private struct BusyAuthor {
     private let lineage: Lineage
-    private let replica = ReplicaID.random()
+    private let key = ReplicaKey.random()
     private var counter: Int64 = 0
     private var digest = Digest.zero
     private var generator: SeededGenerator
@@ -106,7 +106,7 @@ private struct BusyAuthor {
     mutating func next(_ byteCount: Int) throws -> [UInt8] {
         counter += 1
         var batch = BatchEncoder(
-            lineage: lineage, replica: replica, firstCounter: Counter(counter), previousDigest: digest, schemaVersion: 1)
+            lineage: lineage, signer: key, firstCounter: Counter(counter), previousDigest: digest, schemaVersion: 1)
         batch.layout(ref: 1, TableLayout(name: "item", columns: ["id", "data"], key: [0]))
         var body = BodyEncoder(info: TransactionInfo(id: .random(), time: HybridTime(milliseconds: counter), origin: .local))
         body.beginTable(1)

@@ -16,8 +16,14 @@ struct EntryRefusal: Error {
         var error = translated
         error.entry = entry
         guard !(reason is AnnalsError) else {
-            let author = author
-            if !author.isEmpty { error.message += " (it is\(author))" }
+            let isPlaced = error.message.contains("position \(entry.position)")
+            let what = isPlaced ? "it is" : "the entry at position \(entry.position) is"
+            if !author.isEmpty || !isPlaced { error.message += " (\(what)\(author.isEmpty ? " to blame" : author))" }
+            if entry.rule == .badSchema {
+                let void =
+                    "If no program can apply it, ask the relay's operator to void it: annals relay void \(entry.position) --space \(space)"
+                error.hint = error.hint.map { "\($0). \(void)" } ?? void
+            }
             return error
         }
         error.message = "the entry at position \(entry.position)\(author) cannot be applied: \(detail)"

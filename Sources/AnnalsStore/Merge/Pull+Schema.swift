@@ -137,7 +137,7 @@ extension SpaceSchema {
         var space = try load(db) ?? SpaceSchema(session.registry)
         let before = try Lacking.load(db)
         let additions = try SchemaAdditions(entry, to: space)
-        space.add(additions, version: entry.version)
+        space.add(additions)
         try space.save(db)
         try SpaceRename.told(additions.renames, db)
         var lacking = Lacking.between(space, session.registry)

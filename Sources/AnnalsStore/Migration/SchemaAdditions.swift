@@ -124,6 +124,7 @@ extension SchemaAdditions {
             let key = table.map { table in table.primaryKey.map { table.columns[$0].name } } ?? []
             tracked.append(TableLayout(name: change.table, columns: key + change.columns.map(\.name), key: Array(key.indices)))
         }
+        try Self.checkForReceivers(statements)
         return SchemaEntry(version: version, statements: statements + renames.map(\.statement), tracked: tracked, isBreaking: false)
     }
 
@@ -164,9 +165,7 @@ extension SchemaAdditions {
     ///
     /// - Throws: `AnnalsError` of code schemaRefused where this program cannot make sense of them.
     init(_ entry: SchemaEntry, to space: SpaceSchema) throws {
-        var configuration = Configuration()
-        configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA trusted_schema = OFF") }
-        let queue = try DatabaseQueue(configuration: configuration)
+        let queue = try DatabaseQueue()
         self = try queue.writeWithoutTransaction { db in try SchemaAdditions(entry, to: space, tryingOn: db) }
         try queue.close()
     }
@@ -174,8 +173,13 @@ extension SchemaAdditions {
     private init(_ entry: SchemaEntry, to space: SpaceSchema, tryingOn db: Database) throws {
         for table in space.tables { try db.execute(sql: Self.outline(table)) }
         renames = entry.renames.filter { rename in Self.isKnown(rename, space, entry) }
+        let trial = try SchemaTrial()
         for sql in entry.statements where SpaceRename(statement: sql) == nil {
-            guard Self.isAddition(sql) else { throw Self.refused("a statement that adds nothing to a schema", nil) }
+            do {
+                try trial.check(sql)
+            } catch let error as SchemaTrial.Refusal {
+                throw Self.refused("\(Self.what(sql)): \(error.reason)", nil)
+            }
             do {
                 let statement = try db.makeStatement(sql: sql)
                 try statement.execute()
@@ -218,8 +222,26 @@ extension SchemaAdditions {
             || new.contains { $0.columns.contains { $0.isSameIdentifier(as: column) } }
     }
 
-    private static func isAddition(_ sql: String) -> Bool {
-        ["CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE INDEX ", "ALTER TABLE "].contains { sql.uppercased().hasPrefix($0) }
+    /// The kind of a statement and what it is about: its first words, up to the first parenthesis.
+    private static func what(_ sql: String) -> String {
+        let words = SQLToken.all(in: Array(sql.utf8)).prefix(6).prefix { $0.isName }.map(\.text)
+        return words.isEmpty ? "a statement that adds nothing to a schema" : words.joined(separator: " ")
+    }
+
+    /// Refuses at its author what every receiver would refuse.
+    ///
+    /// - Throws: `AnnalsError` of code schemaRefused, naming the table.
+    static func checkForReceivers(_ statements: [String]) throws {
+        let trial = try SchemaTrial()
+        for sql in statements where SpaceRename(statement: sql) == nil {
+            do {
+                try trial.check(sql)
+            } catch let error as SchemaTrial.Refusal {
+                throw AnnalsError(
+                    .schemaRefused, operation: "sync", "the other replicas would refuse this schema change (\(what(sql))): \(error.reason)",
+                    hint: "Declare the table without it, or stop tracking the table; nothing was sent, and local work goes on")
+            }
+        }
     }
 
     private static func isRepeated(_ error: DatabaseError) -> Bool {

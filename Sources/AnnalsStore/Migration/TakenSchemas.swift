@@ -21,7 +21,7 @@ enum TakenSchemas {
     static func take(_ entry: SchemaEntry, _ db: Database, _ environment: CaptureEnvironment) throws {
         var space = try SpaceSchema.load(db) ?? SpaceSchema(TrackedTables.load(db))
         let additions = try SchemaAdditions(entry, to: space)
-        space.add(additions, version: entry.version)
+        space.add(additions)
         try space.save(db)
         try make(additions, space, db, environment)
     }

@@ -100,9 +100,9 @@ struct SpaceSchema: Codable, Hashable, Sendable {
         added[table.foldedIdentifier]?.contains { $0.isSameIdentifier(as: column) } ?? false
     }
 
-    /// Takes in what an entry adds.
-    mutating func add(_ additions: SchemaAdditions, version: Int64) {
-        self.version = max(self.version, version)
+    /// Adds what an entry adds. Versions move by one with each entry of the log, whatever number its author gave it.
+    mutating func add(_ additions: SchemaAdditions) {
+        version = min(version, Limits.numbers.upperBound - 1) + 1
         tables += additions.tables
         statements.merge(additions.statements) { $1 }
         for change in additions.columns {

@@ -195,8 +195,14 @@ enum SnapshotFile {
                 try JSONDecoder().decode([String: SpaceSchema.PresentNames].self, from: $0)
             },
             time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest,
-            schemaVersion: facts["schema_version"].flatMap(Int64.fromDatabaseValue) ?? 1,
+            schemaVersion: try schemaVersion(facts),
             added: try added.map { try JSONDecoder().decode([String: [String]].self, from: $0) } ?? [:])
+    }
+
+    private static func schemaVersion(_ facts: [String: DatabaseValue]) throws -> Int64 {
+        guard let value = facts["schema_version"] else { return 1 }
+        guard let version = Int64.fromDatabaseValue(value), Limits.numbers.contains(version), version > 0 else { throw notASnapshot }
+        return version
     }
 
     private static func olderFormat(_ format: Int64) -> AnnalsError {

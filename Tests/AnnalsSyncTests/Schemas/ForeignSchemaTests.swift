@@ -1,0 +1,76 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import GRDB
+import Testing
+
+/// Schema entries that no honest replica writes, from somebody who may push.
+@Suite struct ForeignSchemaTests {
+    private static let schema = "CREATE TABLE todo (id INTEGER PRIMARY KEY, title TEXT)"
+
+    private func push(_ entry: SchemaEntry, to world: World) async throws {
+        let description = try await world.relay.describe()
+        var body = BodyEncoder(info: TransactionInfo(id: .random(), time: HybridTime(milliseconds: 1), origin: .migration))
+        body.schema(entry)
+        var batch = BatchEncoder(
+            lineage: description.lineage, signer: .random(), firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1)
+        batch.append(body: body.finish(), base: description.head, footprint: .everything)
+        let answer = try await world.relay.push(batch.finish().bytes, seen: LogMark(lineage: description.lineage))
+        #expect(answer.outcome == .accepted)
+    }
+
+    private func refusal(_ world: World, _ index: Int) async throws -> AnnalsError {
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(index) }
+        return try #require(error)
+    }
+
+    @Test func `an entry that would run a query stops no receiver, and is passed over once it is voided`() async throws {
+        let world = try await World(replicas: 3, schema: Self.schema)
+        try await world.settle()
+        let endless = "CREATE TABLE evil AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+        try await push(
+            SchemaEntry(
+                version: 2, statements: [endless], tracked: [TableLayout(name: "evil", columns: ["x"], key: [0])], isBreaking: false),
+            to: world)
+        let position = try await world.relay.describe().head
+        let error = try await refusal(world, 1)
+        #expect(error.code == .schemaRefused)
+        #expect(error.message.contains("position \(position) ") && error.message.contains("evil"), "\(error.message)")
+        // The app goes on.
+        try await world.stores[1].write { db in try db.execute(sql: "INSERT INTO todo VALUES (1, 'one')") }
+        _ = try await world.relay.void(position)
+        try await world.settle()
+        #expect(try await world.rows(2, "SELECT title FROM todo") == [["one".databaseValue]])
+    }
+
+    @Test(arguments: [Int64.max, 1 << 62, 3, 2])
+    func `versions move by one, whatever number an entry has, and honest migrations go on`(version: Int64) async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try await world.settle()
+        try await push(
+            SchemaEntry(
+                version: version, statements: ["ALTER TABLE todo ADD COLUMN other"],
+                tracked: [TableLayout(name: "todo", columns: ["id", "other"], key: [0])], isBreaking: false), to: world)
+        try await world.settle()
+        #expect(try await world.stores[1].prepareOutbox().schemaVersion == 2)
+        try await world.stores[0].migrate(label: "v2") { db in try db.execute(sql: "ALTER TABLE todo ADD COLUMN done DEFAULT 0") }
+        try await world.settle()
+        for index in [0, 1] { #expect(try await world.stores[index].prepareOutbox().schemaVersion == 3) }
+    }
+
+    @Test func `a declaration that receivers would refuse is refused at its author by name, and local work goes on`() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try await world.settle()
+        try await world.stores[0].write { db in
+            try db.execute(sql: "CREATE TABLE wide (id INTEGER PRIMARY KEY, body TEXT CHECK (length(zeroblob(id)) >= 0))")
+        }
+        _ = try await world.stores[0].track(.tables(["wide"]))
+        let error = try await refusal(world, 0)
+        #expect(error.code == .schemaRefused && error.message.contains("wide") && error.message.contains("zeroblob"), "\(error.message)")
+        try await world.stores[0].write { db in try db.execute(sql: "INSERT INTO todo VALUES (1, 'one')") }
+        _ = try await world.sync(1)
+        #expect(try await world.stores[1].prepareOutbox().schemaVersion == 1)
+    }
+}
