@@ -72,6 +72,7 @@ import Yams
             "spaceUseMilliseconds", "diskLookMilliseconds", "snapshotsKept", "snapshotLogBytes", "snapshotLeaseMilliseconds",
             "purgeSliceBytes", "purgeSliceRuns", "parkedUploadMilliseconds", "snapshotOpenings", "growthDays", "waitTickMilliseconds",
             "tokenMilliseconds", "tokensRemembered", "answerMilliseconds", "sightingsSaved", "parkedPartMilliseconds", "shares",
+            "reportsPerSpace", "reportsPerOwner",
         ]
         let renamed = ["pendingPartBytes": "transactionbytes"]
         let logs = Mirror(reflecting: RelayLogLimits()).children.compactMap(\.label).filter { !inner.contains($0) }
