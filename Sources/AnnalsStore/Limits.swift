@@ -41,10 +41,7 @@ enum Limits {
 
     /// Positions of the log whose running digests are kept, to compare with what others have seen. An author whose newest batch says less
     /// than that is compared by its next one.
-    static let keptLogDigests: Int64 = 4_096
-
-    /// Positions after which the older ones go.
-    static let logDigestsAtOnce: Int64 = 256
+    static let keptLogDigests: Int64 = 512
 
     /// What `SchemaTrial` allows SQLite: a megabyte for a value, which no default needs, and for the text of a statement, nothing attached.
     static let schemaTrial: [(Int32, Int32)] = [

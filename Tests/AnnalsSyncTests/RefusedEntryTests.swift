@@ -116,17 +116,18 @@ import Testing
         try await world.stores[0].write { try $0.execute(sql: "UPDATE shelf SET room = 'garden'") }
         try await world.sync(0)
         let relay = DamagingRelay(base: world.relay, rule: rule, position: Position(3))
-        for error in [
+        for (place, error) in [
             try await failure { try await world.sync(1, over: relay) },
             try await failure { _ = try await world.joining("c", over: relay).clone(to: world.folder.file("c.db")) },
-        ] {
+        ].enumerated() {
             let entry = try #require(error.entry, "\(error)")
             #expect(error.code == .corruptBatch && entry.rule == rule && entry.position == Position(3), "\(error)")
             #expect(error.message.contains("position 3"), "\(error)")
             #expect(error.hint?.contains("annals relay void 3 --space shop") == true, "\(error)")
             guard rule == .badSignature else { continue }
             #expect(try await entry.author == world.identities()[0])
-            #expect(error.message.contains("r0"), "\(error)")
+            // A clone has no history that would say what its author calls itself.
+            if place == 0 { #expect(error.message.contains("r0"), "\(error)") }
         }
     }
 }

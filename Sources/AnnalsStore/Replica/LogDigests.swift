@@ -3,37 +3,38 @@ import Foundation
 import GRDB
 
 /// The log's running digest at the newest positions that a replica has passed: what others say of the log is compared with them.
+///
+/// The table is a ring. Its rows are there from the beginning, so that the file does not grow with the log (law 9).
 enum LogDigests {
     static let schema = """
         CREATE TABLE annals_log_digests (
-            position INTEGER PRIMARY KEY,
+            slot INTEGER PRIMARY KEY,
+            position INTEGER NOT NULL,
             digest BLOB NOT NULL
         );
+        WITH RECURSIVE slots (slot) AS (SELECT 0 UNION ALL SELECT slot + 1 FROM slots WHERE slot < \(Limits.keptLogDigests - 1))
+        INSERT INTO annals_log_digests SELECT slot, \(unused), zeroblob(\(Digest.byteCount)) FROM slots;
         """
 
     static let tables = ["annals_log_digests"]
 
+    /// Where nothing stands yet: as many bytes as a position ever takes.
+    private static let unused: Int64 = 1 << 40
+
     /// nil where it is not kept, or not any more.
     static func at(_ position: Position, _ db: Database) throws -> Digest? {
-        let statement = try db.cachedStatement(sql: "SELECT digest FROM annals_log_digests WHERE position = ?")
-        return try Data.fetchOne(statement, arguments: [position.rawValue]).flatMap { Digest(bytes: [UInt8]($0)) }
+        let statement = try db.cachedStatement(sql: "SELECT digest FROM annals_log_digests WHERE slot = ? AND position = ?")
+        let found = try Data.fetchOne(statement, arguments: [slot(of: position), position.rawValue])
+        return found.flatMap { Digest(bytes: [UInt8]($0)) }.flatMap { $0 == .zero ? nil : $0 }
     }
 
     /// Keeps the newest ones.
-    static func note(_ db: Database, _ digests: some Collection<(Position, Digest)>) throws {
-        guard let first = digests.first?.0.rawValue, let last = digests.map(\.0.rawValue).max() else { return }
-        let oldest = last - Limits.keptLogDigests
-        let statement = try db.cachedStatement(sql: "INSERT OR REPLACE INTO annals_log_digests (position, digest) VALUES (?, ?)")
-        for (position, digest) in digests where position.rawValue > oldest {
-            try statement.execute(arguments: [position.rawValue, Data(digest.bytes)])
+    static func note(_ db: Database, _ digests: some BidirectionalCollection<(Position, Digest)>) throws {
+        let statement = try db.cachedStatement(sql: "INSERT OR REPLACE INTO annals_log_digests (slot, position, digest) VALUES (?, ?, ?)")
+        for (position, digest) in digests.suffix(Int(Limits.keptLogDigests)) {
+            try statement.execute(arguments: [slot(of: position), position.rawValue, Data(digest.bytes)])
         }
-        // Not with each of many small steps.
-        guard first / Limits.logDigestsAtOnce != last / Limits.logDigestsAtOnce else { return }
-        try db.cachedStatement(sql: "DELETE FROM annals_log_digests WHERE position <= ?").execute(arguments: [oldest])
     }
 
-    /// Those of a log that this replica does not follow any more.
-    static func clear(_ db: Database) throws {
-        try db.execute(sql: "DELETE FROM annals_log_digests")
-    }
+    private static func slot(of position: Position) -> Int64 { position.rawValue % Limits.keptLogDigests }
 }
