@@ -63,6 +63,7 @@ extension ByteReader {
     /// The numbers of the tables a body names, ascending.
     mutating func readTableNumbers() throws(WireError) -> [Int] {
         let count = try readCount()
+        guard count <= WireLimits.maximumTables else { throw .tooLarge("tables") }
         var numbers: [Int] = []
         for _ in 0..<count {
             let number = try readInt()

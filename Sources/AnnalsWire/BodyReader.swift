@@ -76,6 +76,8 @@ package struct BodyReader: Sendable {
     private var reader: ByteReader
     private var stage = Stage.tables
     private var found = Rest()
+    private var emptySections = 0
+    private var isSectionEmpty = false
 
     /// Reads the head. `range` is the body's place in `bytes`; without it all bytes are the body.
     package init(bytes: [UInt8], range: Range<Int>? = nil) throws(WireError) {
@@ -117,9 +119,20 @@ package struct BodyReader: Sendable {
             return nil
         }
         let table = try reader.readInt()
-        guard tables.contains(table) else { throw .badValue("table") }
+        guard isNamed(table) else { throw .badValue("table") }
         stage = .changes
+        isSectionEmpty = true
         return table
+    }
+
+    /// Whether the head names a table: its numbers ascend.
+    private func isNamed(_ table: Int) -> Bool {
+        var (low, high) = (0, tables.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if tables[middle] < table { low = middle + 1 } else { high = middle }
+        }
+        return low < tables.count && tables[low] == table
     }
 
     /// The next change of the section's table; false after the last.
@@ -142,8 +155,11 @@ package struct BodyReader: Sendable {
         default:
             guard code == ChangeCode.end else { throw .badValue("change") }
             stage = .tables
+            if isSectionEmpty { emptySections += 1 }
+            guard emptySections <= WireLimits.maximumEmptySections else { throw .tooLarge("empty sections") }
             return false
         }
+        isSectionEmpty = false
         return true
     }
 
@@ -152,17 +168,17 @@ package struct BodyReader: Sendable {
         while try nextTable() != nil {}
         guard stage == .rest else { return found }
         if try takeSection(BodySection.journal) {
-            found.journal = try reader.readItems("journal entry") { reader throws(WireError) in try reader.readJournalEntry() }
+            found.journal = try reader.readItems("journal entry", limit: WireLimits.maximumJournalEntries) { reader throws(WireError) in try reader.readJournalEntry() }
         }
         if try takeSection(BodySection.schema) { found.schema = try reader.readSchemaEntry() }
         if try takeSection(BodySection.policies) {
-            found.policies = try reader.readItems("policy") { reader throws(WireError) in try reader.readPolicySetting() }
+            found.policies = try reader.readItems("policy", limit: WireLimits.maximumDecisions) { reader throws(WireError) in try reader.readPolicySetting() }
         }
         if try takeSection(BodySection.resolutions) {
-            found.resolutions = try reader.readItems("resolution") { reader throws(WireError) in try reader.readResolution() }
+            found.resolutions = try reader.readItems("resolution", limit: WireLimits.maximumDecisions) { reader throws(WireError) in try reader.readResolution() }
         }
         if try takeSection(BodySection.voids) {
-            found.voids = try reader.readItems("void") { reader throws(WireError) in try reader.readVoidedEntry() }
+            found.voids = try reader.readItems("void", limit: WireLimits.maximumDecisions) { reader throws(WireError) in try reader.readVoidedEntry() }
         }
         guard try takeSection(BodySection.end) else { throw .badValue("section") }
         try reader.expectEnd()

@@ -45,10 +45,11 @@ extension ByteReader {
             conflict: ConflictID(replica: replica, transaction: transaction, index: index), choice: choice)
     }
 
-    /// A section's items; there is at least one.
-    mutating func readItems<Item>(_ name: String, _ read: (inout ByteReader) throws(WireError) -> Item) throws(WireError) -> [Item] {
+    /// A section's items; there is at least one, and no more than the limit.
+    mutating func readItems<Item>(_ name: String, limit: Int, _ read: (inout ByteReader) throws(WireError) -> Item) throws(WireError) -> [Item] {
         let count = try readCount()
         guard count > 0 else { throw .badValue(name) }
+        guard count <= limit else { throw .tooLarge(name) }
         var items: [Item] = []
         for _ in 0..<count { items.append(try read(&self)) }
         return items

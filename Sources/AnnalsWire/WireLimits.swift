@@ -10,6 +10,14 @@ package enum WireLimits {
     package static let maximumBatchBytes = 80 << 20
     /// Transactions in one batch.
     package static let maximumTransactions = 65_536
+    /// Policies, and resolutions, that one transaction sets; and the entries that one voids.
+    package static let maximumDecisions = 65_536
+    /// Journal entries in one body. An author ends a part long before: each takes some ten bytes at least.
+    package static let maximumJournalEntries = 1 << 19
+    /// Tables that one body names.
+    package static let maximumTables = 65_536
+    /// Sections of a body without a change in them. Bytes that repeat pack so well that a small batch could hold millions.
+    package static let maximumEmptySections = 1_024
     /// Unpacked bytes after which an author starts another batch.
     package static let batchTargetBytes = 1 << 20
     /// Bytes of batches after which a relay ends a page, unless it has only one frame.

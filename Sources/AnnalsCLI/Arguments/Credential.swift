@@ -19,7 +19,10 @@ struct CredentialOptions: ParsableArguments {
     ///
     /// Throws `AnnalsError` with `.fileNotFound`, `.notPermitted` or `.configuration`.
     func token(remembered: String? = nil) throws -> String? {
-        if let file { return try Credential.read(file) }
+        if let file {
+            Credential.warnIfShared(file)
+            return try Credential.read(file)
+        }
         let text = ProcessInfo.processInfo.environment["ANNALS_CREDENTIAL"].flatMap { $0.isEmpty ? nil : $0 }
         if let remembered, text == nil || FileManager.default.fileExists(atPath: remembered) { return try Credential.read(remembered) }
         return try text.map { try Credential.check($0, from: "ANNALS_CREDENTIAL") }
@@ -37,6 +40,17 @@ extension CredentialOptions {
 enum Credential {
     /// More than any token has that a relay takes.
     private static let maximumBytes = 16_384
+
+    /// Says on standard error that other users of this machine can read a token.
+    static func warnIfShared(_ path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0, isShared(status.st_mode) else { return }
+        let warning = "annals: warning: other users can read the credential file \(path). Run chmod 600 \(path)\n"
+        FileHandle.standardError.write(Data(warning.utf8))
+    }
+
+    /// Whether the group or others may read a file.
+    static func isShared(_ mode: mode_t) -> Bool { mode & 0o044 != 0 }
 
     static func read(_ path: String) throws -> String {
         guard FileManager.default.fileExists(atPath: path) else {

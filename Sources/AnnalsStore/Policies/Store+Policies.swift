@@ -1,4 +1,5 @@
 public import AnnalsCore
+import AnnalsWire
 import GRDB
 
 extension Store {
@@ -24,6 +25,11 @@ extension Store {
         try await managed("policy") { db, step in
             _ = try ReplicaExchange(db, step.identities)
             try step.seal()
+            guard settings.count <= WireLimits.maximumDecisions else {
+                throw AnnalsError(
+                    .usage, operation: "policy", "more than \(WireLimits.maximumDecisions) policies cannot be set at once",
+                    hint: "Set them in several calls; nothing was set")
+            }
             let tables = try step.tables()
             try PolicyCheck(tables: tables.entries.map(\.definition)).check(settings)
             let settings = settings.map { $0.renamed(tables.firstNames) }
