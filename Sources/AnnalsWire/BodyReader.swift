@@ -168,17 +168,25 @@ package struct BodyReader: Sendable {
         while try nextTable() != nil {}
         guard stage == .rest else { return found }
         if try takeSection(BodySection.journal) {
-            found.journal = try reader.readItems("journal entry", limit: WireLimits.maximumJournalEntries) { reader throws(WireError) in try reader.readJournalEntry() }
+            found.journal = try reader.readItems("journal entry", limit: WireLimits.maximumJournalEntries) { reader throws(WireError) in
+                try reader.readJournalEntry()
+            }
         }
         if try takeSection(BodySection.schema) { found.schema = try reader.readSchemaEntry() }
         if try takeSection(BodySection.policies) {
-            found.policies = try reader.readItems("policy", limit: WireLimits.maximumDecisions) { reader throws(WireError) in try reader.readPolicySetting() }
+            found.policies = try reader.readItems("policy", limit: WireLimits.maximumDecisions) { reader throws(WireError) in
+                try reader.readPolicySetting()
+            }
         }
         if try takeSection(BodySection.resolutions) {
-            found.resolutions = try reader.readItems("resolution", limit: WireLimits.maximumDecisions) { reader throws(WireError) in try reader.readResolution() }
+            found.resolutions = try reader.readItems("resolution", limit: WireLimits.maximumDecisions) { reader throws(WireError) in
+                try reader.readResolution()
+            }
         }
         if try takeSection(BodySection.voids) {
-            found.voids = try reader.readItems("void", limit: WireLimits.maximumDecisions) { reader throws(WireError) in try reader.readVoidedEntry() }
+            found.voids = try reader.readItems("void", limit: WireLimits.maximumDecisions) { reader throws(WireError) in
+                try reader.readVoidedEntry()
+            }
         }
         guard try takeSection(BodySection.end) else { throw .badValue("section") }
         try reader.expectEnd()

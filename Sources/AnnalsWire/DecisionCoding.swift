@@ -46,7 +46,9 @@ extension ByteReader {
     }
 
     /// A section's items; there is at least one, and no more than the limit.
-    mutating func readItems<Item>(_ name: String, limit: Int, _ read: (inout ByteReader) throws(WireError) -> Item) throws(WireError) -> [Item] {
+    mutating func readItems<Item>(_ name: String, limit: Int, _ read: (inout ByteReader) throws(WireError) -> Item) throws(WireError)
+        -> [Item]
+    {
         let count = try readCount()
         guard count > 0 else { throw .badValue(name) }
         guard count <= limit else { throw .tooLarge(name) }

@@ -33,7 +33,9 @@ import Testing
         #expect(throws: WireError.tooLarge("policy")) { try large.rest() }
     }
 
-    @Test(arguments: [(2, WireLimits.maximumJournalEntries), (5, WireLimits.maximumDecisions), (6, WireLimits.maximumDecisions)] as [(UInt8, Int)])
+    @Test(
+        arguments: [(2, WireLimits.maximumJournalEntries), (5, WireLimits.maximumDecisions), (6, WireLimits.maximumDecisions)]
+            as [(UInt8, Int)])
     func `journal entries, resolutions and voids are counted, too`(section: UInt8, limit: Int) throws {
         let bytes = Self.body { writer in
             writer.byte(section)

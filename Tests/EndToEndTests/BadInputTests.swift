@@ -247,7 +247,7 @@ struct BadInputTests {
                 """)
             #expect(changed == "1")
             let digest = try await shop.succeed("digest", "laptop.db").output
-            try await shop.fail(65, "damaged", "sync", "laptop.db")
+            try await shop.fail(65, "position 2 cannot be applied", "sync", "laptop.db")
             #expect(try await shop.succeed("digest", "laptop.db").output == digest)
             #expect(try await shop.succeed("status", "laptop.db", "--json").object()["position"] as? Int == 1)
         }
