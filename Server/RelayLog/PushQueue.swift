@@ -1,4 +1,4 @@
-package import AnnalsCore
+internal import AnnalsCore
 
 /// Pushes that wait for the writer, in the order in which it takes them: fair between spaces, and first come, first served within one.
 ///

@@ -1,4 +1,4 @@
-package import AnnalsCore
+internal import AnnalsCore
 
 extension RelayLog {
     /// Lets go of what did not go on: uploads of snapshots, parts of unfinished transactions, and what is left of deleted spaces.

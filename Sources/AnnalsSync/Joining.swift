@@ -359,7 +359,8 @@ package struct Joining: Sendable {
 
     /// Whether another snapshot may do where this one does not.
     private static func isOfSnapshot(_ error: AnnalsError) -> Bool {
-        [.corruptBatch, .diverged, .schemaRefused, .notADatabase].contains(error.code)
+        // What a snapshot says of the authors may be made up, too, and then the log seems to lack entries.
+        [.corruptBatch, .diverged, .schemaRefused, .notADatabase, .relayInconsistent].contains(error.code)
     }
 
     /// A replica in a temporary folder, at the position of the newest snapshot, or of the newest that holds no later one.

@@ -1,4 +1,4 @@
-package import AnnalsCore
+internal import AnnalsCore
 
 /// What the author of a batch signs: all that stands in the clear, and thereby everything, since the digests in it cover the payload.
 ///

@@ -1,4 +1,4 @@
-package import AnnalsCore
+import AnnalsCore
 import AnnalsWire
 import Foundation
 import GRDB
