@@ -54,7 +54,7 @@ import Testing
         let many = (0..<WireLimits.maximumTables).map { 2 * $0 }
         var body = try BodyReader(
             bytes: Self.body(tables: many) { writer in
-                writer.bytes([1, 4, 1, 0x80, 0, 1, 5, 0, 0])
+                writer.bytes([1, 4, 1, 1, 0x90, 0, 1, 5, 0, 0])
             })
         #expect(try body.nextTable() == 4)
         #expect(throws: WireError.badValue("table")) { try body.nextTable() }

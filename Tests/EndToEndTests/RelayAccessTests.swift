@@ -71,11 +71,14 @@ import Testing
             let token = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop").output
             for name in ["one", "two"] { try write(token, shop.file(name)) }
             try write("no-token-of-this-relay", shop.file("other"))
+            // Others may read the ones before it, which gets a warning.
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: shop.file("other"))
             try await shop.makeShop()
             try await shop.succeed("track", "shop.db", "--all")
             try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--credential-file", "one")
 
-            try await shop.succeed("sync", "shop.db", "--credential-file", "two")
+            let warned = try await shop.succeed("sync", "shop.db", "--credential-file", "two")
+            #expect(warned.errors.contains("other users can read the credential file two. Run chmod 600 two"), "\(warned.errors)")
             try FileManager.default.removeItem(atPath: shop.file("one"))
             try await shop.succeed("sync", "shop.db")
             try await shop.fail(77, "token", "sync", "shop.db", "--credential-file", "other")

@@ -43,9 +43,12 @@ struct AdminSpaceRoutes: Sendable {
     /// DELETE /v1/spaces/{space}?confirm=NAME: 204; the space and all that it held are gone.
     func delete(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .admin)
-        guard try request.spaceName(Endpoints.Query.confirm) == space else {
-            throw ProblemResponse.badRequest(
-                "confirm is not the space's name; nothing was deleted", hint: "Send DELETE with ?confirm=NAME; the log goes for good")
+        let hint = "Send DELETE with ?confirm=NAME; the log goes for good"
+        guard let confirmed = try request.spaceName(Endpoints.Query.confirm) else {
+            throw ProblemResponse.badRequest("confirm is missing; nothing was deleted", hint: hint)
+        }
+        guard confirmed == space else {
+            throw ProblemResponse(.notPermitted, detail: "confirm is not the space's name; nothing was deleted", hint: hint)
         }
         _ = try await log.deleteSpace(space, by: context.operatorName)
         return Response(status: .noContent, headers: [.cacheControl: "no-store"])

@@ -20,8 +20,9 @@ struct CredentialOptions: ParsableArguments {
     /// Throws `AnnalsError` with `.fileNotFound`, `.notPermitted` or `.configuration`.
     func token(remembered: String? = nil) throws -> String? {
         if let file {
+            let token = try Credential.read(file)
             Credential.warnIfShared(file)
-            return try Credential.read(file)
+            return token
         }
         let text = ProcessInfo.processInfo.environment["ANNALS_CREDENTIAL"].flatMap { $0.isEmpty ? nil : $0 }
         if let remembered, text == nil || FileManager.default.fileExists(atPath: remembered) { return try Credential.read(remembered) }
