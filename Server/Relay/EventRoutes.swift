@@ -36,7 +36,7 @@ struct EventRoutes: Sendable {
         try await log.require(space, seen: request.seen())
         let description = try await log.describe(space)
         let seen = HeadStream.seen(request.headers[.lastEventID], lineage: description.lineage)
-        // They count from the request on until whoever writes the stream is gone.
+        // They count from the request on until the stream's writer is gone.
         let leases = [try streams.lease(by: context.taker(space)), try waits.lease(by: context.taker(space))]
         let stream = HeadStream(
             log: log, space: space, lineage: description.lineage, head: description.head, seen: seen,

@@ -77,6 +77,6 @@ struct Sighting: Sendable, Hashable {
     var program = ""
     var position: Position
     var time: Int64
-    /// Whether whoever says so may write, or the relay serves everybody.
+    /// Whether the caller may write, or the relay serves everybody.
     var holdsBack = true
 }

@@ -7,7 +7,7 @@ import Foundation
 import GRDB
 import Testing
 
-/// A member of the space brings a snapshot that cannot be used: whoever clones takes an older one and the log.
+/// A member of the space brings a snapshot that cannot be used: a clone uses an older one and the log.
 @Suite struct BadSnapshotTests {
     enum Kind: CaseIterable {
         case noDatabase, otherDatabase, missingTable, rowsThatTheLogDoesNotFit
@@ -66,7 +66,7 @@ import Testing
         try store.close()
     }
 
-    @Test func `where no snapshot can be used the newest one's fault is told`() async throws {
+    @Test func `where no snapshot can be used the error names the newest one's fault`() async throws {
         let world = try await World(
             replicas: 1, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')")
         try world.outside(0, "INSERT INTO note VALUES('b', 'x')")

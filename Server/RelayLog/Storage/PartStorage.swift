@@ -24,7 +24,7 @@ enum PartStorage {
         }
     }
 
-    /// Drops such a transaction, unless a part of it came meanwhile. Whoever has the space loaded hears of it by its count of changes.
+    /// Drops such a transaction, unless a part of it came meanwhile. Relays that have the space loaded notice it by its count of changes.
     static func dropStale(of replica: ReplicaID, in space: Int64, before time: Int64, db: any LogConnection) throws {
         // Locked before the look: a push that is being committed has it locked.
         guard try db.row("SELECT id FROM annals_spaces WHERE id = ?1" + db.lockingClause, [space]) != nil else { return }

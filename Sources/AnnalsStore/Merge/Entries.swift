@@ -76,7 +76,7 @@ struct Entries {
                 if let kept, frame.firstPosition == pulled.next, !kept.isFollowed(by: header) { throw WireError.badValue("part") }
                 try addPart(frame, header, ahead: ahead)
             }
-            // Kept parts may be of a log that the relay lost: that is told first.
+            // Kept parts may be of a log that the relay lost: the checks above report that first.
             try follow(&chains, frame, header, after: pulled, state)
             newest[header.replica] = (frame, header)
             lastReceipt = max(lastReceipt, frame.receivedAt)

@@ -48,7 +48,7 @@ struct UntrustedSnapshotTests {
         #expect(try await refusal()?.message.contains("not a snapshot") ?? false)
     }
 
-    @Test func `a snapshot of an older version is told as such`() async throws {
+    @Test func `a snapshot of an older version is refused by its version`() async throws {
         let file = try DatabaseQueue(path: path)
         try await file.write { db in
             try db.execute(
