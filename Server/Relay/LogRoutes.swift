@@ -34,7 +34,7 @@ struct LogRoutes: Sendable {
                 seen: request.mark())
             metrics.notePush(answer.outcome.word, transactions: answer.positions.count)
             var headers = Self.headers(Endpoints.MediaType.answer)
-            if answer.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }
+            if let task = Self.snapshotTask(isDue: answer.isSnapshotDue, toCheck: answer.snapshotToCheck) { headers[.snapshot] = task }
             return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: try Self.bytes(of: answer))))
         }
     }
@@ -62,7 +62,9 @@ struct LogRoutes: Sendable {
         let seen = try mayWrite ? request.mark() : request.seen()
         let lease = wait > 0 ? try waits.lease(by: context.taker(space)) : nil
         defer { withExtendedLifetime(lease) {} }
-        let page = try await log.pull(from: space, after: after, byteLimit: limit, seen: seen, wait: .seconds(wait))
+        let page = try await log.pull(
+            from: space, after: after, byteLimit: limit, seen: seen, wait: .seconds(wait),
+            by: mayWrite ? context.access.owner : nil)
         if !page.frames.isEmpty { metrics.pulledPages.increment() }
         if let replica {
             log.note(
@@ -70,7 +72,7 @@ struct LogRoutes: Sendable {
                 mayWrite: mayWrite)
         }
         var headers = Self.headers(Endpoints.MediaType.page)
-        if page.isSnapshotDue { headers[.snapshot] = Endpoints.snapshotDue }
+        if let task = Self.snapshotTask(isDue: page.isSnapshotDue, toCheck: page.snapshotToCheck) { headers[.snapshot] = task }
         if let time = page.relayTime { headers[.time] = String(time) }
         return Response(status: .ok, headers: headers, body: Self.body(of: page))
     }
@@ -89,6 +91,11 @@ struct LogRoutes: Sendable {
             }
             try await writer.finish(nil)
         }
+    }
+
+    /// What a replica is to do for the space's snapshots.
+    private static func snapshotTask(isDue: Bool, toCheck position: Position?) -> String? {
+        isDue ? Endpoints.snapshotDue : position.map { "\(Endpoints.snapshotCheck) \($0)" }
     }
 
     private static func headers(_ type: String) -> HTTPFields {

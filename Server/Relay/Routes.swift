@@ -108,6 +108,7 @@ enum Routes {
                 "\(space)/\(Endpoints.Action.reports)",
                 [(.get, { try await reports.list($0, $1) }), (.post, { try await reports.report($0, $1) })]
             ),
+            ("\(space)/\(Endpoints.Action.snapshot)/\(Endpoints.Action.checks)", [(.post, { try await snapshots.check($0, $1) })]),
             ("\(space)/\(Endpoints.Action.purge)", [(.post, { try await operators.purge($0, $1) })]),
             ("\(Endpoints.admin)/\(Endpoints.AdminAction.access)", [(.get, { try await admin.access($0, $1) })]),
             (tokens, [(.get, { try await admin.tokens($0, $1) }), (.post, { try await admin.makeToken($0, $1) })]),

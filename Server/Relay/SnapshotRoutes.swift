@@ -88,8 +88,9 @@ struct SnapshotRoutes: Sendable {
     func download(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .read)
         try await log.require(space, seen: request.seen())
-        let position = try request.number(Endpoints.Query.position).map { Position($0) }
-        let file = try await log.snapshots.open(space, atOrBefore: position)
+        let exact = try request.number(Endpoints.Query.at).map { Position($0) }
+        let position = try exact ?? request.number(Endpoints.Query.position).map { Position($0) }
+        let file = try await log.snapshots.open(space, atOrBefore: position, exact: exact != nil)
         let record = file.record
         let tag = "\"\(record.digest)\""
         var headers: HTTPFields = [
@@ -107,6 +108,21 @@ struct SnapshotRoutes: Sendable {
             throw ProblemResponse(
                 .rangeNotSatisfiable, detail: "The snapshot has \(record.byteCount) bytes",
                 headers: [.contentRange: "bytes */\(record.byteCount)"])
+        }
+    }
+
+    /// POST /v1/spaces/{space}/snapshot/checks: 204. Only who may write the space is heard.
+    func check(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
+        let space = try context.space(for: .write)
+        guard let check = try await bodies.object(SnapshotCheckRequest.self, of: request).check else {
+            throw ProblemResponse.badRequest("position or digest is none that can be")
+        }
+        switch try await log.check(check, of: space, by: context.access.owner, as: context.operatorName) {
+        case .recorded(let isDispute):
+            if isDispute { metrics.snapshotsRefuted.increment() }
+            return Response(status: .noContent, headers: [.cacheControl: "no-store"])
+        case .noSuchSnapshot:
+            throw ProblemResponse(.notFound, detail: "There is no such snapshot of another owner at position \(check.position)")
         }
     }
 
@@ -149,3 +165,5 @@ struct PartRange: Hashable {
         count = Int(last - first) + 1
     }
 }
+
+extension SnapshotCheckRequest: AdminRequest {}

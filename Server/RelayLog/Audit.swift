@@ -24,6 +24,8 @@ package enum OperatorAction: String, Sendable, Hashable, CaseIterable {
     case spaceDelete = "space-delete"
     /// A receiver reported an entry that it cannot apply.
     case entryReport = "entry-report"
+    /// A replica has other rows than a snapshot, or cannot use it.
+    case snapshotCheck = "snapshot-refuted"
 }
 
 /// One line of the audit log: who did what, when, and what came of it. No secrets, and nothing of any row.

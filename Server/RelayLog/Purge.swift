@@ -51,6 +51,8 @@ package struct PurgeOutcome: Sendable {
     package var holding: [ReplicaRecord]
     /// nil where the space has no snapshot, so that nothing can go.
     package var newestSnapshot: Position?
+    /// A later snapshot would do, but no replica of another owner has confirmed it.
+    package var unconfirmed: SnapshotRecord?
     package var head: Position
 
     package var positions: Int64 { horizon.rawValue - before.rawValue }
@@ -111,9 +113,13 @@ extension RelayDatabase {
             try PurgeStorage.lastPosition(before: time, in: space, db)
         }
         // The log never begins at one that was lost.
-        let snapshots = try LogStorage.snapshots(of: space.id, in: db, keptIn: snapshots).map(\.position)
-        let newest = snapshots.last
-        let horizon = max(space.horizon, snapshots.last { $0 <= limit } ?? .zero)
+        let kept = try LogStorage.snapshots(of: space.id, in: db, keptIn: snapshots)
+        let owners = Owners(replicas.filter { rules.counts($0, now: now) })
+        let (snapshots, newest) = (kept.map(\.position), kept.last?.position)
+        let latest = kept.last { $0.position <= limit }
+        // One owner's word for rows of several is not enough to drop what they came from; an operator who forces it decides alone.
+        let trusted = rules.isForced ? latest : kept.last { $0.position <= limit && owners.trust($0, horizon: space.horizon) }
+        let horizon = max(space.horizon, trusted?.position ?? .zero)
         let holding = replicas.filter { replica in
             rules.counts(replica, now: now) && newest.map { replica.position < $0 } ?? false
         }
@@ -121,7 +127,7 @@ extension RelayDatabase {
         let outcome = PurgeOutcome(
             before: space.horizon, horizon: horizon, bytes: size.bytes,
             snapshots: SnapshotRecord.dispensable(snapshots, horizon: horizon, kept: .max).count, holding: holding, newestSnapshot: newest,
-            head: space.head)
+            unconfirmed: latest.flatMap { $0.position > horizon ? $0 : nil }, head: space.head)
         return (space.id, outcome)
     }
 

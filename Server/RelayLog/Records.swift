@@ -53,6 +53,20 @@ package struct SnapshotRecord: Sendable, Hashable {
     var file: String
     /// Bytes of the log up to the position, from the space's beginning on; set when it is recorded.
     var logBytes: Int64 = 0
+    /// Who sent it; empty at a relay that is open to everybody.
+    var owner = ""
+    /// What replicas of other owners found when they compared it with their rows.
+    package var verdict = SnapshotVerdict.unchecked
+}
+
+/// What is known of a snapshot's rows.
+package enum SnapshotVerdict: Sendable, Hashable {
+    /// No replica of another owner has compared it.
+    case unchecked
+    /// A replica of another owner has the same rows.
+    case confirmed
+    /// A replica of another owner has other rows or cannot use it, and none has confirmed it.
+    case refuted
 }
 
 /// The last transaction accepted from a replica. It is known for ever, also when the log no longer goes back so far: by it a

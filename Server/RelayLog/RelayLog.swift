@@ -25,7 +25,7 @@ package final class RelayLog: Sendable {
     let writer: LogWriter
     let limits: RelayLogLimits
     package let clock: RelayClock
-    private let logger: Logger
+    let logger: Logger
     private let sightings: Mutex<Sightings>
     private let newLineage: @Sendable () -> Lineage
 
@@ -94,6 +94,11 @@ package final class RelayLog: Sendable {
         watch.publish(.zero, of: name)
     }
 
+    /// Another replica may be asked about the newest snapshot.
+    func noteChecked(_ name: SpaceName) {
+        jobs.endCheck(in: name)
+    }
+
     package func has(_ name: SpaceName) async throws -> Bool {
         try await reading { try LogStorage.space(name, in: $0) != nil }
     }
@@ -102,7 +107,8 @@ package final class RelayLog: Sendable {
     package func describe(_ name: SpaceName) async throws -> SpaceDescription {
         var description = try await reading { db in
             guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
-            let newest = try self.snapshots.usable(of: space.id, name, in: db).last
+            let usable = try self.snapshots.usable(of: space.id, name, in: db)
+            let newest = try Owners(of: space.id, in: db).preferred(of: usable, horizon: space.horizon)
             // A space that has its first entry only and no snapshot is anybody's to begin, which this one is not.
             let named = try newest ?? (space.head > Position(1) ? nil : LogStorage.snapshot(of: space.id, in: db))
             return try LogStorage.describe(name, space, named, in: db)
@@ -192,8 +198,21 @@ package final class RelayLog: Sendable {
             if !jobs.knows(space) { try? await noteNewestSnapshot(of: space) }
             answer.isSnapshotDue = jobs.gives(
                 to: replica, in: space, head: committed.head, logBytes: committed.logBytes, now: clock.monotonic())
+            if !answer.isSnapshotDue, owner != nil { answer.snapshotToCheck = try? await snapshotToCheck(by: replica, owner, in: space) }
         }
         return answer
+    }
+
+    /// The newest snapshot, where this replica is to compare it with its rows.
+    private func snapshotToCheck(by replica: ReplicaID, _ owner: ReplicaOwner?, in name: SpaceName) async throws -> Position? {
+        let found = try await reading { db -> Position? in
+            guard let space = try LogStorage.space(name, in: db), let newest = try LogStorage.snapshot(of: space.id, in: db) else {
+                return nil
+            }
+            return try CheckStorage.lacks(newest, owner, space, in: db) ? newest.position : nil
+        }
+        guard let found, jobs.givesCheck(to: replica, in: name, now: clock.monotonic()) else { return nil }
+        return found
     }
 
     /// What a relay that started anew does not know yet, for those who only push.
@@ -211,12 +230,14 @@ package final class RelayLog: Sendable {
     /// The first frame may begin before `after`, where that lies within what one batch brought. With nothing to hand
     /// out it waits up to `wait` for something, and then answers an empty page.
     ///
+    /// A replica that may write, and is of another `owner` than the newest snapshot, is asked to compare that with its rows.
+    ///
     /// Throws `RelayLogError`: `.spaceNotFound`, `.expired`, `.wentBack`, `.overloaded` or `.storage`.
     package func pull(
         from name: SpaceName, after: Position, byteLimit: Int = WireLimits.pageTargetBytes, seen: LogMark? = nil,
-        wait: Duration = .zero
+        wait: Duration = .zero, by owner: ReplicaOwner? = nil
     ) async throws -> Page {
-        let page = try await page(of: name, after: after, byteLimit: byteLimit, seen: seen)
+        let page = try await page(of: name, after: after, byteLimit: byteLimit, seen: seen, owner)
         guard page.frames.isEmpty, wait > .zero else { return page }
         do {
             let head = try await watch.wait(for: name, after: after, known: page.head, until: Self.deadline(wait))
@@ -224,11 +245,11 @@ package final class RelayLog: Sendable {
         } catch RelayLogError.closing {
             return page
         }
-        return try await self.page(of: name, after: after, byteLimit: byteLimit, seen: seen)
+        return try await self.page(of: name, after: after, byteLimit: byteLimit, seen: seen, owner)
     }
 
-    private func page(of name: SpaceName, after: Position, byteLimit: Int, seen: LogMark?) async throws -> Page {
-        var (page, logBytes, newest) = try await reading { db in
+    private func page(of name: SpaceName, after: Position, byteLimit: Int, seen: LogMark?, _ owner: ReplicaOwner?) async throws -> Page {
+        var (page, logBytes, newest, isToCheck) = try await reading { db in
             let space = try Self.find(name, seen: seen, in: db)
             guard after <= space.head else { throw RelayLogError.wentBack(head: space.head) }
             guard after >= space.horizon else { throw RelayLogError.expired(horizon: space.horizon) }
@@ -237,13 +258,17 @@ package final class RelayLog: Sendable {
             let page = Page(
                 lineage: space.lineage, head: space.head, horizon: space.horizon, after: after, frames: runs.map { $0.frame() },
                 isLast: last == space.head)
-            return (page, space.logBytes, try LogStorage.snapshot(of: space.id, in: db))
+            let newest = try LogStorage.snapshot(of: space.id, in: db)
+            let isToCheck = try newest.map { try page.isLast && CheckStorage.lacks($0, owner, space, in: db) } ?? false
+            return (page, space.logBytes, newest, isToCheck)
         }
         page.relayTime = clock.wall()
         if page.isLast, let replica = seen?.replica, let newest {
             // Another process may have recorded it.
             jobs.note(.init(newest, isLost: snapshots.isLost(newest)), of: name)
-            page.isSnapshotDue = jobs.gives(to: replica, in: name, head: page.head, logBytes: logBytes, now: clock.monotonic())
+            let now = clock.monotonic()
+            page.isSnapshotDue = jobs.gives(to: replica, in: name, head: page.head, logBytes: logBytes, now: now)
+            if !page.isSnapshotDue, isToCheck, jobs.givesCheck(to: replica, in: name, now: now) { page.snapshotToCheck = newest.position }
         }
         return page
     }

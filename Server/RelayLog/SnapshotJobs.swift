@@ -29,6 +29,7 @@ package final class SnapshotJobs: Sendable {
 
     private let limits: RelayLogLimits
     private let jobs = Mutex<[SpaceName: Job]>([:])
+    private let checks = Mutex<[SpaceName: Job]>([:])
     private let newest = Mutex<[SpaceName: Newest]>([:])
 
     package init(limits: RelayLogLimits) {
@@ -52,6 +53,20 @@ package final class SnapshotJobs: Sendable {
         }
     }
 
+    /// Whether this replica is to compare the newest snapshot with its rows now: one replica at a time is asked.
+    package func givesCheck(to replica: ReplicaID, in space: SpaceName, now: Int64) -> Bool {
+        checks.withLock { checks in
+            if let job = checks[space], job.replica != replica, now < job.until { return false }
+            checks[space] = Job(replica: replica, until: now + limits.snapshotLeaseMilliseconds)
+            return true
+        }
+    }
+
+    /// A replica has compared the newest snapshot.
+    package func endCheck(in space: SpaceName) {
+        checks.withLock { $0[space] = nil }
+    }
+
     /// The newest snapshot that is there, which is an older one than before where that held what is voided. Without one nothing is
     /// due, since the store that makes the space brings the first.
     package func note(_ snapshot: Newest, of space: SpaceName) {
@@ -71,6 +86,7 @@ package final class SnapshotJobs: Sendable {
     /// The space's data are others now: those of a backup, or of a new space of the same name.
     package func forget(_ space: SpaceName) {
         jobs.withLock { $0[space] = nil }
+        checks.withLock { $0[space] = nil }
         newest.withLock { $0[space] = nil }
     }
 

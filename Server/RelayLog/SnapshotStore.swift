@@ -130,21 +130,24 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// The newest snapshot, or the newest of no later position than that, open for reading; it stays readable when it is
-    /// dropped.
+    /// The newest snapshot that may be trusted, or the newest such of no later position than that, open for reading; it stays readable
+    /// when it is dropped. Where none may be trusted it is the newest.
+    ///
+    /// - Parameter exact: only the one at that position, whatever is known of it: a replica compares it with its rows.
     ///
     /// Throws `.spaceNotFound`, `.noSnapshot`, `.expired` where the log begins later than that position, or `.storage`.
-    package func open(_ space: SpaceName, atOrBefore position: Position? = nil) async throws -> SnapshotFile {
+    package func open(_ space: SpaceName, atOrBefore position: Position? = nil, exact: Bool = false) async throws -> SnapshotFile {
         try await RelayLogError.wrapped {
             for _ in 0..<limits.snapshotOpenings {
                 let record = try await database.storage.read { db in
                     guard let found = try LogStorage.space(space, in: db) else { throw RelayLogError.spaceNotFound }
                     if let position, position < found.horizon { throw RelayLogError.expired(horizon: found.horizon) }
                     if let position, position > found.head { throw RelayLogError.wentBack(head: found.head) }
-                    // Whoever begins with one needs the log after it.
-                    return try self.usable(of: found.id, space, in: db).last {
-                        $0.position <= position ?? found.head && $0.position >= found.horizon
+                    // The log after it is needed, too.
+                    let fitting = try self.usable(of: found.id, space, in: db).filter {
+                        $0.position <= position ?? found.head && $0.position >= found.horizon && (!exact || $0.position == position)
                     }
+                    return exact ? fitting.last : try Owners(of: found.id, in: db).preferred(of: fitting, horizon: found.horizon)
                 }
                 guard let record else { throw RelayLogError.noSnapshot }
                 // A purge, or a newer snapshot, may have removed the file since the look: look again.
@@ -208,7 +211,8 @@ package final class SnapshotStore: Sendable {
     func record(_ upload: SnapshotUpload.Finished) async throws -> SnapshotRecord {
         // A name of its own even for the same position and bytes, so that removing one never hits another.
         let name = "\(upload.spaceID)-\(upload.position)-\(Self.randomText()).zst"
-        let record = SnapshotRecord(position: upload.position, byteCount: upload.byteCount, digest: upload.digest, file: name)
+        let record = SnapshotRecord(
+            position: upload.position, byteCount: upload.byteCount, digest: upload.digest, file: name, owner: upload.owner?.text ?? "")
         return try await RelayLogError.wrapped {
             try upload.file.keep(as: name)
             do {
@@ -246,6 +250,7 @@ package final class SnapshotStore: Sendable {
         }
         jobs.note(.init(added), of: upload.space)
         jobs.end(in: upload.space)
+        jobs.endCheck(in: upload.space)
         return files
     }
 

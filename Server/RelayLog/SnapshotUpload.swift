@@ -10,6 +10,7 @@ package actor SnapshotUpload {
         var position: Position
         var byteCount: Int64
         var digest: Digest
+        var owner: ReplicaOwner?
     }
 
     private let store: SnapshotStore
@@ -88,7 +89,8 @@ package actor SnapshotUpload {
         do {
             guard hasher.finish() == digest else { throw RelayLogError.snapshotDigestMismatch }
             let finished = Finished(
-                file: file, space: space, spaceID: spaceID, position: position, byteCount: byteCount, digest: digest)
+                file: file, space: space, spaceID: spaceID, position: position, byteCount: byteCount, digest: digest,
+                owner: taker.credential)
             let record = try await store.record(finished)
             end()
             return record

@@ -31,7 +31,7 @@ enum PostgresSchema {
     }
 
     /// What each version added.
-    private static let steps = [first, operators, owners, holders, quotas, reports]
+    private static let steps = [first, operators, owners, holders, quotas, reports, checks]
 
     /// With each sighting of another's replica it is asked which tokens are still valid.
     private static let holders = ["CREATE INDEX annals_tokens_holder ON annals_tokens(holder)"]
@@ -59,6 +59,22 @@ enum PostgresSchema {
             PRIMARY KEY (space, position, owner)
         )
         """
+    ]
+
+    /// Who sent each snapshot, and what replicas of other owners found when they compared it with their rows.
+    private static let checks = [
+        "ALTER TABLE annals_snapshots ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+        """
+        CREATE TABLE annals_snapshot_checks(
+            space BIGINT NOT NULL REFERENCES annals_spaces(id) ON DELETE CASCADE,
+            position BIGINT NOT NULL,
+            owner TEXT NOT NULL,
+            digest BYTEA NOT NULL,
+            good BIGINT NOT NULL,
+            time BIGINT NOT NULL,
+            PRIMARY KEY (space, position, owner)
+        )
+        """,
     ]
 
     /// Whose each replica is, and which token renews which.

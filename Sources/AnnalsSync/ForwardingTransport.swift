@@ -46,5 +46,13 @@ extension ForwardingTransport {
         try await base.downloadSnapshot(atOrBefore: position, to: path, progress: progress)
     }
 
+    public func downloadSnapshot(
+        at position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        try await base.downloadSnapshot(at: position, to: path, progress: progress)
+    }
+
+    public func report(_ check: SnapshotCheck) async throws(TransportError) { try await base.report(check) }
+
     public func report(_ entry: RefusedEntry) async throws(TransportError) { try await base.report(entry) }
 }

@@ -18,6 +18,19 @@ extension HTTPRelay {
         try await download("?\(Endpoints.Query.position)=\(position)", to: path, progress)
     }
 
+    public func downloadSnapshot(
+        at position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        let found = try await download("?\(Endpoints.Query.at)=\(position)", to: path, progress)
+        guard found == position else { throw .notARelay("it sent the snapshot of another position than was asked for") }
+    }
+
+    public func report(_ check: SnapshotCheck) async throws(TransportError) {
+        guard let body = try? JSONEncoder().encode(SnapshotCheckRequest(check)) else { return }
+        _ = try await send(
+            "POST", Endpoints.snapshotChecks(space), headers: [("Content-Type", Endpoints.MediaType.json)], body: .bytes([UInt8](body)))
+    }
+
     private func download(
         _ query: String, to path: String, _ progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) -> Position {

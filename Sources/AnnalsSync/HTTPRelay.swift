@@ -67,6 +67,7 @@ public struct HTTPRelay: RelayTransport {
         do {
             var answer = try PushAnswer.decode(response.body)
             answer.isSnapshotDue = Self.asksForSnapshot(response)
+            answer.snapshotToCheck = Self.snapshotToCheck(response)
             return answer
         } catch {
             throw .badAnswer(error)
@@ -85,6 +86,7 @@ public struct HTTPRelay: RelayTransport {
         do {
             var page = try Page.decode(response.body)
             page.isSnapshotDue = Self.asksForSnapshot(response)
+            page.snapshotToCheck = Self.snapshotToCheck(response)
             page.relayTime = response.headers[Endpoints.Header.time].flatMap { Int64($0) }
             return page
         } catch {
@@ -100,6 +102,14 @@ public struct HTTPRelay: RelayTransport {
         guard let body = try? JSONEncoder().encode(request) else { return }
         _ = try await send(
             "POST", Endpoints.reports(space), headers: [("Content-Type", Endpoints.MediaType.json)], body: .bytes([UInt8](body)))
+    }
+
+    private static func snapshotToCheck(_ response: HTTPResponse) -> Position? {
+        let words = response.headers[Endpoints.Header.snapshot]?.split(separator: " ") ?? []
+        guard words.count == 2, words[0] == Endpoints.snapshotCheck, let position = Int64(words[1]),
+            (0...WireLimits.maximumPosition).contains(position)
+        else { return nil }
+        return Position(position)
     }
 
     private static func asksForSnapshot(_ response: HTTPResponse) -> Bool {

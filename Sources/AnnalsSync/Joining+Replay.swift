@@ -60,7 +60,7 @@ extension Joining {
 
     private func replayed(to position: Position, in folder: WorkFolder, _ description: SpaceDescription) async throws -> (Store, Position) {
         do {
-            let copy = try await snapshotReplica(in: folder, description, atOrBefore: position)
+            let copy = try await snapshotReplica(in: folder, description, .atOrBefore(position))
             let snapshot = try await copy.snapshotStamp().seen.position
             guard snapshot <= position else { throw gone(position, snapshot, description.head) }
             try await SyncAgent(store: copy, transport: LogThrough(last: position, of: transport), environment: environment).sync(.pullOnly)

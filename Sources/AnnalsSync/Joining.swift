@@ -285,7 +285,7 @@ package struct Joining: Sendable {
         }
     }
 
-    static func describe(_ differences: RowDifferences) -> String {
+    package static func describe(_ differences: RowDifferences) -> String {
         differences.tables.filter { $0.onlyHere + $0.onlyThere + $0.differing > 0 }
             .map { "\($0.name) \($0.onlyHere) only here, \($0.onlyThere) only there, \($0.differing) differ" }
             .joined(separator: "; ")
@@ -333,8 +333,8 @@ package struct Joining: Sendable {
         while true {
             let tried = Mutex<Position?>(nil)
             do {
-                let store = try await snapshotReplica(in: folder, description, atOrBefore: unusable.last?.advanced(by: -1), isKept: isKept)
-                { position in
+                let choice = unusable.last.map { SnapshotChoice.atOrBefore($0.advanced(by: -1)) } ?? .newest
+                let store = try await snapshotReplica(in: folder, description, choice, isKept: isKept) { position in
                     tried.withLock { $0 = position }
                 }
                 progress(.pulling, 0)
@@ -358,18 +358,27 @@ package struct Joining: Sendable {
     }
 
     /// Whether another snapshot may do where this one does not.
-    private static func isOfSnapshot(_ error: AnnalsError) -> Bool {
+    static func isOfSnapshot(_ error: AnnalsError) -> Bool {
         // What a snapshot says of the authors may be made up, too, and then the log seems to lack entries.
         [.corruptBatch, .diverged, .schemaRefused, .notADatabase, .relayInconsistent].contains(error.code)
     }
 
-    /// A replica in a temporary folder, at the position of the newest snapshot, or of the newest that holds no later one.
+    /// Which snapshot a replica begins with.
+    enum SnapshotChoice: Sendable {
+        case newest
+        /// The newest that holds no later position.
+        case atOrBefore(Position)
+        /// The one of that position, also where nobody has confirmed it.
+        case exactly(Position)
+    }
+
+    /// A replica in a temporary folder, at a snapshot's position.
     ///
     /// - Parameters:
     ///   - isKept: the file is to be made durable in the end, which begins while its rows are looked through.
     ///   - received: is given the snapshot's position once it is here.
     func snapshotReplica(
-        in folder: WorkFolder, _ description: SpaceDescription, atOrBefore position: Position? = nil, isKept: Bool = false,
+        in folder: WorkFolder, _ description: SpaceDescription, _ choice: SnapshotChoice = .newest, isKept: Bool = false,
         received: @escaping @Sendable (Position) -> Void = { _ in }
     ) async throws -> Store {
         let (packed, plain) = (folder.packed, folder.file("store.db"))
@@ -381,10 +390,13 @@ package struct Joining: Sendable {
                     note(length)
                     progress(.downloading, length)
                 }
-                if let position {
+                switch choice {
+                case .newest: received(try await transport.downloadSnapshot(to: packed, progress: told))
+                case .atOrBefore(let position):
                     received(try await transport.downloadSnapshot(atOrBefore: position, to: packed, progress: told))
-                } else {
-                    received(try await transport.downloadSnapshot(to: packed, progress: told))
+                case .exactly(let position):
+                    try await transport.downloadSnapshot(at: position, to: packed, progress: told)
+                    received(position)
                 }
                 progress(.unpacking, 0)
             }

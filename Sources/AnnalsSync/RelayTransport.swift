@@ -32,6 +32,12 @@ public protocol RelayTransport: Sendable {
     func downloadSnapshot(
         atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) -> Position
+    /// Fetches the snapshot of that position, whatever is known of it; code `no-snapshot` when there is none.
+    func downloadSnapshot(
+        at position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError)
+    /// Tells the relay whether a snapshot has this replica's rows.
+    func report(_ check: SnapshotCheck) async throws(TransportError)
     /// Tells the relay's operator of an entry that cannot be applied here. `table` is nil in a sealed space.
     func report(_ entry: RefusedEntry) async throws(TransportError)
 }
@@ -39,6 +45,17 @@ public protocol RelayTransport: Sendable {
 extension RelayTransport {
     /// For a transport without such a way.
     public func report(_ entry: RefusedEntry) async throws(TransportError) {}
+
+    /// For a transport without such a way.
+    public func report(_ check: SnapshotCheck) async throws(TransportError) {}
+
+    /// For a transport that knows the newest only.
+    public func downloadSnapshot(
+        at position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        let found = try await downloadSnapshot(atOrBefore: position, to: path, progress: progress)
+        guard found == position else { throw .problem(Problem(.noSnapshot), retryAfter: nil) }
+    }
 
     /// For a transport that knows the newest only: whoever asks looks at what position it got.
     public func downloadSnapshot(

@@ -39,7 +39,7 @@ extension SyncAgent {
         guard description.lineage == doubt.lineage else { throw AnnalsError.relayWentBack(operation: "sync") }
         let purpose = Joining.purpose(ofDownload: description, atOrBefore: doubt.position)
         return try await joining.withTemporaryFolder(beside: store.path, for: purpose) { folder in
-            let copy = try await joining.snapshotReplica(in: folder, description, atOrBefore: doubt.position)
+            let copy = try await joining.snapshotReplica(in: folder, description, .atOrBefore(doubt.position))
             defer { try? copy.close() }
             guard let snapshot = try await copy.replicaState(), snapshot.position <= doubt.position else { throw Self.tooOld }
             try await pull(copy, through: doubt.position)

@@ -159,7 +159,8 @@ extension SyncAgent {
                 events.fail(error)
                 throw error
             }
-            let isMore = status.isBehind || status.outbox > 0 || status.areRowsInDoubt || summary.isSnapshotDue
+            let isAsked = summary.isSnapshotDue || summary.snapshotToCheck != nil
+            let isMore = status.isBehind || status.outbox > 0 || status.areRowsInDoubt || isAsked
             guard isMore || status.unexplainedVoids != nil else { return summary.at(status) }
             return try await self.sync().adding(summary)
         }

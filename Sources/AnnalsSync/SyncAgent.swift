@@ -61,6 +61,8 @@ public actor SyncAgent {
         var refusal: AnnalsError?
         /// The relay asks this replica for a snapshot.
         var isSnapshotDue = false
+        /// The position of the snapshot that the relay asks this replica to compare with its rows.
+        var snapshotToCheck: Position?
         /// Parts that were kept did not go together with what came, and were pulled anew.
         var droppedParts = false
     }
@@ -199,6 +201,7 @@ public actor SyncAgent {
             events.begin(.export)
             try await bringSnapshot(&summary)
         }
+        if let position = summary.snapshotToCheck, direction == .both, !status.isBehind { try await checkSnapshot(at: position) }
         await purgeWhenDue()
         if let refusal = summary.refusal, direction != .pullOnly, status.outbox > 0 {
             throw Self.waiting(status.outbox, direction, refusal)
@@ -265,6 +268,7 @@ public actor SyncAgent {
         guard let answer = try await settle(push, &summary, &status) else { return exchange.next(after: .refused) }
         if case .stale = answer.outcome { summary.refusals += 1 }
         if answer.isSnapshotDue { summary.isSnapshotDue = true }
+        if let position = answer.snapshotToCheck { summary.snapshotToCheck = position }
         if var page = answer.page, !page.frames.isEmpty {
             page.relayTime = answer.receivedAt
             status = try await take(page, &summary)
@@ -343,6 +347,7 @@ public actor SyncAgent {
         summary.conflicts += taken.conflicts
         summary.lost += taken.lost
         if page.isSnapshotDue { summary.isSnapshotDue = true }
+        if let position = page.snapshotToCheck { summary.snapshotToCheck = position }
         return taken.status
     }
 

@@ -13,6 +13,8 @@ package import RelayLog
 public struct LocalRelay: RelayTransport {
     package let log: RelayLog
     private let space: SpaceName
+    /// By whose credential it is reached; nil: the relay serves everybody.
+    private let owner: ReplicaOwner?
 
     /// - Parameters:
     ///   - folder: where the log lives; an existing one is opened again.
@@ -26,9 +28,10 @@ public struct LocalRelay: RelayTransport {
         self.init(log: log, space: space)
     }
 
-    package init(log: RelayLog, space: SpaceName) {
+    package init(log: RelayLog, space: SpaceName, owner: ReplicaOwner? = nil) {
         self.log = log
         self.space = space
+        self.owner = owner
     }
 
     package static let silence = Logger(label: "annals.testing", factory: { _ in SwiftLogNoOpLogHandler() })
@@ -48,15 +51,15 @@ public struct LocalRelay: RelayTransport {
         } catch {
             throw .problem(Problem(.corruptBatch), retryAfter: nil)
         }
-        return try await answer { try await log.push(batch, header: header, to: space, as: nil, seen: seen) }
+        return try await answer { try await log.push(batch, header: header, to: space, as: nil, by: owner, seen: seen) }
     }
 
     public func pull(
         after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?
     ) async throws(TransportError) -> Page {
         try await answer {
-            let page = try await log.pull(from: space, after: position, byteLimit: byteLimit, seen: seen, wait: wait ?? .zero)
-            if let replica = seen.replica { log.note(replica, named: nil, at: position, in: space) }
+            let page = try await log.pull(from: space, after: position, byteLimit: byteLimit, seen: seen, wait: wait ?? .zero, by: owner)
+            if let replica = seen.replica { log.note(replica, named: nil, at: position, in: space, by: owner) }
             return page
         }
     }
@@ -66,7 +69,7 @@ public struct LocalRelay: RelayTransport {
     ) async throws(TransportError) {
         try await answer {
             try await log.require(space, seen: seen)
-            let upload = try await log.snapshots.begin(space, position: seen.position)
+            let upload = try await log.snapshots.begin(space, position: seen.position, by: Taker(credential: owner, space: space))
             let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
             try await upload.write([UInt8](bytes))
             _ = try await upload.finish(digest: digest)
@@ -84,11 +87,21 @@ public struct LocalRelay: RelayTransport {
         try await download(atOrBefore: position, path, progress)
     }
 
+    public func downloadSnapshot(
+        at position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
+    ) async throws(TransportError) {
+        _ = try await download(atOrBefore: position, exact: true, path, progress)
+    }
+
+    public func report(_ check: SnapshotCheck) async throws(TransportError) {
+        _ = try await answer { try await log.check(check, of: space, by: owner) }
+    }
+
     private func download(
-        atOrBefore position: Position?, _ path: String, _ progress: @escaping @Sendable (Int64) -> Void
+        atOrBefore position: Position?, exact: Bool = false, _ path: String, _ progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) -> Position {
         try await answer {
-            let snapshot = try await log.snapshots.open(space, atOrBefore: position)
+            let snapshot = try await log.snapshots.open(space, atOrBefore: position, exact: exact)
             let bytes = try await snapshot.read(at: 0, count: Int(snapshot.record.byteCount))
             try Data(bytes).write(to: URL(fileURLWithPath: path))
             progress(snapshot.record.byteCount)
@@ -114,7 +127,7 @@ public struct LocalRelay: RelayTransport {
     public func report(_ entry: RefusedEntry) async throws(TransportError) {
         guard let digest = entry.digest else { return }
         let report = EntryReport(position: entry.position, digest: digest, rule: entry.rule, table: entry.table)
-        _ = try await answer { try await log.report(report, of: space, by: nil) }
+        _ = try await answer { try await log.report(report, of: space, by: owner) }
     }
 
     /// What receivers reported, as an operator sees it.

@@ -32,6 +32,8 @@ package enum Endpoints {
         package static let pushes = "pushes"
         /// POST tells of an entry that the sender cannot apply; GET lists for operators.
         package static let reports = "reports"
+        /// Below `snapshot`: POST tells what a comparison of a snapshot with a replica's rows found.
+        package static let checks = "checks"
         /// POST drops the older part of the log, or says what would go.
         package static let purge = "purge"
     }
@@ -59,8 +61,13 @@ package enum Endpoints {
     /// PUT or GET the rows at a position.
     package static func snapshot(_ name: SpaceName) -> String { "\(space(name))/\(Action.snapshot)" }
 
+    /// POST what a replica found when it compared a snapshot with its rows.
+    package static func snapshotChecks(_ name: SpaceName) -> String { "\(snapshot(name))/\(Action.checks)" }
+
     /// What the header `Annals-Snapshot` says to a replica that is to make one.
     package static let snapshotDue = "due"
+    /// What it begins with for a replica that is to compare one with its rows; a space and its position follow.
+    package static let snapshotCheck = "check"
 
     /// Names in the query.
     package enum Query {
@@ -72,6 +79,8 @@ package enum Endpoints {
         package static let wait = "wait"
         /// The position that an uploaded snapshot holds; of a download the latest that it may hold.
         package static let position = "position"
+        /// The position of a snapshot to be downloaded, whatever is known of it.
+        package static let at = "at"
         /// Of a list: only what stands before this place.
         package static let before = "before"
         /// Of a deletion: the name of what is to be deleted.
@@ -97,7 +106,7 @@ package enum Endpoints {
         package static let offset = "Annals-Offset"
         /// The position of a snapshot.
         package static let position = "Annals-Position"
-        /// `due` in the answer to a replica that is to make a snapshot.
+        /// `due` in the answer to a replica that is to make a snapshot; `check POSITION` to one that is to compare one with its rows.
         package static let snapshot = "Annals-Snapshot"
         /// The relay's clock in the answer to a pull, in milliseconds since 1970.
         package static let time = "Annals-Time"

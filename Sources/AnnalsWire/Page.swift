@@ -20,6 +20,8 @@ public struct Page: Hashable, Sendable {
     public var isLast: Bool
     /// The replica that asked is to make a snapshot when it has everything. Not among the page's bytes: HTTP has a header for it.
     public var isSnapshotDue = false
+    /// The replica that asked is to compare the snapshot there with its rows when it has everything. In the same header.
+    public var snapshotToCheck: Position?
     /// The relay's clock when it answered, in milliseconds since 1970; nil where it does not say. Not among the bytes either.
     public var relayTime: Int64?
 

@@ -71,6 +71,8 @@ public struct PushAnswer: Hashable, Sendable {
     public var page: Page?
     /// The author is to make a snapshot when it has everything. Not among the answer's bytes: HTTP has a header for it.
     public var isSnapshotDue = false
+    /// Its author is to compare the snapshot there with its rows. In the same header.
+    public var snapshotToCheck: Position?
 
     public init(
         outcome: Outcome, to push: PushName, positions: [Position] = [], lineage: Lineage, head: Position, receivedAt: Int64,

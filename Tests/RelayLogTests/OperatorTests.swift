@@ -16,6 +16,7 @@ enum BeforeOperators {
         "DROP TABLE annals_reports", "DROP INDEX annals_replicas_sighted", "ALTER TABLE annals_replicas DROP COLUMN sighted_by",
         "ALTER TABLE annals_replicas DROP COLUMN holds", "DROP INDEX annals_spaces_creator",
         "ALTER TABLE annals_spaces DROP COLUMN creator",
+        "DROP TABLE annals_snapshot_checks", "ALTER TABLE annals_snapshots DROP COLUMN owner",
         "DROP INDEX annals_tokens_holder", "ALTER TABLE annals_tokens DROP COLUMN holder",
     ]
     static let sql = statements.joined(separator: ";\n") + ";\n"

@@ -86,6 +86,8 @@ struct OwnersTests {
             try db.execute("ALTER TABLE annals_replicas DROP COLUMN holds", [])
             try db.execute("ALTER TABLE annals_spaces DROP COLUMN creator", [])
             try db.execute("DROP TABLE annals_reports", [])
+            try db.execute("DROP TABLE annals_snapshot_checks", [])
+            try db.execute("ALTER TABLE annals_snapshots DROP COLUMN owner", [])
             try db.execute("UPDATE annals_relay SET version = 2", [])
         }
         await log.close()

@@ -127,6 +127,8 @@ struct PurgeAnswer: Encodable {
     var bytes: Int64
     var snapshots: Int
     var newestSnapshot: Position?
+    /// A snapshot that would let more go, were it confirmed by a replica of another owner.
+    var unconfirmedSnapshot: Position?
     /// Live replicas that have not come to the newest snapshot.
     var holding: [ReplicaList.Replica]
 
@@ -139,6 +141,7 @@ struct PurgeAnswer: Encodable {
         bytes = outcome.positions > 0 ? outcome.bytes : 0
         snapshots = outcome.snapshots
         newestSnapshot = outcome.newestSnapshot
+        unconfirmedSnapshot = outcome.unconfirmed?.position
         holding = outcome.holding.map { .init($0, head: outcome.head) }
     }
 }

@@ -34,6 +34,8 @@ enum MetricCatalogue {
         Metric(name: Name.pushedTransactions, kind: .counter, help: "Transactions that took their place in a log."),
         Metric(name: Name.pulledPages, kind: .counter, help: "Pages of a log that were handed out, empty ones not among them."),
         Metric(name: Name.snapshotsReceived, kind: .counter, help: "Snapshots that came whole and were recorded."),
+        Metric(
+            name: Name.snapshotsRefuted, kind: .counter, help: "Snapshots that a replica of another owner found to have other rows."),
         Metric(name: Name.snapshotsSent, kind: .counter, help: "Snapshots, or parts of one, that were handed out."),
         Metric(name: Name.purges, kind: .counter, help: "Purges that dropped something of a log."),
         Metric(name: Name.purgedBytes, kind: .counter, help: "Bytes of log that purges dropped."),
@@ -87,6 +89,7 @@ enum MetricCatalogue {
         static let pushedTransactions = "annals_relay_pushed_transactions_total"
         static let pulledPages = "annals_relay_pulled_pages_total"
         static let snapshotsReceived = "annals_relay_snapshots_received_total"
+        static let snapshotsRefuted = "annals_relay_snapshots_refuted_total"
         static let snapshotsSent = "annals_relay_snapshots_sent_total"
         static let purges = "annals_relay_purges_total"
         static let purgedBytes = "annals_relay_purged_bytes_total"

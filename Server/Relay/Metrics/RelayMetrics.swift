@@ -14,6 +14,7 @@ final class RelayMetrics: Sendable {
     let pushedTransactions: Counter
     let pulledPages: Counter
     let snapshotsReceived: Counter
+    let snapshotsRefuted: Counter
     let snapshotsSent: Counter
     let receivedBytes: Counter
     let sentBytes: Counter
@@ -40,6 +41,7 @@ final class RelayMetrics: Sendable {
         pushedTransactions = counter(Name.pushedTransactions)
         pulledPages = counter(Name.pulledPages)
         snapshotsReceived = counter(Name.snapshotsReceived)
+        snapshotsRefuted = counter(Name.snapshotsRefuted)
         snapshotsSent = counter(Name.snapshotsSent)
         receivedBytes = counter(Name.receivedBytes)
         sentBytes = counter(Name.sentBytes)

@@ -61,8 +61,8 @@ enum APIComponents {
         "PurgeOutcome": object(
             [
                 "dryRun": flag, "before": position, "horizon": position, "head": position, "positions": size, "bytes": size,
-                "snapshots": size, "newestSnapshot": position, "holding": list(ref("Replica")),
-            ], optional: ["newestSnapshot"]),
+                "snapshots": size, "newestSnapshot": position, "unconfirmedSnapshot": position, "holding": list(ref("Replica")),
+            ], optional: ["newestSnapshot", "unconfirmedSnapshot"]),
         "Access": object(["space": spaceName, "token": size, "expires": time, "time": time], optional: ["space", "token", "expires"]),
         "TokenToMake": strict(
             [
@@ -85,6 +85,7 @@ enum APIComponents {
                     "pattern": #"^[^\u0000-\u001f\u007f-\u009f]*$"#,
                 ],
             ], optional: ["table"]),
+        "SnapshotCheckRequest": strict(["position": position, "digest": digest, "good": flag], optional: []),
         "ReportList": object([
             "reports": list(
                 object(

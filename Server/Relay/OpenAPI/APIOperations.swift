@@ -100,12 +100,21 @@ enum APIOperations {
             summary: "Download the newest snapshot", scope: "read",
             parameters: [
                 Components.query(Endpoints.Query.position, Components.position, "The latest position that it may hold"),
+                Components.query(
+                    Endpoints.Query.at, Components.position, "The position of the one to download, also where nobody has confirmed it"),
                 Components.header("Range", Components.text, "A part of it"),
                 Components.header("If-Range", Components.text, "The ETag of what the part is of; where it is another, the whole comes"),
             ] + Components.seen,
             answers: [
                 snapshot(200, "The whole", []), snapshot(206, "The part", ["Content-Range"]),
             ], problems: mark + [.noSnapshot, .expired, .rangeNotSatisfiable]),
+        APIOperation(
+            method: .post, path: "\(space)/\(Endpoints.Action.snapshot)/\(Endpoints.Action.checks)", id: "checkSnapshot", tag: .snapshots,
+            summary: "Say whether a snapshot has the rows of a replica",
+            description: "The word of a replica of another owner than the snapshot's counts, and the last one of each owner.",
+            scope: "write", body: [json: Components.ref("SnapshotCheckRequest")],
+            answers: [.init(status: 204, description: "It is recorded", headers: ["Cache-Control"])],
+            problems: [.spaceNotFound, .notFound]),
     ]
 
     private static func snapshot(_ status: Int, _ description: String, _ headers: [String]) -> APIOperation.Answer {

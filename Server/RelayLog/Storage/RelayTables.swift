@@ -25,6 +25,7 @@ struct RelayTable: Sendable {
         RelayTable(name: "annals_days", columns: ["space", "day", "bytes", "positions"]),
         RelayTable(name: "annals_audit", columns: ["number", "id", "time", "actor", "action", "space", "subject", "outcome"]),
         RelayTable(name: "annals_reports", columns: ["space", "position", "owner", "digest", "rule", "table_name", "time"]),
+        RelayTable(name: "annals_snapshot_checks", columns: ["space", "position", "owner", "digest", "good", "time"]),
         runs,
         parts,
         snapshots,
@@ -38,7 +39,7 @@ struct RelayTable: Sendable {
         name: "annals_parts", columns: ["space", "replica", "part", "counter", "digest", "received", "batch"])
 
     static let snapshots = RelayTable(
-        name: "annals_snapshots", columns: ["space", "position", "bytes", "digest", "file", "created", "log_bytes"])
+        name: "annals_snapshots", columns: ["space", "position", "bytes", "digest", "file", "created", "log_bytes", "owner"])
 
     var insertion: String {
         let values = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")

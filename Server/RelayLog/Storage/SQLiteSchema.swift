@@ -3,7 +3,7 @@ internal import GRDB
 
 /// The tables of DATA/relay.db, as each format added them.
 enum SQLiteSchema {
-    static let formatVersion = 10
+    static let formatVersion = 11
 
     /// Brings the file to this program's format. Throws `AnnalsError` with `.newerFormat`.
     static func migrate(_ db: Database) throws {
@@ -34,6 +34,7 @@ enum SQLiteSchema {
             if version < 8 { try db.execute(sql: "CREATE INDEX annals_tokens_holder ON annals_tokens(holder)") }
             if version < 9 { try db.execute(sql: quotas) }
             if version < 10 { try db.execute(sql: reports) }
+            if version < 11 { try db.execute(sql: checks) }
             if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
             return .commit
         }
@@ -136,6 +137,20 @@ enum SQLiteSchema {
             digest BLOB NOT NULL,
             rule TEXT NOT NULL,
             table_name TEXT,
+            time INTEGER NOT NULL,
+            PRIMARY KEY (space, position, owner)
+        ) STRICT, WITHOUT ROWID;
+        """
+
+    /// What format 11 added: who sent each snapshot, and what replicas of other owners found when they compared it with their rows.
+    private static let checks = """
+        ALTER TABLE annals_snapshots ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+        CREATE TABLE annals_snapshot_checks(
+            space INTEGER NOT NULL REFERENCES annals_spaces(id) ON DELETE CASCADE,
+            position INTEGER NOT NULL,
+            owner TEXT NOT NULL,
+            digest BLOB NOT NULL,
+            good INTEGER NOT NULL,
             time INTEGER NOT NULL,
             PRIMARY KEY (space, position, owner)
         ) STRICT, WITHOUT ROWID;

@@ -2,7 +2,12 @@ package import AnnalsCore
 
 /// All SQL of snapshots' records.
 extension LogStorage {
-    private static let snapshotColumns = "position, bytes, digest, file, log_bytes"
+    private static let snapshotColumns = """
+        position, bytes, digest, file, log_bytes, owner, (
+            SELECT max(good) FROM annals_snapshot_checks AS c
+            WHERE c.space = annals_snapshots.space AND c.position = annals_snapshots.position AND c.digest = annals_snapshots.digest
+                AND c.owner <> annals_snapshots.owner)
+        """
 
     /// The newest snapshot, or the newest that holds no later position than that.
     static func snapshot(of space: Int64, atOrBefore position: Position? = nil, in db: any LogConnection) throws -> SnapshotRecord? {
@@ -24,7 +29,8 @@ extension LogStorage {
     private static func record(_ row: LogRow) throws -> SnapshotRecord {
         SnapshotRecord(
             position: try row.position(0), byteCount: try row.number(1), digest: try row.digest(2), file: try row.text(3),
-            logBytes: try row.number(4, from: -LogRow.reach))
+            logBytes: try row.number(4, from: -LogRow.reach), owner: try row.text(5),
+            verdict: row.isNull(6) ? .unchecked : try row.integer(6) > 0 ? .confirmed : .refuted)
     }
 
     /// Takes the place of one that has the same position.
@@ -38,17 +44,19 @@ extension LogStorage {
             """
         snapshot.logBytes = try db.integer(size, [space, snapshot.position]) ?? 0
         let sql = """
-            INSERT INTO annals_snapshots(space, position, bytes, digest, file, created, log_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            INSERT INTO annals_snapshots(space, position, bytes, digest, file, created, log_bytes, owner)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
             ON CONFLICT (space, position) DO UPDATE SET bytes = excluded.bytes, digest = excluded.digest, file = excluded.file,
-                created = excluded.created, log_bytes = excluded.log_bytes
+                created = excluded.created, log_bytes = excluded.log_bytes, owner = excluded.owner
             """
         try db.execute(
-            sql, [space, snapshot.position, snapshot.byteCount, snapshot.digest, snapshot.file, now, snapshot.logBytes])
+            sql, [space, snapshot.position, snapshot.byteCount, snapshot.digest, snapshot.file, now, snapshot.logBytes, snapshot.owner])
         return snapshot
     }
 
     static func dropSnapshot(at position: Position, of space: Int64, in db: any LogConnection) throws {
         try db.execute("DELETE FROM annals_snapshots WHERE space = ?1 AND position = ?2", [space, position])
+        try db.execute("DELETE FROM annals_snapshot_checks WHERE space = ?1 AND position = ?2", [space, position])
     }
 
     /// Drops what nothing needs any more: snapshots before the horizon, where no log follows them, and of those after it the
@@ -58,7 +66,9 @@ extension LogStorage {
     static func dropOldSnapshots(of space: Int64, limits: RelayLogLimits, in db: any LogConnection) throws -> [String] {
         let horizon = try RunningDigests.atHorizon(of: space, in: db).position
         let all = try snapshots(of: space, in: db)
-        let old = SnapshotRecord.dispensable(all.map(\.position), horizon: horizon, kept: limits.snapshotsKept)
+        let owners = try Owners(of: space, in: db)
+        let trusted = all.last { owners.trust($0, horizon: horizon) }?.position
+        let old = SnapshotRecord.dispensable(all.map(\.position), horizon: horizon, kept: limits.snapshotsKept, needed: trusted)
         for position in old { try dropSnapshot(at: position, of: space, in: db) }
         return all.filter { old.contains($0.position) }.map(\.file)
     }
@@ -74,13 +84,16 @@ extension LogStorage {
 
 extension SnapshotRecord {
     /// The positions of snapshots that are not to be kept.
-    package static func dispensable(_ positions: [Position], horizon: Position, kept: Int) -> Set<Position> {
+    ///
+    /// - Parameter needed: one that stays wherever it is.
+    package static func dispensable(_ positions: [Position], horizon: Position, kept: Int, needed: Position? = nil) -> Set<Position> {
         var rest = positions.sorted()
         var dropped: Set<Position> = []
         while rest.count > 1, rest[0] < horizon { dropped.insert(rest.removeFirst()) }
         while rest.count > max(kept, 2) {
             let gap = { (place: Int) in rest[place + 1].rawValue - rest[place - 1].rawValue }
-            guard let place = (1..<rest.count - 1).min(by: { gap($0) < gap($1) }) else { break }
+            let places = (1..<rest.count - 1).filter { rest[$0] != needed }
+            guard let place = places.min(by: { gap($0) < gap($1) }) else { break }
             dropped.insert(rest.remove(at: place))
         }
         return dropped

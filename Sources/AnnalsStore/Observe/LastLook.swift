@@ -68,7 +68,7 @@ final class LastLook: Sendable {
     /// The page without what is not of the log.
     private static func lasting(_ page: Page) -> Page {
         var page = page
-        (page.relayTime, page.isSnapshotDue) = (nil, false)
+        (page.relayTime, page.isSnapshotDue, page.snapshotToCheck) = (nil, false, nil)
         return page
     }
 }

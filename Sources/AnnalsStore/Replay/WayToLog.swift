@@ -15,6 +15,11 @@ struct WayToLog {
         self.changes = changes
     }
 
+    /// Whether the rows are those of the log already.
+    func isEmpty() throws -> Bool {
+        try Outbox.count(db) == 0 && changes.unsealedParts().isEmpty && ownSinceOutbox().isEmpty
+    }
+
     /// Undoes what waits, newest first. What the rows do not agree with is told to the copy's `mismatch`.
     func undoOutbox(progress: () throws -> Void = {}) throws {
         try undoWhatTheOutboxLacks()
@@ -27,13 +32,18 @@ struct WayToLog {
 
     /// Own transactions are moved to the outbox when an exchange begins; those since then are in history alone.
     private func undoWhatTheOutboxLacks() throws {
+        for number in try ownSinceOutbox() { try copy.move(.back, through: number) }
+    }
+
+    /// Newest first.
+    private func ownSinceOutbox() throws -> [Int64] {
         let moved = try Meta(db).integer(.outboxed) ?? 0
         let own = [TransactionOrigin.local, .external, .migration].map(\.rawValue)
-        let numbers = try GRDB.Row.fetchCursor(
+        let rows = try GRDB.Row.fetchCursor(
             db, sql: "SELECT number, origin FROM main.annals_transactions WHERE number > ? ORDER BY number DESC", arguments: [moved])
-        while let row = try numbers.next(), try own.contains(row.value("origin")) {
-            try copy.move(.back, through: row.number("number") as Int64)
-        }
+        var numbers: [Int64] = []
+        while let row = try rows.next(), try own.contains(row.value("origin")) { numbers.append(try row.number("number")) }
+        return numbers
     }
 
     /// An outbox transaction's changes, from after it to before it. Updates name only the columns they changed; the others

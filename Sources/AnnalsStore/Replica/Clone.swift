@@ -36,7 +36,10 @@ extension Store {
             guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
             try SnapshotFile.unpack(db)
-            try membership.state(at: contents.position, logDigest(contents.position), as: configuration.identities.key()).save(db)
+            let told = logDigest(contents.position)
+            // Rows of another log than the relay has.
+            if let told, let own = contents.logDigest, told != own { throw ReplicaExchange.wentBack }
+            try membership.state(at: contents.position, told ?? contents.logDigest, as: configuration.identities.key()).save(db)
             try SnapshotNames.save(names, db)
             step.forgetStanding()
             var schema = SpaceSchema(try TrackedTables.load(db), names: contents.presentNames)
@@ -47,6 +50,7 @@ extension Store {
             var clock = try step.clock()
             clock.observe(contents.time)
             try StoreClock.save(clock, db)
+            guard try StoreDigest.rows(db) == contents.rows else { throw SnapshotFile.otherRows }
             // What another machine made up would be found when it is looked at, and the clone be of no use.
             guard try OwnTableChecks(db: db).run().isEmpty else { throw SnapshotFile.notASnapshot }
         }

@@ -10,6 +10,8 @@ package struct CopiedRows: Sendable {
     /// History's newest transaction then.
     var transaction: Int64
     var schemaVersion: Int64
+    /// Of the rows.
+    var digest = Digest.zero
 }
 
 /// How a store begins a space: its rows of one moment are the space's, and its schema is the log's first entry.
@@ -69,7 +71,7 @@ extension Store {
                 let tables = try TrackedTables.load(db)
                 guard !tables.entries.isEmpty else { throw Self.nothingTracked }
                 var copied = CopiedRows(path: path, transaction: 0, schemaVersion: try Self.schemaVersion(db))
-                try SnapshotFile.write(db, to: path, tables: tables.entries.map(\.definition), kind: .immediate) {
+                copied.digest = try SnapshotFile.write(db, to: path, tables: tables.entries.map(\.definition), kind: .immediate) {
                     let step = ManagedStep(db, configuration, schema)
                     try step.seal()
                     try Self.checkReferences(db)
@@ -105,7 +107,8 @@ extension Store {
                 let isSameSchema = try Self.schemaVersion(db) == copied.schemaVersion
                 func start(hasRows: Bool) throws {
                     try SnapshotFile.write(
-                        db, to: copied.path, tables: tables.entries.map(\.definition), kind: .immediate, hasRows: hasRows
+                        db, to: copied.path, tables: tables.entries.map(\.definition), kind: .immediate,
+                        rows: hasRows ? copied.digest : nil
                     ) {
                         let step = ManagedStep(db, configuration, schema)
                         try step.seal()

@@ -7,7 +7,7 @@ import GRDB
 /// the rest of the schema empty, and one table of ours, `annals_snapshot`, that says what it is.
 enum SnapshotFile {
     static let table = "annals_snapshot"
-    static let currentFormat: Int64 = 4
+    static let currentFormat: Int64 = 5
     private static let conflicts = "annals_snapshot_conflicts"
     private static let policies = "annals_snapshot_policies"
     private static let authors = "annals_snapshot_authors"
@@ -32,6 +32,10 @@ enum SnapshotFile {
         var added: [String: [String]] = [:]
         /// Each author's newest entry up to the position.
         var authors: [ReplicaID: AuthorChains.Link?] = [:]
+        /// Of the rows; see `StoreDigest`.
+        var rows = Digest.zero
+        /// The log's running digest at the position; nil where the maker does not know it.
+        var logDigest: Digest?
     }
 
     /// Writes the rows as they are in the transaction that `db` is in, or sees, into a new file at `path`.
@@ -39,11 +43,13 @@ enum SnapshotFile {
     /// Must be called outside a transaction, since a database is attached; `describe` runs inside the transaction and says
     /// what the rows are.
     ///
-    /// - Parameter hasRows: the file is there and its rows are right: only what it says of itself is written.
+    /// - Parameter rows: the digest of the rows where the file is there and holds them: only what it says of itself is written.
+    /// - Returns: the digest of the rows.
+    @discardableResult
     static func write(
-        _ db: Database, to path: String, tables: [TableDefinition], kind: Database.TransactionKind, hasRows: Bool = false,
+        _ db: Database, to path: String, tables: [TableDefinition], kind: Database.TransactionKind, rows: Digest? = nil,
         describe: () throws -> Contents
-    ) throws {
+    ) throws -> Digest {
         try db.execute(sql: "ATTACH DATABASE ? AS \(SchemaCopy.target)", arguments: [path])
         defer { SQLiteStatements.putBack("DETACH DATABASE \(SchemaCopy.target)", on: db) }
         let enforcesForeignKeys = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? false
@@ -51,18 +57,22 @@ enum SnapshotFile {
         try db.execute(sql: "PRAGMA foreign_keys = OFF")
         defer { SQLiteStatements.putBack("PRAGMA foreign_keys = \(enforcesForeignKeys ? "ON" : "OFF")", on: db) }
         try db.execute(sql: "PRAGMA \(SchemaCopy.target).journal_mode = OFF; PRAGMA \(SchemaCopy.target).synchronous = OFF")
+        var digest = rows
         try db.inTransaction(kind) {
-            let contents = try describe()
-            if !hasRows {
+            var contents = try describe()
+            if rows == nil {
                 let copy = SchemaCopy(db: db, tables: tables)
                 try copy.makeTables()
                 try copy.dropLocalRows()
                 try copy.makeRest { throw $0 }
                 try copy.copyHeader()
             }
+            contents.rows = try rows ?? StoreDigest.rows(db, schema: SchemaCopy.target, tables: tables)
+            digest = contents.rows
             try writeContents(db, contents)
             return .commit
         }
+        return digest ?? .zero
     }
 
     static func writeContents(_ db: Database, _ contents: Contents) throws {
@@ -73,7 +83,9 @@ enum SnapshotFile {
             ("format", currentFormat), ("position", contents.position.rawValue),
             ("lineage", contents.lineage.description),
             ("time", contents.time.milliseconds), ("time_counter", Int64(contents.time.counter)),
+            ("rows", Data(contents.rows.bytes)),
         ]
+        if let digest = contents.logDigest { facts.append(("log", Data(digest.bytes))) }
         if contents.schemaVersion > 1 {
             facts.append(("schema_version", contents.schemaVersion))
             facts.append(("added", try JSONEncoder().encode(contents.added)))
@@ -185,7 +197,8 @@ enum SnapshotFile {
         guard format == currentFormat, try db.tableExists(authors) else { throw olderFormat(format) }
         guard let position = facts["position"].flatMap(Int64.fromDatabaseValue), Limits.positions.contains(position),
             let lineage = facts["lineage"].flatMap(String.fromDatabaseValue).flatMap({ Lineage($0) }),
-            let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue)
+            let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue),
+            let rows = facts["rows"].flatMap(digest)
         else { throw notASnapshot }
         let added = facts["added"].flatMap(Data.fromDatabaseValue)
         highest = Dictionary(highest.map { (first[$0]?.table ?? $0, $1) }, uniquingKeysWith: max)
@@ -196,7 +209,12 @@ enum SnapshotFile {
             },
             time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest,
             schemaVersion: try schemaVersion(facts),
-            added: try added.map { try JSONDecoder().decode([String: [String]].self, from: $0) } ?? [:])
+            added: try added.map { try JSONDecoder().decode([String: [String]].self, from: $0) } ?? [:], rows: rows,
+            logDigest: facts["log"].flatMap(digest))
+    }
+
+    private static func digest(_ value: DatabaseValue) -> Digest? {
+        Data.fromDatabaseValue(value).flatMap { Digest(bytes: [UInt8]($0)) }
     }
 
     private static func schemaVersion(_ facts: [String: DatabaseValue]) throws -> Int64 {
@@ -209,6 +227,10 @@ enum SnapshotFile {
         AnnalsError(
             .corruptBatch, operation: "clone", "the space's snapshot has the format \(format), which this program does not read any more",
             hint: "Make the space anew with this program's version: annals join from a store that has its rows")
+    }
+
+    static var otherRows: AnnalsError {
+        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot holds other rows than its maker says")
     }
 
     static var notASnapshot: AnnalsError {

@@ -1,4 +1,4 @@
-import AnnalsCore
+package import AnnalsCore
 package import AnnalsWire
 import Foundation
 import GRDB
@@ -24,6 +24,20 @@ extension Store {
     /// - Returns: nil where the rows are not what the log has at one position, such as while own entries are ahead of it.
     /// - Throws: `AnnalsError`; `diverged` where rows and outbox do not agree.
     package func makeSnapshot(at path: String, relayTime: Int64) async throws -> MadeSnapshot? {
+        try await readingLog(attaching: path) { try $0.run(relayTime: relayTime) }
+    }
+
+    /// The digest of the rows as the log at this replica's position has them, as `annals digest` defines it: what a clone at that position
+    /// has. It reads in one read transaction, as `makeSnapshot` does.
+    ///
+    /// - Parameter scratch: a file that rows are copied to, where there is work here that the log lacks.
+    /// - Returns: nil where the rows are not what the log has at one position.
+    package func digestOfLog(scratch path: String) async throws -> (position: Position, digest: Digest)? {
+        try await readingLog(attaching: path) { try $0.digest() }
+    }
+
+    private func readingLog<T: Sendable>(attaching path: String, _ body: @escaping @Sendable (SnapshotMaking) throws -> T) async throws -> T
+    {
         // A database in memory has no second connection.
         let reader = self.path == ":memory:" ? self : try Store(path: self.path, configuration: configuration.withoutMigrations)
         defer { if reader !== self { try? reader.close() } }
@@ -34,7 +48,7 @@ extension Store {
                 return try Replay.withConnection(db, attaching: path) {
                     try db.execute(
                         sql: "PRAGMA \(SchemaCopy.target).journal_mode = MEMORY; PRAGMA \(SchemaCopy.target).synchronous = OFF")
-                    return try SealedRead.run(db, environment) { try SnapshotMaking(db).run(relayTime: relayTime) }
+                    return try SealedRead.run(db, environment) { try body(SnapshotMaking(db)) }
                 }
             }
         }
@@ -48,27 +62,56 @@ private struct SnapshotMaking {
         self.db = db
     }
 
-    func run(relayTime: Int64) throws -> MadeSnapshot? {
+    /// The replica, its tables and its space's schema, where its rows and its outbox are what the log has at its position.
+    private func standing() throws -> (state: ReplicaState, tables: TrackedTables, space: SpaceSchema)? {
         guard let state = try ReplicaState.load(db), try Meta(db).text(.joinStage) == nil, try !RowsInDoubt.isNoted(db),
             try Outbox.ahead(db).isEmpty
         else { return nil }
         // Policies that the space does not have yet are in force here already.
         if try Outbox.footprints(db).contains(where: \.footprint.everything) { return nil }
         let tables = try TrackedTables.load(db)
-        // Who knows less than the log, or more, leaves it to those who know the same.
+        // Where the schema is not the log's, the rows are not either.
         let space = try SpaceSchema.load(db) ?? SpaceSchema(tables)
         guard try SchemaStanding(tables, space, lacking: Lacking.load(db)).isAlike else { return nil }
+        return (state, tables, space)
+    }
+
+    func digest() throws -> (position: Position, digest: Digest)? {
+        guard let (state, tables, _) = try standing() else { return nil }
+        let changes = try NetChanges(db, tables: tables)
+        let copy = copying(changes)
+        let way = WayToLog(db, copy: copy, changes: changes)
+        if try way.isEmpty() { return (state.position, try StoreDigest.rows(db)) }
         let schema = SchemaCopy(db: db, tables: tables.entries.map(\.definition))
         try schema.makeTables()
-        let changes = try NetChanges(db, tables: tables)
-        let copy = HistoryCopy(db, schema: SchemaCopy.target, changes: changes) { mismatch in
+        try copy.move(.back, through: changes.unsealedParts())
+        try way.undoOutbox()
+        return (state.position, try digestOfCopy(tables))
+    }
+
+    private func copying(_ changes: NetChanges) -> HistoryCopy {
+        HistoryCopy(db, schema: SchemaCopy.target, changes: changes) { mismatch in
             throw AnnalsError(
                 .diverged, operation: "snapshot", "the rows are not what the log and the outbox come to: \(mismatch.message)",
                 hint: "Run annals verify")
         }
+    }
+
+    private func digestOfCopy(_ tables: TrackedTables) throws -> Digest {
+        try StoreDigest.rows(
+            db, schema: SchemaCopy.target, tables: tables.entries.map(\.definition), named: tables.entries.map(\.first))
+    }
+
+    func run(relayTime: Int64) throws -> MadeSnapshot? {
+        guard let (state, tables, space) = try standing() else { return nil }
+        let schema = SchemaCopy(db: db, tables: tables.entries.map(\.definition))
+        try schema.makeTables()
+        let changes = try NetChanges(db, tables: tables)
+        let copy = copying(changes)
         try copy.move(.back, through: changes.unsealedParts())
         try WayToLog(db, copy: copy, changes: changes).undoOutbox()
         try schema.dropLocalRows()
+        let rows = try digestOfCopy(tables)
         try schema.makeRest { throw $0 }
         try schema.copyHeader()
         try SnapshotFile.writeContents(
@@ -77,7 +120,8 @@ private struct SnapshotMaking {
                 position: state.position, lineage: state.lineage, tracked: tables.entries.map(\.definition.name),
                 firstNames: SnapshotNames.firstNames(tables), presentNames: space.names,
                 time: try StoreClock.load(db).last.clamped(toReceipt: relayTime), highestKeys: try HighestKeys.load(db),
-                schemaVersion: space.version, added: space.added, authors: try authors(state)))
+                schemaVersion: space.version, added: space.added, authors: try authors(state), rows: rows,
+                logDigest: state.logDigest))
         let pages = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_count") ?? 0
         let size = try Int64.fetchOne(db, sql: "PRAGMA \(SchemaCopy.target).page_size") ?? 0
         return MadeSnapshot(seen: state.seen, byteCount: pages * size)

@@ -79,7 +79,7 @@ struct UntrustedSnapshotTests {
             try db.execute(
                 sql: """
                     CREATE TABLE annals_snapshot (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-                    INSERT INTO annals_snapshot VALUES ('format', 4), ('position', 1), ('time', 5), ('time_counter', 0), ('table:t', 0);
+                    INSERT INTO annals_snapshot VALUES ('format', 5), ('rows', zeroblob(32)), ('position', 1), ('time', 5), ('time_counter', 0), ('table:t', 0);
                     CREATE TABLE annals_snapshot_policies (name, column_name, aspect, policy);
                     CREATE TABLE annals_snapshot_authors (replica, counter, digest);
                     """)

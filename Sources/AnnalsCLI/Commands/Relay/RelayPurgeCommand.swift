@@ -38,6 +38,13 @@ struct RelayPurgeCommand: AsyncParsableCommand {
         }
         if output.json { return console.print(json(outcome)) }
         console.print(line(outcome))
+        if let snapshot = outcome.unconfirmed {
+            let (state, command) =
+                snapshot.verdict == .refuted
+                ? ("is refuted by a replica of another owner", "See the audit log for who disagrees")
+                : ("waits until a replica of another owner confirms it", "That happens when such a replica syncs")
+            console.note("annals: note: the snapshot at position \(snapshot.position) \(state). \(command); --force goes by it in any case")
+        }
         for replica in outcome.holding {
             let name = replica.name.isEmpty ? replica.replica.description : "\(replica.name) (\(replica.replica))"
             console.note("annals: note: \(PrintableText.of(name)) has come to position \(replica.position) only")
@@ -60,6 +67,7 @@ struct RelayPurgeCommand: AsyncParsableCommand {
             "space": .text(space.description), "dryRun": .bool(dryRun), "before": .integer(outcome.before.rawValue),
             "horizon": .integer(outcome.horizon.rawValue), "positions": .integer(outcome.positions), "bytes": .integer(outcome.bytes),
             "snapshots": .integer(Int64(outcome.snapshots)), "head": .integer(outcome.head.rawValue),
+            "unconfirmedSnapshot": outcome.unconfirmed.map { .integer($0.position.rawValue) } ?? .null,
             "newestSnapshot": outcome.newestSnapshot.map { .integer($0.rawValue) } ?? .null,
             "holding": .array(outcome.holding.map(RelayReplicas.json)),
         ])

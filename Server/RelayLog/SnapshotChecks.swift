@@ -1,0 +1,119 @@
+package import AnnalsCore
+package import AnnalsWire
+internal import Logging
+
+/// The owners of a space's replicas, and which snapshots they need to have compared.
+///
+/// A snapshot is one owner's word for the rows of all. Where there is another owner, one of its replicas has to find the same rows
+/// before a purge drops what they came from, and before a clone begins with it: a replica makes a clone from the snapshot in a folder,
+/// applies the log up to its own position and compares all rows. So a snapshot that states the right digest and holds other rows is
+/// found out, too.
+struct Owners: Sendable {
+    private let all: Set<String>
+
+    init(_ replicas: [ReplicaRecord]) {
+        all = Set(replicas.compactMap(\.owner))
+    }
+
+    init(of space: Int64, in db: any LogConnection) throws {
+        let sql = "SELECT DISTINCT owner FROM annals_replicas WHERE space = ?1 AND owner IS NOT NULL"
+        all = Set(try db.rows(sql, [space]).map { try $0.text(0) })
+    }
+
+    /// Whether the rows of a snapshot may be believed. Those with which the log begins are what the space is, so nobody can have others.
+    func trust(_ snapshot: SnapshotRecord, horizon: Position) -> Bool {
+        if snapshot.position <= max(horizon, Position(1)) { return true }
+        switch snapshot.verdict {
+        case .confirmed: return true
+        case .refuted: return false
+        case .unchecked: return all.union(snapshot.owner.isEmpty ? [] : [snapshot.owner]).count <= 1
+        }
+    }
+
+    /// What a clone begins with, of snapshots in the order of their positions: the newest that may be believed, or the newest of all.
+    func preferred(of snapshots: [SnapshotRecord], horizon: Position) -> SnapshotRecord? {
+        snapshots.last { trust($0, horizon: horizon) } ?? snapshots.last
+    }
+}
+
+/// What became of a replica's word about a snapshot.
+package enum CheckOutcome: Sendable, Hashable {
+    /// It counts. `isDispute`: the rows of two owners differ.
+    case recorded(isDispute: Bool)
+    /// There is no such snapshot any more, or it is of the same owner.
+    case noSuchSnapshot
+}
+
+enum CheckStorage {
+    /// Whether a replica of this owner is to compare the snapshot.
+    static func lacks(
+        _ snapshot: SnapshotRecord, _ owner: ReplicaOwner?, _ space: LogStorage.Space, in db: any LogConnection
+    ) throws -> Bool {
+        guard let owner = owner?.text, owner != snapshot.owner, !snapshot.owner.isEmpty, snapshot.verdict != .confirmed,
+            snapshot.position > max(space.horizon, Position(1))
+        else { return false }
+        let sql = "SELECT count(*) FROM annals_snapshot_checks WHERE space = ?1 AND position = ?2 AND owner = ?3 AND digest = ?4"
+        return try db.integer(sql, [space.id, snapshot.position, owner, snapshot.digest]) == 0
+    }
+
+    static func record(
+        _ check: SnapshotCheck, by owner: String, of space: Int64, at now: Int64, in db: any LogConnection
+    ) throws {
+        let sql = """
+            INSERT INTO annals_snapshot_checks(space, position, owner, digest, good, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            ON CONFLICT (space, position, owner) DO UPDATE SET digest = excluded.digest, good = excluded.good, time = excluded.time
+            """
+        try db.execute(sql, [space, check.position, owner, check.digest, Int64(check.isGood ? 1 : 0), now])
+    }
+}
+
+extension RelayDatabase {
+    /// Records what a replica found when it compared a snapshot with its rows. The last word of an owner counts.
+    ///
+    /// - Parameter owner: whose replica it is; nil at a relay that is open to everybody, where no word counts.
+    /// - Throws: `RelayLogError`.
+    package func check(
+        _ check: SnapshotCheck, of name: SpaceName, by owner: ReplicaOwner?, now: Int64, as reporter: Operator? = nil
+    ) async throws -> CheckOutcome {
+        let line = AuditEntry(.snapshotCheck, by: reporter, space: name, at: now)
+        return try await RelayLogError.wrapped {
+            try await storage.write { db in
+                guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
+                guard let owner = owner?.text,
+                    let snapshot = try LogStorage.snapshot(of: space.id, atOrBefore: check.position, in: db),
+                    snapshot.position == check.position, snapshot.digest == check.digest, snapshot.owner != owner
+                else { return .noSuchSnapshot }
+                try CheckStorage.record(check, by: owner, of: space.id, at: now, in: db)
+                if !check.isGood {
+                    let (maker, checker) = (Self.inOneLine(snapshot.owner), Self.inOneLine(owner))
+                    try AuditStorage.add(
+                        line, subject: "the snapshot at \(check.position), sent by \(maker)",
+                        outcome: "\(checker) has other rows or cannot use it", in: db)
+                }
+                return .recorded(isDispute: !check.isGood)
+            }
+        }
+    }
+}
+
+extension RelayDatabase {
+    private static func inOneLine(_ owner: String) -> String {
+        owner.isEmpty ? "anyone" : owner.split(separator: "\n").joined(separator: " of ")
+    }
+}
+
+extension RelayLog {
+    /// See `RelayDatabase.check`; by this relay's clock.
+    package func check(
+        _ check: SnapshotCheck, of name: SpaceName, by owner: ReplicaOwner?, as reporter: Operator? = nil
+    ) async throws -> CheckOutcome {
+        let outcome = try await database.check(check, of: name, by: owner, now: clock.wall(), as: reporter)
+        noteChecked(name)
+        if outcome == .recorded(isDispute: true) {
+            logger.error(
+                "a replica has other rows than a snapshot of its space: the snapshot's maker or that replica is wrong",
+                metadata: ["space": "\(name)", "position": "\(check.position)", "by": "\(owner?.text ?? "")"])
+        }
+        return outcome
+    }
+}
