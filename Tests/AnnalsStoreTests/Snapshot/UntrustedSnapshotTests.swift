@@ -79,11 +79,13 @@ struct UntrustedSnapshotTests {
             try db.execute(
                 sql: """
                     CREATE TABLE annals_snapshot (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-                    INSERT INTO annals_snapshot VALUES ('format', 5), ('rows', zeroblob(32)), ('position', 1), ('time', 5), ('time_counter', 0), ('table:t', 0);
+                    INSERT INTO annals_snapshot VALUES ('format', 5), ('position', 1), ('time', 5), ('time_counter', 0), ('table:t', 0);
                     CREATE TABLE annals_snapshot_policies (name, column_name, aspect, policy);
                     CREATE TABLE annals_snapshot_authors (replica, counter, digest);
                     """)
             try db.execute(sql: "INSERT INTO annals_snapshot VALUES ('lineage', ?)", arguments: [membership.lineage.description])
+            let rows = try StoreDigest.rows(db, schema: "main", tables: [#require(try SchemaReader(db).table("t"))])
+            try db.execute(sql: "INSERT INTO annals_snapshot VALUES ('rows', ?)", arguments: [Data(rows.bytes)])
             try db.execute(sql: damage)
         }
         try file.close()
