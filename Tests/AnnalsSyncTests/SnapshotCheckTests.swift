@@ -164,7 +164,7 @@ import Testing
         let packed = folder.file("made.zst")
         let file = try Compression.compressFile(at: plain, to: packed)
         try await transport(log, self.ann).uploadSnapshot(at: packed, seen: state.seen, digest: file.digest) { _ in }
-        // Two owners who agree on it, whoever they are.
+        // Two owners confirm it.
         for owner in [self.bob, cid] {
             let check = SnapshotCheck(position: state.position, digest: file.digest, isGood: true)
             _ = try await log.check(check, of: space, by: owner)
