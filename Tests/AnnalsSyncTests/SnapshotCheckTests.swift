@@ -193,7 +193,7 @@ import Testing
         let log = try relayLog()
         let (ann, _) = try await twoOwners(log)
         let position = try await bring(ann, log, self.ann)
-        let digest = try #require(await log.snapshots.open(space, atOrBefore: position, exact: true)).record.digest
+        let digest = try await log.snapshots.open(space, atOrBefore: position, exact: true).record.digest
         func word(_ isGood: Bool, _ owner: ReplicaOwner?, _ digest: Digest) async throws -> CheckOutcome {
             try await log.check(SnapshotCheck(position: position, digest: digest, isGood: isGood), of: space, by: owner)
         }
