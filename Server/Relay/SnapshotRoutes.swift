@@ -121,6 +121,8 @@ struct SnapshotRoutes: Sendable {
         case .recorded(let isDispute):
             if isDispute { metrics.snapshotsRefuted.increment() }
             return Response(status: .noContent, headers: [.cacheControl: "no-store"])
+        case .known:
+            return Response(status: .noContent, headers: [.cacheControl: "no-store"])
         case .noSuchSnapshot:
             throw ProblemResponse(.notFound, detail: "There is no such snapshot of another owner at position \(check.position)")
         }

@@ -94,9 +94,9 @@ package final class RelayLog: Sendable {
         watch.publish(.zero, of: name)
     }
 
-    /// Another replica may be asked about the newest snapshot.
-    func noteChecked(_ name: SpaceName) {
-        jobs.endCheck(in: name)
+    /// Another replica may be asked about the newest snapshot, unless it is confirmed.
+    func noteChecked(_ name: SpaceName, isConfirmed: Bool) {
+        jobs.endCheck(in: name, isConfirmed: isConfirmed)
     }
 
     package func has(_ name: SpaceName) async throws -> Bool {
@@ -198,7 +198,9 @@ package final class RelayLog: Sendable {
             if !jobs.knows(space) { try? await noteNewestSnapshot(of: space) }
             answer.isSnapshotDue = jobs.gives(
                 to: replica, in: space, head: committed.head, logBytes: committed.logBytes, now: clock.monotonic())
-            if !answer.isSnapshotDue, owner != nil { answer.snapshotToCheck = try? await snapshotToCheck(by: replica, owner, in: space) }
+            if !answer.isSnapshotDue, let owner, jobs.mayNeedCheck(by: owner, in: space) {
+                answer.snapshotToCheck = try? await snapshotToCheck(by: replica, owner, in: space)
+            }
         }
         return answer
     }

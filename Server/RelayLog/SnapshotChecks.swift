@@ -40,6 +40,8 @@ struct Owners: Sendable {
 package enum CheckOutcome: Sendable, Hashable {
     /// It counts. `isDispute`: the rows of two owners differ.
     case recorded(isDispute: Bool)
+    /// The same owner said something about the same bytes before, which stays.
+    case known
     /// There is no such snapshot any more, or it is of the same owner.
     case noSuchSnapshot
 }
@@ -56,19 +58,22 @@ enum CheckStorage {
         return try db.integer(sql, [space.id, snapshot.position, owner, snapshot.digest]) == 0
     }
 
+    /// Writes an owner's word; false where there is one about the same bytes, which stays.
     static func record(
         _ check: SnapshotCheck, by owner: String, of space: Int64, at now: Int64, in db: any LogConnection
-    ) throws {
+    ) throws -> Bool {
         let sql = """
             INSERT INTO annals_snapshot_checks(space, position, owner, digest, good, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             ON CONFLICT (space, position, owner) DO UPDATE SET digest = excluded.digest, good = excluded.good, time = excluded.time
+                WHERE annals_snapshot_checks.digest <> excluded.digest
+            RETURNING position
             """
-        try db.execute(sql, [space, check.position, owner, check.digest, Int64(check.isGood ? 1 : 0), now])
+        return try db.row(sql, [space, check.position, owner, check.digest, Int64(check.isGood ? 1 : 0), now]) != nil
     }
 }
 
 extension RelayDatabase {
-    /// Records what a replica found when it compared a snapshot with its rows. The last word of an owner counts.
+    /// Records what a replica found when it compared a snapshot with its rows. The first word of an owner counts.
     ///
     /// - Parameter owner: whose replica it is; nil at a relay that is open to everybody, where no word counts.
     /// - Throws: `RelayLogError`.
@@ -83,7 +88,7 @@ extension RelayDatabase {
                     let snapshot = try LogStorage.snapshot(of: space.id, atOrBefore: check.position, in: db),
                     snapshot.position == check.position, snapshot.digest == check.digest, snapshot.owner != owner
                 else { return .noSuchSnapshot }
-                try CheckStorage.record(check, by: owner, of: space.id, at: now, in: db)
+                guard try CheckStorage.record(check, by: owner, of: space.id, at: now, in: db) else { return .known }
                 if !check.isGood {
                     let (maker, checker) = (Self.inOneLine(snapshot.owner), Self.inOneLine(owner))
                     try AuditStorage.add(
@@ -108,7 +113,7 @@ extension RelayLog {
         _ check: SnapshotCheck, of name: SpaceName, by owner: ReplicaOwner?, as reporter: Operator? = nil
     ) async throws -> CheckOutcome {
         let outcome = try await database.check(check, of: name, by: owner, now: clock.wall(), as: reporter)
-        noteChecked(name)
+        noteChecked(name, isConfirmed: check.isGood && outcome == .recorded(isDispute: false))
         if outcome == .recorded(isDispute: true) {
             logger.error(
                 "a replica has other rows than a snapshot of its space: the snapshot's maker or that replica is wrong",

@@ -13,8 +13,11 @@ package final class SnapshotJobs: Sendable {
         package var logBytes: Int64
         /// Its file is gone or cut off: another is due now.
         package var isLost: Bool
+        /// Whose it is, where a replica of another owner has yet to confirm it.
+        var unconfirmedOwner: String?
 
-        package init(position: Position, byteCount: Int64, logBytes: Int64, isLost: Bool = false) {
+        package init(position: Position, byteCount: Int64, logBytes: Int64, isLost: Bool = false, unconfirmedOwner: String? = nil) {
+            self.unconfirmedOwner = unconfirmedOwner
             self.position = position
             self.byteCount = byteCount
             self.logBytes = logBytes
@@ -62,9 +65,15 @@ package final class SnapshotJobs: Sendable {
         }
     }
 
-    /// A replica has compared the newest snapshot.
-    package func endCheck(in space: SpaceName) {
+    /// Whether the newest snapshot waits for the word of an owner, as far as is remembered here: so that most pushes need no look.
+    func mayNeedCheck(by owner: ReplicaOwner, in space: SpaceName) -> Bool {
+        newest.withLock { $0[space]?.unconfirmedOwner.map { $0 != owner.text } ?? false }
+    }
+
+    /// A replica has compared the newest snapshot, or there is another.
+    package func endCheck(in space: SpaceName, isConfirmed: Bool = false) {
         checks.withLock { $0[space] = nil }
+        if isConfirmed { newest.withLock { $0[space]?.unconfirmedOwner = nil } }
     }
 
     /// The newest snapshot that is there, which is an older one than before where that held what is voided. Without one nothing is

@@ -286,6 +286,9 @@ package final class SnapshotStore: Sendable {
 
 extension SnapshotJobs.Newest {
     init(_ record: SnapshotRecord, isLost: Bool = false) {
-        self.init(position: record.position, byteCount: record.byteCount, logBytes: record.logBytes, isLost: isLost)
+        let isToConfirm = record.verdict != .confirmed && !record.owner.isEmpty && record.position > Position(1)
+        self.init(
+            position: record.position, byteCount: record.byteCount, logBytes: record.logBytes, isLost: isLost,
+            unconfirmedOwner: isToConfirm ? record.owner : nil)
     }
 }

@@ -383,6 +383,7 @@ package struct Joining: Sendable {
     ) async throws -> Store {
         let (packed, plain) = (folder.packed, folder.file("store.db"))
         let (progress, transport) = (progress, transport)
+        let claimed = Mutex<Position?>(nil)
         let seal: SnapshotSeal?
         do {
             seal = try await SnapshotReceiving(packed, to: plain, cipher: spaceKeys?.cipher(for: space), of: space).run { note in
@@ -390,14 +391,17 @@ package struct Joining: Sendable {
                     note(length)
                     progress(.downloading, length)
                 }
+                let position: Position
                 switch choice {
-                case .newest: received(try await transport.downloadSnapshot(to: packed, progress: told))
-                case .atOrBefore(let position):
-                    received(try await transport.downloadSnapshot(atOrBefore: position, to: packed, progress: told))
-                case .exactly(let position):
-                    try await transport.downloadSnapshot(at: position, to: packed, progress: told)
-                    received(position)
+                case .newest: position = try await transport.downloadSnapshot(to: packed, progress: told)
+                case .atOrBefore(let latest):
+                    position = try await transport.downloadSnapshot(atOrBefore: latest, to: packed, progress: told)
+                case .exactly(let asked):
+                    try await transport.downloadSnapshot(at: asked, to: packed, progress: told)
+                    position = asked
                 }
+                claimed.withLock { $0 = position }
+                received(position)
                 progress(.unpacking, 0)
             }
         } catch let error as TransportError {
@@ -420,6 +424,12 @@ package struct Joining: Sendable {
             return $0 == snapshot?.position ? snapshot?.logDigest.flatMap { Digest($0) } : nil
         }
         await storing
+        // A purge and the pulls after it go by the position that the relay has.
+        guard let claimed = claimed.withLock({ $0 }), try await store.replicaState()?.position == claimed else {
+            try store.close()
+            throw AnnalsError(
+                .corruptBatch, operation: "clone", "the relay's snapshot holds the rows of another position than its maker told the relay")
+        }
         return store
     }
 

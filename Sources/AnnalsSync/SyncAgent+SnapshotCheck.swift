@@ -39,6 +39,8 @@ extension SyncAgent {
             try await transport.report(SnapshotCheck(position: position, digest: digest, isGood: isGood))
         } catch let error as CancellationError {
             throw error
+        } catch let error as AnnalsError where error.code == .cancelled {
+            throw error
         } catch {
             logger.debug("a snapshot was not compared", metadata: ["position": "\(position)", "reason": "\(error)"])
         }
@@ -80,7 +82,11 @@ extension Joining {
                     if there.digest == own.digest { return (.equal(snapshot: snapshot, at: own.position), digest) }
                     let differences = try await store.differences(from: copy.path)
                     return (.different(snapshot: snapshot, at: own.position, differences), digest)
-                } catch let error as AnnalsError where Self.isOfSnapshot(error) {
+                } catch let error as AnnalsError where Self.isOfSnapshot(error) || error.code == .relayWentBack {
+                    // A relay that still has this replica's log has not gone back: the snapshot says that it is of another.
+                    if error.code == .relayWentBack, let state = try await store.replicaState() {
+                        _ = try await transport.pull(after: state.position, seen: state.seen, byteLimit: 1, wait: nil)
+                    }
                     digest = digest ?? (try? FileDigest.sha256(folder.packed))
                     return (.unusable(snapshot: snapshot, error), digest)
                 }

@@ -66,7 +66,7 @@ package enum Endpoints {
 
     /// What the header `Annals-Snapshot` says to a replica that is to make one.
     package static let snapshotDue = "due"
-    /// What it begins with for a replica that is to compare one with its rows; a space and its position follow.
+    /// What it begins with for a replica that is to compare one with its rows; a blank and its position follow.
     package static let snapshotCheck = "check"
 
     /// Names in the query.

@@ -174,6 +174,35 @@ import Testing
         #expect(try await Store(path: folder.file("cid.db")).digest() == bob.digest())
     }
 
+    @Test(arguments: [
+        "UPDATE annals_snapshot SET value = value - 1 WHERE name = 'position'",
+        "UPDATE annals_snapshot SET value = zeroblob(32) WHERE name = 'log'",
+    ])
+    func `a snapshot of another position or log than its maker told the relay is refuted`(sql: String) async throws {
+        let log = try relayLog()
+        let (ann, bob) = try await twoOwners(log)
+        let position = try await bring(ann, log, self.ann, changing: sql)
+        try await sync(bob, log, self.bob)
+        let plan = try await log.purge(space, now)
+        #expect(plan.horizon < position && plan.unconfirmed?.verdict == .refuted)
+    }
+
+    @Test func `an older snapshot that is true does not stand for a later position`() async throws {
+        let log = try relayLog()
+        let (ann, bob) = try await twoOwners(log)
+        let plain = folder.file("early.db")
+        _ = try #require(await ann.makeSnapshot(at: plain, relayTime: Int64(Date().timeIntervalSince1970 * 1000)))
+        try await write(bob, "INSERT INTO note VALUES('later', 'x')")
+        try await sync(bob, log, self.bob)
+        try await sync(ann, log, self.ann)
+        let state = try #require(await ann.replicaState())
+        let file = try Compression.compressFile(at: plain, to: folder.file("early.zst"))
+        try await transport(log, self.ann).uploadSnapshot(at: folder.file("early.zst"), seen: state.seen, digest: file.digest) { _ in }
+        try await sync(bob, log, self.bob)
+        let plan = try await log.purge(space, now)
+        #expect(plan.horizon < state.position && plan.unconfirmed?.verdict == .refuted)
+    }
+
     @Test func `a space of one owner rests on that owner's word`() async throws {
         let log = try relayLog()
         let path = folder.file("ann.db")
@@ -189,7 +218,7 @@ import Testing
         #expect(try await log.purge(space, now).horizon == position)
     }
 
-    @Test func `the word of the maker's own owner does not count, and of others the last one does`() async throws {
+    @Test func `the word of the maker's own owner does not count, and of others the first one does`() async throws {
         let log = try relayLog()
         let (ann, _) = try await twoOwners(log)
         let position = try await bring(ann, log, self.ann)
@@ -202,6 +231,8 @@ import Testing
         #expect(try await word(true, bob, Digest.sha256([1])) == .noSuchSnapshot)
         #expect(try await log.purge(space, now, commits: false).unconfirmed != nil)
         #expect(try await word(false, bob, digest) == .recorded(isDispute: true))
+        #expect(try await log.purge(space, now, commits: false).unconfirmed?.verdict == .refuted)
+        #expect(try await word(true, bob, digest) == .known)
         #expect(try await log.purge(space, now, commits: false).unconfirmed?.verdict == .refuted)
         #expect(try await word(true, cid, digest) == .recorded(isDispute: false))
         #expect(try await log.purge(space, now, commits: false).horizon == position)

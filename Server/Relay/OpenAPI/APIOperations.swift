@@ -111,9 +111,9 @@ enum APIOperations {
         APIOperation(
             method: .post, path: "\(space)/\(Endpoints.Action.snapshot)/\(Endpoints.Action.checks)", id: "checkSnapshot", tag: .snapshots,
             summary: "Say whether a snapshot has the rows of a replica",
-            description: "The word of a replica of another owner than the snapshot's counts, and the last one of each owner.",
+            description: "The word of a replica of another owner than the snapshot's counts, and the first one of each owner.",
             scope: "write", body: [json: Components.ref("SnapshotCheckRequest")],
-            answers: [.init(status: 204, description: "It is recorded", headers: ["Cache-Control"])],
+            answers: [.init(status: 204, description: "It is recorded, or one of the same owner was before", headers: ["Cache-Control"])],
             problems: [.spaceNotFound, .notFound]),
     ]
 

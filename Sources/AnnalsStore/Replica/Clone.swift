@@ -29,7 +29,7 @@ extension Store {
         }
         try await store.managed("clone") { [configuration] db, step in
             let contents = try SnapshotFile.read(db)
-            guard contents.lineage == membership.lineage else { throw ReplicaExchange.wentBack }
+            guard contents.lineage == membership.lineage else { throw SnapshotFile.otherLog }
             let names = try SnapshotNames(db, contents).takePresentNames()
             try FullTextIndexes.rebuild(db)
             let report = try Tracking.track(db, .tables(names.map(\.own)), step.environment)
@@ -37,8 +37,7 @@ extension Store {
             try ReplicaTables.createIfMissing(db)
             try SnapshotFile.unpack(db)
             let told = logDigest(contents.position)
-            // Rows of another log than the relay has.
-            if let told, let own = contents.logDigest, told != own { throw ReplicaExchange.wentBack }
+            if let told, let own = contents.logDigest, told != own { throw SnapshotFile.otherLog }
             try membership.state(at: contents.position, told ?? contents.logDigest, as: configuration.identities.key()).save(db)
             try SnapshotNames.save(names, db)
             step.forgetStanding()

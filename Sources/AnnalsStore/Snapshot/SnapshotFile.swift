@@ -233,6 +233,10 @@ enum SnapshotFile {
         AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot holds other rows than its maker says")
     }
 
+    static var otherLog: AnnalsError {
+        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot holds rows of another log than the relay has")
+    }
+
     static var notASnapshot: AnnalsError {
         AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot is not a snapshot of a space")
     }

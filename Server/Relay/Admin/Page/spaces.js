@@ -180,18 +180,23 @@ function room(name, done) {
         result.replaceChildren(h('p', {}, h('strong', {}, 'Nothing would go. '), plan.newestSnapshot === undefined
           ? 'There is no snapshot yet, and without one nothing can.'
           : `The newest snapshot is at position ${plain(plan.newestSnapshot)}, the log begins after ${plain(plan.horizon)}, and what is younger stays.`),
-        holding(plan));
+        unconfirmed(plan), holding(plan));
         return;
       }
       const what = `${count(plan.positions, 'position')} (${bytes(plan.bytes)})`;
       result.replaceChildren(
         h('p', {}, h('strong', {}, `${what} would go. `), `The log would begin after position ${plain(plan.horizon)} of ${plain(plan.head)}.`),
-        plan.snapshots > 0 && h('p', {}, `${count(plan.snapshots, 'older snapshot')} would go, too.`), holding(plan),
+        plan.snapshots > 0 && h('p', {}, `${count(plan.snapshots, 'older snapshot')} would go, too.`), unconfirmed(plan), holding(plan),
         h('p', { class: 'buttons' }, h('button', { type: 'button', class: 'danger', onclick: () => purge(what, plan) }, 'Purge…')));
     } catch (error) {
       if (!error.title) throw error;
       result.replaceChildren(h('p', { class: 'failure' }, `${error.title}. ${error.advice ?? ''}`));
     }
+  }
+
+  function unconfirmed(plan) {
+    return plan.unconfirmedSnapshot === undefined ? '' : h('p', {},
+      `The snapshot at position ${plain(plan.unconfirmedSnapshot)} counts once a replica of another owner confirms its rows.`);
   }
 
   function holding(plan) {
