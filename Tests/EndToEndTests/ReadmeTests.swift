@@ -61,12 +61,14 @@ struct ReadmeTests {
         let commands = try Readme().code(in: "By hand", indent: 4)
         #expect(commands.count > 5)
         try await Workshop.with { shop in
-            let port = try FreePort.find()
+            // Here the relay takes a free port and says which; who types waits until it listens.
             let script = commands.map { command in
-                let here = command.replacing("127.0.0.1:8640", with: "127.0.0.1:\(port)")
-                // Whoever types takes longer than a relay needs to begin.
-                guard here.hasSuffix("&") else { return here }
-                return here.dropLast() + "> relay.out &\nuntil grep -q listening relay.out; do sleep 0.05; done"
+                guard command.hasSuffix("&") else { return command.replacing("http://127.0.0.1:8640", with: "$relay") }
+                return """
+                    \(command.dropLast().replacing("127.0.0.1:8640", with: "127.0.0.1:0"))> relay.out &
+                    until grep -q listening relay.out; do kill -0 $!; sleep 0.05; done
+                    relay=$(sed -n 's/^listening on //p' relay.out)
+                    """
             }
             let folder = URL(fileURLWithPath: Workshop.annals).deletingLastPathComponent().path
             let path = folder + ":" + (ProcessInfo.processInfo.environment["PATH"] ?? "")
@@ -147,24 +149,5 @@ struct ReadmeTests {
                 for option in words where option.hasPrefix("--") { #expect(help.output.contains(option), "\(option) of \(span)") }
             }
         }
-    }
-}
-
-/// A port of this machine that was free a moment ago.
-enum FreePort {
-    static func find() throws -> Int {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(descriptor, pointer, length) == 0 && getsockname(descriptor, pointer, &length) == 0
-            }
-        }
-        try #require(isBound)
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 }
