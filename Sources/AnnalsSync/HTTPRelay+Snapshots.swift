@@ -78,11 +78,20 @@ extension HTTPRelay {
 
     private func check(_ response: HTTPResponse, _ received: Digest?) throws(TransportError) -> Position {
         try expect(response, Endpoints.MediaType.snapshot)
-        guard let position = response.headers[Endpoints.Header.position].flatMap({ Int64($0) }),
-            let digest = response.headers[Endpoints.Header.digest]
-        else { throw .notARelay("a snapshot came without its position and digest") }
+        let position = try snapshotPosition(response)
+        guard let digest = response.headers[Endpoints.Header.digest] else {
+            throw .notARelay("a snapshot came without its digest")
+        }
         guard received?.description == digest else { throw .badAnswer(.badChecksum) }
-        return Position(position)
+        return position
+    }
+
+    func snapshotPosition(_ response: HTTPResponse) throws(TransportError) -> Position {
+        guard let position = response.headers[Endpoints.Header.position].flatMap({ Int64($0) }).flatMap(Position.init(fromElsewhere:))
+        else {
+            throw .notARelay("a snapshot came without its position")
+        }
+        return position
     }
 
     // MARK: Up

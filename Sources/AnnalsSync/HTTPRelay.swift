@@ -67,7 +67,7 @@ public struct HTTPRelay: RelayTransport {
         do {
             var answer = try PushAnswer.decode(response.body)
             answer.isSnapshotDue = Self.asksForSnapshot(response)
-            answer.snapshotToCheck = Self.snapshotToCheck(response)
+            answer.snapshotToCheck = snapshotToCheck(response)
             return answer
         } catch {
             throw .badAnswer(error)
@@ -86,8 +86,8 @@ public struct HTTPRelay: RelayTransport {
         do {
             var page = try Page.decode(response.body)
             page.isSnapshotDue = Self.asksForSnapshot(response)
-            page.snapshotToCheck = Self.snapshotToCheck(response)
-            page.relayTime = response.headers[Endpoints.Header.time].flatMap { Int64($0) }
+            page.snapshotToCheck = snapshotToCheck(response)
+            page.relayTime = relayTime(response)
             return page
         } catch {
             throw .badAnswer(error)
@@ -104,12 +104,16 @@ public struct HTTPRelay: RelayTransport {
             "POST", Endpoints.reports(space), headers: [("Content-Type", Endpoints.MediaType.json)], body: .bytes([UInt8](body)))
     }
 
-    private static func snapshotToCheck(_ response: HTTPResponse) -> Position? {
+    func snapshotToCheck(_ response: HTTPResponse) -> Position? {
         let words = response.headers[Endpoints.Header.snapshot]?.split(separator: " ") ?? []
-        guard words.count == 2, words[0] == Endpoints.snapshotCheck, let position = Int64(words[1]),
-            (0...WireLimits.maximumPosition).contains(position)
-        else { return nil }
-        return Position(position)
+        guard words.count == 2, words[0] == Endpoints.snapshotCheck else { return nil }
+        return Int64(words[1]).flatMap(Position.init(fromElsewhere:))
+    }
+
+    /// The relay's clock when it answered, in milliseconds since 1970; nil where it does not say, or says what cannot be.
+    func relayTime(_ response: HTTPResponse) -> Int64? {
+        let limits = -WireLimits.maximumMilliseconds...WireLimits.maximumMilliseconds
+        return response.headers[Endpoints.Header.time].flatMap { Int64($0) }.flatMap { limits.contains($0) ? $0 : nil }
     }
 
     private static func asksForSnapshot(_ response: HTTPResponse) -> Bool {
@@ -177,7 +181,7 @@ public struct HTTPRelay: RelayTransport {
     private static let redirections: Set<Int> = [301, 302, 303, 307, 308]
 
     func retryAfter(_ response: HTTPResponse) -> Duration? {
-        response.headers["Retry-After"].flatMap { Int($0) }.map { .seconds(min($0, 300)) }
+        response.headers["Retry-After"].flatMap { Int($0) }.map { .seconds(min(max($0, 0), 300)) }
     }
 
     func expect(_ response: HTTPResponse, _ type: String) throws(TransportError) {

@@ -9,12 +9,11 @@ extension Joining {
     /// The log's first entry, if nothing came after it for a while and the store could have written it.
     func abandonedFirstEntry(_ description: SpaceDescription, _ store: Store) async throws -> Store.FirstEntry? {
         guard description.head == Store.firstPosition, description.snapshot == nil else { return nil }
-        let page = try await transport.pull(
-            after: .zero, seen: LogMark(lineage: description.lineage), byteLimit: SyncLimits.pageBytes, wait: nil)
+        let page = try await transport.page(after: .zero, seen: LogMark(lineage: description.lineage))
         guard page.head == Store.firstPosition, let frame = page.frames.first else { return nil }
         guard store.configuration.now() - frame.receivedAt > SyncLimits.abandonedAfterMilliseconds else { return nil }
         do {
-            let batch = try Batch.open(frame.batch, cipher: spaceKeys?.cipher(for: space))
+            let batch = try frame.open(cipher: spaceKeys?.cipher(for: space))
             var body = try batch.body(frame.firstIndex)
             guard let entry = try body.schemaEntry(), try await store.hasSchema(of: entry) else { return nil }
             return Store.FirstEntry(author: batch.header.replica, digest: batch.header.certificates[frame.firstIndex].digest)

@@ -55,6 +55,8 @@ extension Joining {
             }
         } catch let error as TransportError {
             throw error.annalsError
+        } catch let error as WireError {
+            throw TransportError.badAnswer(error).annalsError
         }
     }
 
@@ -79,9 +81,9 @@ extension Joining {
         var left = passed
         var (position, isLast) = (seen.position, false)
         while !isLast, !left.isEmpty {
-            let page = try await transport.pull(after: position, seen: seen, byteLimit: SyncLimits.pageBytes, wait: nil)
+            let page = try await transport.page(after: position, seen: seen)
             for frame in page.frames where try BatchHeader.parse(frame.batch).replica == .relay {
-                let batch = try Batch.open(frame.batch)
+                let batch = try frame.open()
                 for index in frame.firstIndex..<frame.firstIndex + frame.acceptedCount {
                     var body = try batch.body(index)
                     let voids = try body.rest().voids

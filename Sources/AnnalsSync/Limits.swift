@@ -25,6 +25,8 @@ package enum SyncLimits {
     package static let bytesPerEvent: Int64 = 256 << 10
     /// Snapshots that a clone passes over because they cannot be used. A relay keeps eight.
     package static let snapshotsPassedOver = 8
+    /// Positions of others' entries that a copy passes over on its way to this replica's own newest one.
+    package static let positionsPassedOver: Int64 = 1 << 22
     /// The largest snapshot that is unpacked.
     package static let snapshotBytes: Int64 = 1 << 40
     /// The largest answer that is taken: a page may hold one transaction larger than what was asked for.

@@ -60,6 +60,7 @@ extension Page {
             let header = try BatchHeader.parse(frame.batch)
             if !header.isVoided, header.part.number < header.part.count - 1 {
                 head = frame.firstPosition.advanced(by: -header.part.number - 1)
+                guard head >= .zero else { throw .badValue("part") }
                 frames.removeAll { $0.firstPosition > head }
             }
         }

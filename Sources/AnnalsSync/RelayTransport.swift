@@ -63,6 +63,14 @@ extension RelayTransport {
     ) async throws(TransportError) -> Position {
         try await downloadSnapshot(to: path, progress: progress)
     }
+
+    /// The same as `pull`, for reading on page by page: one that begins elsewhere is refused, or a relay that hands out the same
+    /// page again and again would keep its reader for ever.
+    func page(after position: Position, seen: LogMark) async throws(TransportError) -> Page {
+        let page = try await pull(after: position, seen: seen, byteLimit: SyncLimits.pageBytes, wait: nil)
+        guard page.after == position else { throw .badAnswer(.badValue("position")) }
+        return page
+    }
 }
 
 /// Why an exchange with the relay gave no answer to use.

@@ -58,6 +58,10 @@ extension SyncAgent {
 
     /// Brings a copy that stands at a position what is this replica's own after it, and nothing of others.
     nonisolated func pullOwn(_ ahead: [Position], through last: Position, into copy: Store, at position: Position) async throws {
+        // A relay that makes up where own entries stand must not have all positions before them written down.
+        guard last.rawValue - position.rawValue <= SyncLimits.positionsPassedOver else {
+            throw TransportError.badAnswer(.badValue("position")).annalsError
+        }
         let own = Set(ahead)
         try await copy.passOver(position.through(last).filter { !own.contains($0) })
         try await pull(copy, through: last, own: store.digestsAhead())

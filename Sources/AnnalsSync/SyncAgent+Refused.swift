@@ -30,7 +30,7 @@ extension SyncAgent {
         var isLast = false
         while !isLast {
             let page = try await request { [transport, after] in
-                try await transport.pull(after: after, seen: push.seen, byteLimit: SyncLimits.pageBytes, wait: nil)
+                try await transport.page(after: after, seen: push.seen)
             }
             answer.head = max(answer.head, page.head)
             for frame in page.frames {

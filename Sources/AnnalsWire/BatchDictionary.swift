@@ -14,6 +14,7 @@ struct BatchDictionary {
     /// Reads the dictionary that fills `reader`.
     init(from reader: inout ByteReader) throws(WireError) {
         let count = try reader.readCount(minimumBytes: Self.minimumEntryBytes)
+        guard count <= WireLimits.maximumTables else { throw .tooLarge("tables") }
         var last = -1
         for _ in 0..<count {
             let start = reader.offset

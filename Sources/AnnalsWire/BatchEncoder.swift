@@ -97,6 +97,7 @@ package struct BatchEncoder {
         guard part.isWhole || items.count == 1 else { throw WireError.badValue("part") }
         guard part.count <= WireLimits.maximumParts else { throw WireError.tooLarge("parts") }
         guard items.count <= WireLimits.maximumTransactions else { throw WireError.tooLarge("transactions") }
+        guard layouts.count <= WireLimits.maximumTables else { throw WireError.tooLarge("tables") }
         var head = ByteWriter()
         let dictionary = BatchDictionary.write(layouts, into: &head)
         let byteCount = head.count + plainBytes

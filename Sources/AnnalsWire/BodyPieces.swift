@@ -61,7 +61,7 @@ package struct JoinedBody {
     private let pieceBytes: Int
     private var bytes: [UInt8] = []
 
-    /// - Parameter partsAtMost: how many pieces there can be, this one included: no more memory is taken than they can fill.
+    /// - Parameter partsAtMost: how many pieces there can be, this one included: a body that they cannot fill is refused.
     package init(_ first: BodyReader, partsAtMost parts: Int) throws(WireError) {
         guard let piece = try first.piece(), piece.offset == 0, !piece.isLast else { throw .badValue("piece") }
         guard piece.total <= WireLimits.maximumBodyBytes else { throw .tooLarge("body") }
@@ -69,18 +69,31 @@ package struct JoinedBody {
         self.first = first
         total = piece.total
         pieceBytes = piece.range.count
-        bytes.reserveCapacity(total)
-        bytes += first.bytes[piece.range]
+        take(first.bytes[piece.range])
     }
 
     package var isWhole: Bool { bytes.count == total }
+
+    /// Bytes that memory is set aside for.
+    var room: Int { bytes.capacity }
 
     /// Takes the next piece.
     package mutating func add(_ next: BodyReader) throws(WireError) {
         guard let piece = try next.piece(), piece.total == total, piece.offset == bytes.count, next.info == first.info,
             next.tables == first.tables, piece.range.count == pieceBytes || (piece.isLast && piece.range.count < pieceBytes)
         else { throw .badValue("piece") }
-        bytes += next.bytes[piece.range]
+        take(next.bytes[piece.range])
+    }
+
+    /// Room that is made at once, in multiples of what has come. The first piece says how large the body is, and pieces that repeat
+    /// pack to almost nothing, so only what has come is believed. Doubling would leave half of a large body unused.
+    private static let growth = 8
+
+    private mutating func take(_ piece: ArraySlice<UInt8>) {
+        let count = bytes.count + piece.count
+        // Eight times what is at most the total, which is within its limit.
+        if count > bytes.capacity { bytes.reserveCapacity(min(total, count * Self.growth)) }
+        bytes += piece
     }
 
     /// A reader of the body, which is whole and says of itself what its pieces say.

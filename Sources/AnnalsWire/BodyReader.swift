@@ -228,12 +228,15 @@ package struct BodyReader: Sendable {
 
     private mutating func readRow(into values: inout [WireValue]) throws(WireError) {
         let count = try reader.readColumnCount()
+        guard count > 0 else { throw .badValue("row") }
         for _ in 0..<count { values.append(try reader.readWireValue()) }
     }
 
     private mutating func readUpdate(into change: inout WireChange) throws(WireError) {
         let keys = try reader.readColumnCount()
         let columns = try reader.readColumnCount()
+        guard keys > 0 else { throw .badValue("key") }
+        guard columns > 0 else { throw .badValue("columns") }
         for _ in 0..<keys { change.key.append(try reader.readWireValue()) }
         var last = -1
         for _ in 0..<columns {
@@ -250,7 +253,10 @@ package struct BodyReader: Sendable {
         switch (code, kind) {
         case (ChangeCode.revived, .insert): return .revived(try reader.readPosition(), changed: try reader.readColumnChanges())
         case (ChangeCode.setAside, .delete): return .setAside
-        case (ChangeCode.merged, .delete): return .merged(into: try reader.readValues())
+        case (ChangeCode.merged, .delete):
+            let key = try reader.readValues()
+            guard !key.isEmpty else { throw .badValue("key") }
+            return .merged(into: key)
         default: throw .badValue("mark")
         }
     }

@@ -42,7 +42,7 @@ extension ByteReader {
         let flags = try readFlags(allowed: JournalFlag.all)
         let table = try readString()
         let key = try readValues()
-        let columns = try readStrings()
+        let columns = try readStrings("columns", limit: WireLimits.maximumColumns)
         let policy = try readString()
         let base = flags & JournalFlag.base != 0 ? try readValues() : nil
         let stored = flags & JournalFlag.stored != 0 ? try readValues() : nil

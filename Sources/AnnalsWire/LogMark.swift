@@ -27,8 +27,9 @@ public struct LogMark: Hashable, Sendable {
     /// nil when the text is no header value.
     public init?(lineage: Lineage, headerValue text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count == 2, let position = Int64(parts[0]), position >= 0, let digest = Digest(String(parts[1])) else { return nil }
-        self.init(lineage: lineage, position: Position(position), digest: digest)
+        guard parts.count == 2, let position = Int64(parts[0]).flatMap(Position.init(fromElsewhere:)), let digest = Digest(String(parts[1]))
+        else { return nil }
+        self.init(lineage: lineage, position: position, digest: digest)
     }
 }
 

@@ -163,7 +163,10 @@ extension PushAnswer {
         case 2: return .identityConflict
         case 3: return .gap
         case 4: return .wentBack
-        case 5: return .wait(milliseconds: try reader.readInt())
+        case 5:
+            let milliseconds = try reader.readInt()
+            guard milliseconds <= WireLimits.maximumTurnMilliseconds else { throw .badValue("wait") }
+            return .wait(milliseconds: milliseconds)
         case 6: return .partsMissing
         default: throw .badValue("outcome")
         }

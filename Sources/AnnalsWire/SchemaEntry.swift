@@ -41,8 +41,12 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-    mutating func readStrings() throws(WireError) -> [String] {
+    /// - Parameters:
+    ///   - limit: how many there may be. A string takes a byte of a body, which packs well, and sixteen of memory.
+    ///   - name: what they are, for the error.
+    mutating func readStrings(_ name: String, limit: Int) throws(WireError) -> [String] {
         let count = try readCount()
+        guard count <= limit else { throw .tooLarge(name) }
         var strings: [String] = []
         for _ in 0..<count { strings.append(try readString()) }
         return strings
@@ -50,8 +54,7 @@ extension ByteReader {
 
     mutating func readLayout() throws(WireError) -> TableLayout {
         let name = try readString()
-        let columns = try readStrings()
-        guard columns.count <= WireLimits.maximumColumns else { throw .tooLarge("columns") }
+        let columns = try readStrings("columns", limit: WireLimits.maximumColumns)
         let count = try readColumnCount()
         var key: [Int] = []
         for _ in 0..<count {
@@ -65,8 +68,9 @@ extension ByteReader {
     mutating func readSchemaEntry() throws(WireError) -> SchemaEntry {
         let version = try readNumber()
         let isBreaking = try readBool()
-        let statements = try readStrings()
+        let statements = try readStrings("statements", limit: WireLimits.maximumStatements)
         let count = try readCount(minimumBytes: 3)
+        guard count <= WireLimits.maximumTables else { throw .tooLarge("tables") }
         var tracked: [TableLayout] = []
         for _ in 0..<count { tracked.append(try readLayout()) }
         return SchemaEntry(version: version, statements: statements, tracked: tracked, isBreaking: isBreaking)

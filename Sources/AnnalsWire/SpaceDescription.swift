@@ -52,3 +52,39 @@ package struct HeadEvent: Hashable, Codable, Sendable {
         self.lineage = lineage
     }
 }
+
+extension SpaceDescription {
+    /// Numbers are those that a relay can have: arithmetic with them does not overflow.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        space = try container.decode(String.self, forKey: .space)
+        lineage = try container.decode(Lineage.self, forKey: .lineage)
+        head = try container.decodePosition(forKey: .head)
+        horizon = try container.decodePosition(forKey: .horizon)
+        snapshot = try container.decodeIfPresent(Snapshot.self, forKey: .snapshot)
+        time = try container.decodeIfPresent(Int64.self, forKey: .time)
+        if let time, !(-WireLimits.maximumMilliseconds...WireLimits.maximumMilliseconds).contains(time) {
+            throw DecodingError.dataCorruptedError(forKey: .time, in: container, debugDescription: "no time")
+        }
+    }
+}
+
+extension SpaceDescription.Snapshot {
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        position = try container.decodePosition(forKey: .position)
+        bytes = try container.decode(Int64.self, forKey: .bytes)
+        digest = try container.decode(String.self, forKey: .digest)
+        logDigest = try container.decodeIfPresent(String.self, forKey: .logDigest)
+        guard bytes >= 0 else { throw DecodingError.dataCorruptedError(forKey: .bytes, in: container, debugDescription: "no size") }
+    }
+}
+
+extension KeyedDecodingContainer {
+    fileprivate func decodePosition(forKey key: Key) throws -> Position {
+        guard let position = Position(fromElsewhere: try decode(Position.self, forKey: key).rawValue) else {
+            throw DecodingError.dataCorruptedError(forKey: key, in: self, debugDescription: "no position")
+        }
+        return position
+    }
+}

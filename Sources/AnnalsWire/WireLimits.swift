@@ -1,3 +1,5 @@
+package import AnnalsCore
+
 /// The named limits of everything that travels. Both ends keep to them, so neither can be made to hold more.
 package enum WireLimits {
     /// A batch's payload, unpacked, in bytes. A transaction beyond it travels in parts.
@@ -14,8 +16,10 @@ package enum WireLimits {
     package static let maximumDecisions = 65_536
     /// Journal entries in one body. An author ends a part long before: each takes some ten bytes at least.
     package static let maximumJournalEntries = 1 << 19
-    /// Tables that one body names.
+    /// Tables that one body names, a batch has layouts of, or a schema entry tracks.
     package static let maximumTables = 65_536
+    /// Statements of one schema entry: tables, indexes, triggers and views.
+    package static let maximumStatements = 65_536
     /// Sections of a body without a change in them. Bytes that repeat pack so well that a small batch could hold millions.
     package static let maximumEmptySections = 1_024
     /// Unpacked bytes after which an author starts another batch.
@@ -38,6 +42,8 @@ package enum WireLimits {
     package static let maximumColumns = 32_767
     /// The longest time a pull waits at the relay, in seconds.
     package static let maximumWaitSeconds = 60
+    /// The longest time that an answer has an author wait for its turn, in milliseconds.
+    package static let maximumTurnMilliseconds = 300_000
     /// The greatest position and counter: no count added to it can overflow.
     package static let maximumPosition: Int64 = 1 << 62
     /// The greatest distance of a time from 1970, in milliseconds: no lead added to it can overflow.
@@ -64,4 +70,12 @@ package struct BatchLimits: Hashable, Sendable {
     }
 
     package static let standard = BatchLimits()
+}
+
+extension Position {
+    /// A position that a header or JSON says; nil for a number that no log has. What follows upon it, too, is a number.
+    package init?(fromElsewhere number: Int64) {
+        guard (0...WireLimits.maximumPosition).contains(number) else { return nil }
+        self.init(number)
+    }
 }

@@ -102,4 +102,33 @@ import Testing
         #expect(Endpoints.push(space) == "/v1/spaces/shop.1/push")
         #expect(Endpoints.snapshot(space) == "/v1/spaces/shop.1/snapshot")
     }
+
+    @Test func `a replica is not told to wait for ever`() throws {
+        func answer(_ milliseconds: Int) -> PushAnswer {
+            PushAnswer(
+                outcome: .wait(milliseconds: milliseconds), to: Samples.pushName, lineage: Self.lineage, head: Position(3), receivedAt: 0)
+        }
+        let longest = answer(WireLimits.maximumTurnMilliseconds)
+        #expect(try PushAnswer.decode(longest.encode()) == longest)
+        #expect(throws: WireError.badValue("wait")) { try PushAnswer.decode(answer(WireLimits.maximumTurnMilliseconds + 1).encode()) }
+        #expect(throws: WireError.badValue("wait")) { try PushAnswer.decode(answer(.max).encode()) }
+    }
+
+    @Test func `a mark's position has one behind it`() {
+        let digest = Digest.zero
+        #expect(LogMark(lineage: Self.lineage, headerValue: "\(WireLimits.maximumPosition)-\(digest)") != nil)
+        for position in [WireLimits.maximumPosition + 1, .max, -1] {
+            #expect(LogMark(lineage: Self.lineage, headerValue: "\(position)-\(digest)") == nil)
+        }
+    }
+
+    @Test(arguments: [
+        #""head":9223372036854775807,"horizon":0"#, #""head":-1,"horizon":0"#, #""head":7,"horizon":-9223372036854775808"#,
+        #""head":7,"horizon":0,"time":9223372036854775807"#, #""head":7,"horizon":0,"snapshot":{"position":-1,"bytes":1,"digest":""}"#,
+        #""head":7,"horizon":0,"snapshot":{"position":1,"bytes":-1,"digest":""}"#,
+    ])
+    func `a description with a number that cannot be is refused`(numbers: String) {
+        let json = #"{"space":"shop","lineage":"\#(Self.lineage)",\#(numbers)}"#
+        #expect(throws: DecodingError.self) { try JSONDecoder().decode(SpaceDescription.self, from: Data(json.utf8)) }
+    }
 }

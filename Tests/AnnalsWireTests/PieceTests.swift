@@ -138,6 +138,23 @@ import Testing
         }
     }
 
+    @Test func `a body takes room as its pieces come, and not for what the first one claims`() throws {
+        let first = try BodyReader(bytes: Self.claiming(WireLimits.maximumBodyBytes, of: 1 << 20))
+        #expect(try JoinedBody(first, partsAtMost: WireLimits.maximumParts).room <= 16 << 20)
+    }
+
+    /// A first piece of a body that is said to be larger.
+    private static func claiming(_ total: Int, of bytes: Int) -> [UInt8] {
+        var body = BodyEncoder(info: Samples.thirdInfo)
+        var writer = ByteWriter()
+        writer.bytes(body.finish().dropLast())
+        writer.byte(BodySection.piece)
+        for number in [total, 0, bytes] { writer.varint(number) }
+        writer.bytes([UInt8](repeating: 1, count: bytes))
+        writer.byte(BodySection.end)
+        return writer.bytes
+    }
+
     @Test(arguments: [61, 62] as [UInt64])
     func `altered pieces are refused, or are another body`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
