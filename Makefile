@@ -52,7 +52,8 @@ api-tests: test-dependencies ## the relay held to its OpenAPI document; part of 
 	python3 -B -m unittest discover --start-directory Tests/APITests
 
 .PHONY: dependency-tests
-dependency-tests: dependencies ## what an app links, held to Documentation/dependencies.md; part of `make test`
+dependency-tests: dependencies ## what an app and the program link, held to documents and bill of materials; part of `make test`
+	$(SWIFT_BUILD) --product annals
 	python3 -B -m unittest discover --start-directory Tests/DependencyTests
 
 .PHONY: docs
@@ -63,6 +64,10 @@ docs: dependencies ## the library's documentation, as a static site at .build/do
 build: dependencies ## the release binary, at .build/release/annals
 	$(SWIFT_BUILD) --configuration release --product annals
 	@echo "built .build/release/annals"
+
+.PHONY: third-party
+third-party: build ## bill of materials and licenses of what the release binary holds, at .build/third-party
+	Scripts/third-party
 
 # SEEDS names one seed, a range, or a number of random ones: SEEDS=17, SEEDS=1..3000, SEEDS=500r.
 SEEDS ?= 1..1000
