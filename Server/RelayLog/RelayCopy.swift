@@ -231,13 +231,17 @@ extension RelayCopy {
     /// Copies into a folder that is not there yet, and appears when it is whole and durable.
     ///
     /// Blocks the caller's thread. Throws what `run` does, and `AnnalsError.cannotCreate` where something has that name.
+    ///
+    /// - Parameter begin: told the folder in which it is made, before that is there.
     package static func makeFolder(
-        _ path: String, from source: RelayDatabase, progress: @escaping @Sendable (Int64) throws -> Void = { _ in }
+        _ path: String, from source: RelayDatabase, progress: @escaping @Sendable (Int64) throws -> Void = { _ in },
+        begin: (String) -> Void = { _ in }
     ) throws -> Report {
         guard !FileManager.default.fileExists(atPath: path) else {
             throw AnnalsError(.cannotCreate, operation: "relay", "\(path) is there already", hint: "Name a folder that is not there yet")
         }
         let partial = "\(path).partial-\(String(UInt32.random(in: 0 ... .max), radix: 36))"
+        begin(partial)
         do {
             let target = try RelayDatabase(directory: partial)
             let report: Report

@@ -10,6 +10,7 @@ enum Main {
         // A reader that goes away is noticed where it is written to.
         signal(SIGPIPE, SIG_IGN)
         SQLiteProcess.countNoMemory()
+        SQLiteProcess.makeStoppable()
         // What large bodies took is not kept for the next: a million changes let a relay grow by half as much.
         annals_give_back_blocks(512 << 10)
         let status = await run(Array(CommandLine.arguments.dropFirst()))
@@ -31,7 +32,10 @@ enum Main {
         let streams = StandardStreams.shared
         var interruption: Interruption?
         do {
-            if !(try RootCommand.parseAsRoot(arguments) is any HandlesSignals) { interruption = Interruption() }
+            let command = try RootCommand.parseAsRoot(arguments)
+            if !(command is any HandlesSignals) {
+                interruption = Interruption(isWorkDone: (command as? any GoesOnUntilStopped)?.goesOnUntilStopped ?? false)
+            }
             let task = Task { try await runCommand(arguments) }
             interruption?.watch(task)
             try await task.value
@@ -41,12 +45,14 @@ enum Main {
             streams.write(RootCommand.fullMessage(for: error) + "\n")
             return .done
         } catch {
+            // A command that was stopped may end with any error.
+            if let status = interruption?.status { return status }
             if arguments.contains("--json"), let refusal = JSON.refusal(error) {
                 streams.write(JSON.object(["error": refusal]).description + "\n")
             }
             let report = ErrorReport(error, root: RootCommand.self)
             if let line = report.line { streams.writeError(line + "\n") }
-            return interruption?.status ?? report.status
+            return report.status
         }
     }
 

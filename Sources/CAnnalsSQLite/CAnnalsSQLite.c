@@ -1,5 +1,7 @@
 #include "CAnnalsSQLite.h"
 
+#include <stdatomic.h>
+
 static int set(sqlite3 *connection, int setting, int enabled) {
     int now = 0;
     return sqlite3_db_config(connection, setting, enabled, &now);
@@ -29,4 +31,38 @@ int annals_sqlite_foreign_keys(sqlite3 *connection) {
 
 int annals_sqlite_count_no_memory(void) {
     return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
+static atomic_int is_stopped;
+
+static int look(void *unused) {
+    (void)unused;
+    return atomic_load_explicit(&is_stopped, memory_order_relaxed);
+}
+
+#ifndef __APPLE__
+// A thousand instructions take some 50 microseconds, and asking costs next to nothing.
+static int watch(sqlite3 *connection, char **error, const void *routines) {
+    (void)error;
+    (void)routines;
+    sqlite3_progress_handler(connection, 1000, look, NULL);
+    return SQLITE_OK;
+}
+#endif
+
+int annals_sqlite_make_stoppable(void) {
+#ifdef __APPLE__
+    // Apple's SQLite has no hook for every connection.
+    return SQLITE_MISUSE;
+#else
+    return sqlite3_auto_extension((void (*)(void))watch);
+#endif
+}
+
+void annals_sqlite_stop(void) {
+    atomic_store_explicit(&is_stopped, 1, memory_order_relaxed);
+}
+
+int annals_sqlite_is_stopped(void) {
+    return look(NULL);
 }

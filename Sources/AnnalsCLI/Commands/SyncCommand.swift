@@ -5,7 +5,7 @@ import AnnalsSync
 import ArgumentParser
 import Logging
 
-struct SyncCommand: AsyncParsableCommand {
+struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     static let configuration = CommandConfiguration(
         commandName: "sync",
         abstract: "Exchange with the relay once, or stay in touch.",
@@ -32,6 +32,8 @@ struct SyncCommand: AsyncParsableCommand {
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
     @OptionGroup var output: OutputOptions
+
+    var goesOnUntilStopped: Bool { watch }
 
     func validate() throws {
         if stores.isEmpty, config == nil { throw ValidationError("no store is named.") }

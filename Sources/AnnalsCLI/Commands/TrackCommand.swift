@@ -85,7 +85,7 @@ enum JournalMode {
 
     private static var configuration: Configuration {
         var configuration = Configuration()
-        configuration.busyMode = .timeout(5)
+        configuration.busyMode = Patience(.seconds(5)).busyMode
         return configuration
     }
 }

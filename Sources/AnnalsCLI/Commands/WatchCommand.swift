@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsStore
 import ArgumentParser
 
-struct WatchCommand: AsyncParsableCommand {
+struct WatchCommand: AsyncParsableCommand, GoesOnUntilStopped {
     static let configuration = CommandConfiguration(
         commandName: "watch",
         abstract: "Print transactions as they commit, from any process, until stopped.",
@@ -21,6 +21,8 @@ struct WatchCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Begin after this point, instead of now.", valueName: "token"))
     var after: String?
     @OptionGroup var output: OutputOptions
+
+    var goesOnUntilStopped: Bool { true }
 
     func run() async throws {
         let console = output.console

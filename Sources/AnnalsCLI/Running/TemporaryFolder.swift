@@ -9,6 +9,7 @@ struct TemporaryFolder: Sendable {
     init(_ name: String) throws {
         let parent = FileManager.default.temporaryDirectory.path
         path = "\(parent)/\(name)-\(ReplicaID.random().description.prefix(8))"
+        UnfinishedFolders.add(path)
         do {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
@@ -21,5 +22,6 @@ struct TemporaryFolder: Sendable {
 
     func remove() {
         try? FileManager.default.removeItem(atPath: path)
+        UnfinishedFolders.forget(path)
     }
 }

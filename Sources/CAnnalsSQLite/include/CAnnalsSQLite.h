@@ -23,4 +23,15 @@ int annals_sqlite_foreign_keys(sqlite3 *connection);
 /// For a program's first line: SQLite takes it before its first connection only. Returns SQLite's result code.
 int annals_sqlite_count_no_memory(void);
 
+/// Every connection that is opened from now on looks at `annals_sqlite_stop` while it runs a statement. Returns SQLite's result
+/// code; SQLITE_MISUSE where the system's SQLite cannot do that.
+int annals_sqlite_make_stoppable(void);
+
+/// Ends statements of such connections with SQLITE_INTERRUPT, those that run and those to come. Short ones, such as ROLLBACK, still run
+/// to their end.
+void annals_sqlite_stop(void);
+
+/// Whether `annals_sqlite_stop` was called.
+int annals_sqlite_is_stopped(void);
+
 #endif

@@ -2,7 +2,6 @@ import AnnalsCore
 import ArgumentParser
 import Relay
 import RelayLog
-import Synchronization
 
 struct RelayBackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -28,7 +27,7 @@ struct RelayBackupCommand: AsyncParsableCommand {
         defer { try? source.close() }
         let path = path
         try await RelayCopying.run("copying", output) { progress in
-            try RelayCopy.makeFolder(path, from: source, progress: progress)
+            try RelayCopy.makeFolder(path, from: source, progress: progress, begin: UnfinishedFolders.add)
         } line: {
             "\(path) holds \($0)"
         }
@@ -64,7 +63,7 @@ struct RelayCopyCommand: AsyncParsableCommand {
         let to = to
         try await RelayCopying.run("copying", output) { progress in
             switch Self.storage(to) {
-            case .directory(let path): return try RelayCopy.makeFolder(path, from: source, progress: progress)
+            case .directory(let path): return try RelayCopy.makeFolder(path, from: source, progress: progress, begin: UnfinishedFolders.add)
             case .postgres:
                 let target = try Self.storage(to).open()
                 defer { try? target.close() }
@@ -93,7 +92,7 @@ private enum RelayCopying {
         let console = output.console
         // All snapshots are open at once.
         FileLimit.raise()
-        let isCancelled = Flag()
+        let isCancelled = AtomicFlag()
         let report = try await Progress.during(label, on: console) { progress in
             try await withTaskCancellationHandler {
                 try copy { bytes in
@@ -116,11 +115,5 @@ private enum RelayCopying {
             Count.of(Int(report.tokens), "token"),
         ]
         console.print(line("\(parts.joined(separator: ", ")) (\(ByteCount.text(report.bytes)))"))
-    }
-
-    private final class Flag: Sendable {
-        private let value = Atomic(false)
-        var isSet: Bool { value.load(ordering: .relaxed) }
-        func set() { value.store(true, ordering: .relaxed) }
     }
 }

@@ -13,8 +13,8 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
             The log, the snapshots and the tokens are in a folder, which is made where it is missing, or in PostgreSQL. Prints one \
             line `listening on URL` when clients can connect. A relay is closed by default: requests need a \
             token, and other addresses than this machine's own need TLS. On SIGTERM or Ctrl-C it finishes what it \
-            is answering, and ends with status 0. On SIGHUP it reads the files of its certificate again: connections that \
-            stand go on, and what cannot be used changes nothing.
+            is answering, and ends with status 0; a second such signal ends it at once. On SIGHUP it reads the files of its \
+            certificate again: connections that stand go on, and what cannot be used changes nothing.
 
             Examples:
               annals relay serve --data relay-data --listen 127.0.0.1:8640 --no-auth
@@ -108,16 +108,24 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         let console = output.console
         let settings = try await RelaySettings.read(flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
         guard settings.hasStorage else { throw config.map(Self.noStorage(in:)) ?? Self.noStorage }
+        let isListening = AtomicFlag()
         let server = try RelayServer(
             configuration: settings.configuration,
             logger: StandardErrorLog.logger(
                 "annals.relay", level: settings.logLevel, format: LogFormat(rawValue: settings.logFormat) ?? .text)
         ) { address in
+            isListening.set()
             console.print("listening on \(address.url)")
             console.sink.flush()
         }
+        // Before the relay listens, no client waits for an answer.
+        let grace = Duration.seconds(settings.configuration.limits.shutdownSeconds) + Self.closing
+        _ = Interruption(.wait { isListening.isSet ? grace : Self.closing }, isWorkDone: true)
         try await server.runUntilSignal()
     }
+
+    /// How long closing the relay's files may take.
+    private static let closing = Duration.milliseconds(1_500)
 }
 
 extension LogFormat: ExpressibleByArgument {}
