@@ -100,6 +100,13 @@ extension ProblemResponse {
                 hint:
                     "Use the token that it pushed with before, or ask the relay's operator to revoke that, or for annals relay release"
             )
+        case .quarantined(let owner, let space):
+            self.init(
+                .quarantined,
+                detail:
+                    "The relay's operator has quarantined \(ReplicaOwner.shown(owner)) in the space \(space): it may read and not write",
+                hint:
+                    "Local work goes on and stays in the outbox. Ask the relay's operator, who ends it with annals relay quarantine --lift")
         case .notForReplicas:
             self.init(.notPermitted, detail: "Only the relay itself writes such an entry")
         case .badSignature:

@@ -77,7 +77,8 @@ struct SnapshotRoutes: Sendable {
             metrics.snapshotsReceived.increment()
             return JSONBody.response(try await log.describe(space), status: .created, headers: [.location: Endpoints.snapshot(space)])
         }
-        let offset = try await uploads.progress(space, position: position, digest: digest, lineage: try request.lineage())
+        let offset = try await uploads.progress(
+            space, position: position, digest: digest, lineage: try request.lineage(), by: taker)
         return JSONBody.response(["status": "incomplete"], status: .accepted, headers: [.offset: String(offset)])
     }
 

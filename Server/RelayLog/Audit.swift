@@ -22,6 +22,8 @@ package enum OperatorAction: String, Sendable, Hashable, CaseIterable {
     case spacePurge = "space-purge"
     case entryVoid = "entry-void"
     case spaceDelete = "space-delete"
+    case ownerQuarantine = "owner-quarantine"
+    case ownerLift = "owner-lift"
     /// A receiver reported an entry that it cannot apply.
     case entryReport = "entry-report"
     /// A replica has other rows than a snapshot, or cannot use it.

@@ -26,6 +26,8 @@ struct LoadedSpace: Sendable {
     /// Whose replicas are, of those that somebody's are known to be after so many changes.
     var owners: [ReplicaID: String] = [:]
     var ownerChanges: Int64
+    /// Owners that are quarantined after so many changes; nil until somebody pushes.
+    var quarantined: Set<String>?
 
     /// Bytes of parts that wait.
     var partBytes: Int64 { pending.values.reduce(0) { $0 + $1.byteCount } }
@@ -85,6 +87,7 @@ struct LoadedSpace: Sendable {
         }
         if space.ownerChanges != ownerChanges {
             owners = [:]
+            quarantined = nil
             // Rows of replicas that never pushed may be gone.
             replicas = [:]
             ownerChanges = space.ownerChanges

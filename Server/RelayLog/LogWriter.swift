@@ -70,7 +70,7 @@ final class LogWriter: Sendable {
 
     /// Certifies and stores a push; returns when its commit is durable.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.overloaded`, `.closing`, `.transactionTooLarge`,
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.quarantined`, `.overloaded`, `.closing`, `.transactionTooLarge`,
     /// `.spaceFull`, `.diskReserved`, `.diskFull` or `.storage`.
     func push(_ push: Push) async throws -> Committed {
         try await withCheckedThrowingContinuation { continuation in
@@ -276,12 +276,19 @@ final class LogWriter: Sendable {
     private func refusal(of push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> RelayLogError? {
         try recall(push.header.replica, in: &space, db)
         guard try mayPush(push, in: &space, db) else { return .replicaOwnedElsewhere(push.header.replica) }
-        // What was taken before is answered as it was, however full it is now.
+        // What was taken before is answered as it was, however full it is now and whoever is quarantined: it adds nothing.
         guard !isKnown(push.header, in: space) else { return nil }
+        if let owner = push.owner, try isQuarantined(owner, &space, db) { return .quarantined(owner.text, push.space) }
         if reserve.isReached { return .diskReserved(bytes: limits.diskReserveBytes) }
         guard try makeRoom(for: push, in: &space, db) else { return .transactionTooLarge(limit: limits.pendingPartBytes) }
         guard try fits(push, in: &space, db) else { return .spaceFull(limit: limits.spaceBytes) }
         return try quotaRefusal(of: push, in: &space, db)
+    }
+
+    private func isQuarantined(_ owner: ReplicaOwner, _ space: inout LoadedSpace, _ db: any LogConnection) throws -> Bool {
+        let all = try space.quarantined ?? Set(QuarantineStorage.all(of: space.id, in: db).map(\.owner))
+        space.quarantined = all
+        return all.contains(owner.text)
     }
 
     /// Whether one credential, or the space, has as much as it may: of replicas, and of parts that wait.

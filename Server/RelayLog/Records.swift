@@ -22,14 +22,18 @@ package struct ReplicaRecord: Sendable, Hashable {
     /// The newest position that it has: what it acknowledged, and what it pushed right on top of that.
     package var reached: Position
 
-    /// Whether purges and voids wait for it: not for one that only a credential for reading has named.
+    /// Whether purges and voids wait for it: not for one that only a credential for reading has named, nor for a quarantined owner's.
     package var holdsBack: Bool
+
+    /// Since when its owner is quarantined, in milliseconds since 1970; nil where it is not.
+    package var quarantined: Int64?
 
     package var isRetired: Bool { retired > 0 && retired >= lastSeen }
 
     package init(
         replica: ReplicaID, name: String, counter: Counter, position: Position, lastSeen: Int64, retired: Int64 = 0,
-        owner: String? = nil, program: String = "", reached: Position? = nil, holdsBack: Bool = true
+        owner: String? = nil, program: String = "", reached: Position? = nil, holdsBack: Bool = true,
+        quarantined: Int64? = nil
     ) {
         self.replica = replica
         self.name = name
@@ -41,6 +45,7 @@ package struct ReplicaRecord: Sendable, Hashable {
         self.program = program
         self.reached = reached ?? position
         self.holdsBack = holdsBack
+        self.quarantined = quarantined
     }
 }
 

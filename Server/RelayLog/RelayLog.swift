@@ -163,8 +163,8 @@ package final class RelayLog: Sendable {
     /// `seen` is what its author has seen of the log: nothing is taken from whoever saw another. `owner` is who pushes: the first
     /// that does so as a replica owns it.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.notForReplicas`, `.badSignature`, `.wentBack`, `.overloaded`, `.closing`,
-    /// `.transactionTooLarge`, `.spaceFull`, `.diskReserved`, `.diskFull` or `.storage`.
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.quarantined`, `.notForReplicas`, `.badSignature`, `.wentBack`,
+    /// `.overloaded`, `.closing`, `.transactionTooLarge`, `.spaceFull`, `.diskReserved`, `.diskFull` or `.storage`.
     package func push(
         _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil, program: String? = nil,
         by owner: ReplicaOwner? = nil, seen: LogMark? = nil, inlineBytes: Int = WireLimits.inlinePageBytes
@@ -232,7 +232,8 @@ package final class RelayLog: Sendable {
     /// The first frame may begin before `after`, where that lies within what one batch brought. With nothing to hand
     /// out it waits up to `wait` for something, and then answers an empty page.
     ///
-    /// A replica that may write, and is of another `owner` than the newest snapshot, is asked to compare that with its rows.
+    /// A replica that may write, and is of another `owner` than the newest snapshot, is asked to compare that with its rows. A replica
+    /// of a quarantined owner is asked for nothing.
     ///
     /// Throws `RelayLogError`: `.spaceNotFound`, `.expired`, `.wentBack`, `.overloaded` or `.storage`.
     package func pull(
@@ -251,7 +252,7 @@ package final class RelayLog: Sendable {
     }
 
     private func page(of name: SpaceName, after: Position, byteLimit: Int, seen: LogMark?, _ owner: ReplicaOwner?) async throws -> Page {
-        var (page, logBytes, newest, isToCheck) = try await reading { db in
+        var (page, logBytes, newest, mayBring, isToCheck) = try await reading { db in
             let space = try Self.find(name, seen: seen, in: db)
             guard after <= space.head else { throw RelayLogError.wentBack(head: space.head) }
             guard after >= space.horizon else { throw RelayLogError.expired(horizon: space.horizon) }
@@ -261,11 +262,12 @@ package final class RelayLog: Sendable {
                 lineage: space.lineage, head: space.head, horizon: space.horizon, after: after, frames: runs.map { $0.frame() },
                 isLast: last == space.head)
             let newest = try LogStorage.snapshot(of: space.id, in: db)
-            let isToCheck = try newest.map { try page.isLast && CheckStorage.lacks($0, owner, space, in: db) } ?? false
-            return (page, space.logBytes, newest, isToCheck)
+            let mayBring = try page.isLast && !QuarantineStorage.holds(owner, in: space.id, db: db)
+            let isToCheck = try newest.map { try mayBring && CheckStorage.lacks($0, owner, space, in: db) } ?? false
+            return (page, space.logBytes, newest, mayBring, isToCheck)
         }
         page.relayTime = clock.wall()
-        if page.isLast, let replica = seen?.replica, let newest {
+        if mayBring, let replica = seen?.replica, let newest {
             // Another process may have recorded it.
             jobs.note(.init(newest, isLost: snapshots.isLost(newest)), of: name)
             let now = clock.monotonic()

@@ -6,6 +6,8 @@ package enum RelayLogError: Error, Sendable {
     case spaceExists
     /// The replica that a push is of belongs to another token.
     case replicaOwnedElsewhere(ReplicaID)
+    /// The operator lets this owner read the space and not write to it.
+    case quarantined(String, SpaceName)
     /// A push of what only the operator puts into a log.
     case notForReplicas
     /// The replica that the batch names did not sign it.

@@ -2,7 +2,7 @@ package import AnnalsCore
 package import AnnalsWire
 internal import Logging
 
-/// The owners of a space's replicas, and which snapshots they need to have compared.
+/// The owners of a space's replicas, without those in quarantine, and which snapshots they need to have compared.
 ///
 /// A snapshot is one owner's word for the rows of all. Where there is another owner, one of its replicas has to find the same rows
 /// before a purge drops what they came from, and before a clone begins with it: a replica makes a clone from the snapshot in a folder,
@@ -16,7 +16,10 @@ struct Owners: Sendable {
     }
 
     init(of space: Int64, in db: any LogConnection) throws {
-        let sql = "SELECT DISTINCT owner FROM annals_replicas WHERE space = ?1 AND owner IS NOT NULL"
+        let sql = """
+            SELECT DISTINCT owner FROM annals_replicas
+            WHERE space = ?1 AND owner IS NOT NULL AND owner NOT IN (SELECT owner FROM annals_quarantines WHERE space = ?1)
+            """
         all = Set(try db.rows(sql, [space]).map { try $0.text(0) })
     }
 
@@ -76,7 +79,7 @@ extension RelayDatabase {
     /// Records what a replica found when it compared a snapshot with its rows. The first word of an owner counts.
     ///
     /// - Parameter owner: whose replica it is; nil at a relay that is open to everybody, where no word counts.
-    /// - Throws: `RelayLogError`.
+    /// - Throws: `RelayLogError`: `.spaceNotFound`, `.quarantined`, `.storage`.
     package func check(
         _ check: SnapshotCheck, of name: SpaceName, by owner: ReplicaOwner?, now: Int64, as reporter: Operator? = nil
     ) async throws -> CheckOutcome {
@@ -84,6 +87,7 @@ extension RelayDatabase {
         return try await RelayLogError.wrapped {
             try await storage.write { db in
                 guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
+                if let owner, try QuarantineStorage.holds(owner, in: space.id, db: db) { throw RelayLogError.quarantined(owner.text, name) }
                 guard let owner = owner?.text,
                     let snapshot = try LogStorage.snapshot(of: space.id, atOrBefore: check.position, in: db),
                     snapshot.position == check.position, snapshot.digest == check.digest, snapshot.owner != owner

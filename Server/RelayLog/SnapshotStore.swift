@@ -34,8 +34,10 @@ package final class SnapshotStore: Sendable {
     /// How many bytes of an upload in parts are here. Asking begins none, so that it takes nobody's room.
     ///
     /// Throws what `begin` throws, but for `.quota`.
-    package func progress(_ space: SpaceName, position: Position, digest: Digest, lineage: Lineage? = nil) async throws -> Int64 {
-        _ = try await check(space, position: position, lineage: lineage)
+    package func progress(
+        _ space: SpaceName, position: Position, digest: Digest, lineage: Lineage? = nil, by taker: Taker = Taker()
+    ) async throws -> Int64 {
+        _ = try await check(space, position: position, lineage: lineage, by: taker)
         let key = PartsKey(space: space, position: position, digest: digest)
         return await state.withLock { $0.parked[key]?.upload }?.offset ?? 0
     }
@@ -54,7 +56,7 @@ package final class SnapshotStore: Sendable {
             return state.parked[key]?.upload
         }
         if let known {
-            _ = try await check(space, position: position, lineage: lineage)
+            _ = try await check(space, position: position, lineage: lineage, by: taker)
             return known
         }
         let upload = try await begin(space, position: position, lineage: lineage, by: taker)
@@ -108,7 +110,7 @@ package final class SnapshotStore: Sendable {
 
     /// Begins an upload of the rows at `position`.
     ///
-    /// Throws `.spaceNotFound`, `.wentBack` when the position is beyond the head or the lineage another,
+    /// Throws `.spaceNotFound`, `.quarantined`, `.wentBack` when the position is beyond the head or the lineage another,
     /// `.snapshotSuperseded` when a later one is there; `finish` throws it also when another one of that position is,
     /// `.quota`, `.closing`, `.diskReserved`.
     package func begin(
@@ -116,7 +118,7 @@ package final class SnapshotStore: Sendable {
     ) async throws -> SnapshotUpload {
         try reserve.check()
         await abandonStale()
-        let id = try await check(space, position: position, lineage: lineage)
+        let id = try await check(space, position: position, lineage: lineage, by: taker)
         guard state.withLock({ !$0.isClosed }) else { throw RelayLogError.closing }
         try uploads.take(1, by: taker)
         do {
@@ -230,6 +232,8 @@ package final class SnapshotStore: Sendable {
         let (now, space) = (clock.wall(), upload.spaceID)
         let (added, files) = try await database.storage.write { [self, limits] db in
             var files: [String] = []
+            // It may have come to that while the bytes were on their way.
+            try Self.requireFree(upload.owner, in: space, upload.space, db)
             if let void = try LogStorage.newestVoid(of: space, in: db), void > record.position {
                 throw RelayLogError.snapshotSuperseded(by: void)
             }
@@ -264,10 +268,15 @@ package final class SnapshotStore: Sendable {
 
     // MARK: Checks
 
-    private func check(_ name: SpaceName, position: Position, lineage: Lineage?) async throws -> Int64 {
+    private static func requireFree(_ owner: ReplicaOwner?, in space: Int64, _ name: SpaceName, _ db: any LogConnection) throws {
+        if let owner, try QuarantineStorage.holds(owner, in: space, db: db) { throw RelayLogError.quarantined(owner.text, name) }
+    }
+
+    private func check(_ name: SpaceName, position: Position, lineage: Lineage?, by taker: Taker) async throws -> Int64 {
         try await RelayLogError.wrapped {
             try await database.storage.read { db in
                 guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
+                try Self.requireFree(taker.credential, in: space.id, name, db)
                 guard position <= space.head, lineage == nil || lineage == space.lineage else {
                     throw RelayLogError.wentBack(head: space.head)
                 }

@@ -10,6 +10,7 @@ package actor SnapshotUpload {
         var position: Position
         var byteCount: Int64
         var digest: Digest
+        /// Who brought it.
         var owner: ReplicaOwner?
     }
 
@@ -81,7 +82,7 @@ package actor SnapshotUpload {
 
     /// Makes the upload the space's snapshot if its bytes have this digest.
     ///
-    /// Throws `.snapshotDigestMismatch`, `.snapshotSuperseded`, `.diskFull` or `.storage`; then nothing is left of it. Throws
+    /// Throws `.snapshotDigestMismatch`, `.snapshotSuperseded`, `.quarantined`, `.diskFull` or `.storage`; then nothing is left of it. Throws
     /// `.snapshotPartElsewhere` where another request is at it, or was.
     package func finish(digest: Digest) async throws -> SnapshotRecord {
         guard !isClosed else { throw RelayLogError.snapshotPartElsewhere(offset: 0) }

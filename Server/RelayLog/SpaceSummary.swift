@@ -12,6 +12,8 @@ package struct SpaceSummary: Sendable, Hashable {
     package var snapshots: Int64
     /// Retired ones and those that were not seen for long among them.
     package var replicas: Int64
+    /// Owners that may read and not write.
+    package var quarantines: [Quarantine]
     /// When the newest push came, in milliseconds since 1970; nil where the log has none any more.
     package var lastPush: Int64?
     /// Days on which something came, oldest first; at most `RelayLogLimits.growthDays`.

@@ -31,7 +31,7 @@ enum PostgresSchema {
     }
 
     /// What each version added.
-    private static let steps = [first, operators, owners, holders, quotas, reports, checks]
+    private static let steps = [first, operators, owners, holders, quotas, reports, checks, quarantines]
 
     /// With each sighting of another's replica it is asked which tokens are still valid.
     private static let holders = ["CREATE INDEX annals_tokens_holder ON annals_tokens(holder)"]
@@ -75,6 +75,18 @@ enum PostgresSchema {
             PRIMARY KEY (space, position, owner)
         )
         """,
+    ]
+
+    /// Owners that may read and not write, and since when.
+    private static let quarantines = [
+        """
+        CREATE TABLE annals_quarantines(
+            space BIGINT NOT NULL REFERENCES annals_spaces(id) ON DELETE CASCADE,
+            owner TEXT NOT NULL,
+            since BIGINT NOT NULL,
+            PRIMARY KEY (space, owner)
+        )
+        """
     ]
 
     /// Whose each replica is, and which token renews which.

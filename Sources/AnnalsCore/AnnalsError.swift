@@ -60,6 +60,8 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         case relayOverloaded
         case notARelay
         case notPermitted
+        /// The relay's operator lets this replica's owner read the space and not write to it. Local work goes on.
+        case quarantined
         case configuration
         case usage
         case cancelled

@@ -77,6 +77,7 @@ extension TransportError {
         // Not an operation of sync's: the relay's hint is the right one, and not where to find a token.
         case 403 where problem.knownCode == .replicaOwnedElsewhere:
             return AnnalsError(.notPermitted, operation: "push", text, hint: problem.hint)
+        case 403 where problem.knownCode == .quarantined: return make(.quarantined)
         case 401, 403: return make(.notPermitted)
         case 429, 500...: return make(.relayOverloaded, retry: true)
         default: break

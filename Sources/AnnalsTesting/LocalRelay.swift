@@ -153,6 +153,7 @@ public struct LocalRelay: RelayTransport {
             case .spaceNotFound: .spaceNotFound
             case .spaceExists: .spaceExists
             case .notForReplicas: .notPermitted
+            case .quarantined: .quarantined
             case .badSignature: .corruptBatch
             case .expired: .expired
             case .wentBack: .wentBack

@@ -37,6 +37,7 @@ extension Problem {
         case notAuthenticated = "not-authenticated"
         case notPermitted = "not-permitted"
         case replicaOwnedElsewhere = "replica-owned-elsewhere"
+        case quarantined = "quarantined"
         case notFound = "not-found"
         case spaceNotFound = "space-not-found"
         case noSnapshot = "no-snapshot"
@@ -63,7 +64,7 @@ extension Problem {
             switch self {
             case .badRequest: 400
             case .notAuthenticated: 401
-            case .notPermitted, .replicaOwnedElsewhere: 403
+            case .notPermitted, .replicaOwnedElsewhere, .quarantined: 403
             case .notFound, .spaceNotFound, .noSnapshot: 404
             case .methodNotAllowed: 405
             case .spaceExists, .wentBack, .snapshotSuperseded: 409
@@ -85,6 +86,7 @@ extension Problem {
             case .notAuthenticated: "A valid token is needed"
             case .notPermitted: "The token does not permit this"
             case .replicaOwnedElsewhere: "The replica belongs to another token"
+            case .quarantined: "The relay's operator lets this owner read the space and not write to it"
             case .notFound: "There is nothing at this address"
             case .spaceNotFound: "There is no such space"
             case .noSnapshot: "The space has no snapshot yet"

@@ -20,6 +20,7 @@ struct ExitStatusTests {
             (.cannotCreate, 73),
             (.diskFull, 73),
             (.spaceExists, 73), (.spaceUnfinished, 75), (.busy, 75), (.relayOverloaded, 75), (.readOnly, 77), (.notPermitted, 77),
+            (.quarantined, 77),
             (.configuration, 78), (.missingKey, 78),
             (.cancelled, 130),
         ] as [(AnnalsError.Code, Int32)])
@@ -29,7 +30,7 @@ struct ExitStatusTests {
 
     @Test("the table has every kind of error")
     func complete() {
-        #expect(AnnalsError.Code.allCases.count == 39)
+        #expect(AnnalsError.Code.allCases.count == 40)
     }
 
     @Test("an error is one line: what, and what to do")

@@ -68,6 +68,22 @@ struct RefusedPushTests {
         #expect(try await names(world, 0) == ["writer", "reader"])
     }
 
+    @Test("in quarantine what others wrote comes in, local work waits, and no try of it passes by itself")
+    func quarantined() async throws {
+        let world = try await world()
+        try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = 1")
+        try await world.sync(0)
+        let problem = Problem(.quarantined, detail: "The relay's operator has quarantined token 3", hint: "Ask the relay's operator")
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(1, over: ReadingRelay(world.relay, problem: problem)) }
+        #expect(error?.code == .quarantined && error?.isRetryable == false && error?.hint == "Ask the relay's operator")
+        let message = "the relay's operator has quarantined token 3; 1 local transaction waits, what others wrote is taken in"
+        #expect(error?.message == message)
+        #expect(try await names(world, 1) == ["writer", "reader"])
+        try world.outside(1, "UPDATE item SET name = 'later' WHERE id = 2")
+        try await world.settle()
+        #expect(try await names(world, 0) == ["writer", "later"])
+    }
+
     @Test("a relay that is asked too much is asked again when it says, and not before", arguments: [429, 503])
     func overloaded(_ status: Int) async throws {
         let world = try await world()

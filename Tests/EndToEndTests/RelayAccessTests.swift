@@ -27,6 +27,57 @@ import Testing
         }
     }
 
+    @Test func `an owner is quarantined while the relay serves: its sync says so, reads, and brings its work when that is lifted`()
+        async throws
+    {
+        try await Workshop.with { shop in
+            let (url, program) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0"])
+            for name in ["one", "two"] {
+                let made = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop")
+                try write(made.output, shop.file(name))
+                try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: shop.file(name))
+            }
+            try await shop.makeShop()
+            try await shop.succeed("track", "shop.db", "--all")
+            try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--credential-file", "one")
+            try await shop.succeed("clone", url, "shop", "till.db", "--credential-file", "two")
+            func quarantine(_ words: String...) async throws -> Outcome {
+                try await Program.run(Workshop.annals, ["relay", "quarantine", "--data", "relay-data"] + words, in: shop.path)
+            }
+            shop.expectFailure(try await quarantine("token 9", "--space", "shop"), 66, "the space shop has no owner token 9")
+            shop.expectFailure(try await quarantine("token 2", "--space", "none"), 66, "there is no space none")
+            shop.expectFailure(try await quarantine("2", "--space", "shop", "--lift"), 66, "token 2 is not quarantined in the space shop")
+            let begun = try await quarantine("token 2", "--space", "shop")
+            #expect(begun.status == 0 && begun.output == "shop: token 2 is quarantined: it may read and not write\n", "\(begun.errors)")
+
+            try await shop.shell("shop.db", "UPDATE customer SET city = 'Bern' WHERE id = 1")
+            try await shop.succeed("sync", "shop.db")
+            try await shop.shell("till.db", "UPDATE customer SET city = 'Rome' WHERE id = 2")
+            let words = "has quarantined token 2 in the space shop: it may read and not write; 1 local transaction waits"
+            try await shop.fail(77, words, "sync", "till.db")
+            // Also by a relay that was started anew.
+            program.signal(SIGTERM)
+            _ = try await program.end()
+            let port = try #require(url.split(separator: ":").last)
+            _ = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:\(port)"])
+            try await shop.fail(77, "Ask the relay's operator", "sync", "till.db")
+            #expect(try await shop.shell("till.db", "SELECT city FROM customer ORDER BY id") == "Bern\nRome")
+            let replicas = try await shop.succeed("relay", "replicas", "--data", "relay-data", "--space", "shop").output
+            #expect(replicas.contains("quarantined 20"), "\(replicas)")
+            let spaces = try await shop.succeed("relay", "spaces", "--data", "relay-data", "--json").output
+            #expect(spaces.contains("\"quarantined\":[\"token 2\"]"), "\(spaces)")
+
+            let lifted = try await quarantine("2", "--space", "shop", "--lift", "--json")
+            #expect(
+                lifted.output == "{\"space\":\"shop\",\"owner\":\"token 2\",\"quarantined\":null}\n", "\(lifted.output)\(lifted.errors)")
+            try await shop.succeed("sync", "till.db")
+            try await shop.succeed("sync", "shop.db")
+            #expect(try await shop.shell("shop.db", "SELECT city FROM customer ORDER BY id") == "Bern\nRome")
+            let audit = try await shop.succeed("relay", "audit", "--data", "relay-data").output
+            #expect(audit.contains("owner-quarantine") && audit.contains("owner-lift"), "\(audit)")
+        }
+    }
+
     @Test func `a relay by its file; a replica keeps its token, is released, and goes on with the one that renews it`() async throws {
         try await Workshop.with { shop in
             try write("listen: 127.0.0.1:0\ndata: relay-data\nlimits:\n  spaces: 1\n", shop.file("relay.yaml"))

@@ -13,7 +13,8 @@ enum BeforeOperators {
         "ALTER TABLE annals_spaces DROP COLUMN dropped_bytes",
         // And what came after it: whose the replicas are.
         "ALTER TABLE annals_spaces DROP COLUMN owner_changes", "ALTER TABLE annals_replicas DROP COLUMN owner",
-        "DROP TABLE annals_reports", "DROP INDEX annals_replicas_sighted", "ALTER TABLE annals_replicas DROP COLUMN sighted_by",
+        "DROP TABLE annals_reports", "DROP TABLE annals_quarantines", "DROP INDEX annals_replicas_sighted",
+        "ALTER TABLE annals_replicas DROP COLUMN sighted_by",
         "ALTER TABLE annals_replicas DROP COLUMN holds", "DROP INDEX annals_spaces_creator",
         "ALTER TABLE annals_spaces DROP COLUMN creator",
         "DROP TABLE annals_snapshot_checks", "ALTER TABLE annals_snapshots DROP COLUMN owner",

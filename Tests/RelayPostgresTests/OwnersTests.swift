@@ -88,6 +88,7 @@ struct OwnersTests {
             try db.execute("DROP TABLE annals_reports", [])
             try db.execute("DROP TABLE annals_snapshot_checks", [])
             try db.execute("ALTER TABLE annals_snapshots DROP COLUMN owner", [])
+            try db.execute("DROP TABLE annals_quarantines", [])
             try db.execute("UPDATE annals_relay SET version = 2", [])
         }
         await log.close()

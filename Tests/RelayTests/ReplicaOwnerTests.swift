@@ -110,6 +110,35 @@ import Testing
         }
     }
 
+    @Test func `a quarantined token reads and does not write, and operators see it`() async throws {
+        let (one, other) = (try await token(), try await token())
+        let (admin, _) = try await tokens.create(scope: .admin)
+        try await fixture.run { client in
+            var (mine, theirs) = (TestReplica(1), TestReplica(2))
+            #expect(try await push(&mine, client, one.secret).status == .ok)
+            let beside = try TestStorage.database(fixture.directory.path)
+            _ = try await beside.quarantine("token \(one.id)", of: .shop, now: clock.now, by: .commandLine)
+            let problem = try await push(&mine, client, one.secret).expectProblem(403, "quarantined")
+            #expect(problem.detail == "The relay's operator has quarantined token \(one.id) in the space shop: it may read and not write")
+            #expect(problem.hint?.contains("annals relay quarantine --lift") == true)
+            let snapshot = try await client.with(token: one.secret).upload([1], position: 1)
+            try snapshot.expectProblem(403, "quarantined")
+            #expect(try await push(&theirs, client, other.secret).status == .ok)
+            for path in ["entries?after=0", ""] {
+                #expect(try await client.with(token: one.secret).send(.get, "/v1/spaces/shop/\(path)").status == .ok)
+            }
+            let operators = client.with(token: admin)
+            let seen = try await [operators.send(.get, "/v1/spaces"), operators.send(.get, "/v1/spaces/shop/replicas")].map {
+                String(decoding: $0.bytes, as: UTF8.self)
+            }
+            #expect(seen[0].contains("\"quarantined\":[{\"owner\":\"token \(one.id)\",\"since\":\(clock.now)}]"), "\(seen[0])")
+            #expect(seen[1].contains("\"quarantined\":\(clock.now)"), "\(seen[1])")
+            _ = try await beside.liftQuarantine(of: "token \(one.id)", in: .shop, now: clock.now, by: .commandLine)
+            try beside.close()
+            #expect(try await push(&mine, client, one.secret).status == .ok)
+        }
+    }
+
     @Test func `nobody but its owner says where a replica is`() async throws {
         let (one, other) = (try await token(), try await token())
         let (reader, _) = try await tokens.create(scope: .read)

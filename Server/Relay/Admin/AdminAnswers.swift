@@ -23,6 +23,8 @@ struct SpaceList: Encodable {
         var snapshots: Int64
         var snapshotBytes: Int64
         var replicas: Int64
+        /// Owners that may read and not write.
+        var quarantined: [Quarantined]
         var lastPush: Int64?
         /// Days on which something came, oldest first.
         var days: [Day]
@@ -38,8 +40,19 @@ struct SpaceList: Encodable {
             snapshots = summary.snapshots
             snapshotBytes = summary.snapshotBytes
             replicas = summary.replicas
+            quarantined = summary.quarantines.map(Quarantined.init)
             lastPush = summary.lastPush
             days = summary.days.map(Day.init)
+        }
+    }
+
+    struct Quarantined: Encodable {
+        var owner: String
+        var since: Int64
+
+        init(_ quarantine: Quarantine) {
+            owner = ReplicaOwner.shown(quarantine.owner)
+            since = quarantine.since
         }
     }
 
@@ -76,6 +89,8 @@ struct ReplicaList: Encodable {
         var retired: Int64?
         /// `token 3`, or a provider's subject; left out where it is nobody's.
         var owner: String?
+        /// Since when its owner may not write; left out where it may.
+        var quarantined: Int64?
 
         init(_ record: ReplicaRecord, head: Position) {
             replica = record.replica
@@ -86,8 +101,8 @@ struct ReplicaList: Encodable {
             counter = record.counter.rawValue
             lastSeen = record.lastSeen
             retired = record.isRetired ? record.retired : nil
-            // Without its provider.
-            owner = record.owner.map { String($0.prefix { $0 != "\n" }) }
+            owner = record.owner.map(ReplicaOwner.shown)
+            quarantined = record.quarantined
         }
     }
 }

@@ -40,12 +40,13 @@ enum APIComponents {
                 "space": spaceName, "lineage": uuid, "head": position, "horizon": position, "created": time, "logBytes": size,
                 "snapshot": ref("Snapshot"), "snapshots": size, "snapshotBytes": size, "replicas": size, "lastPush": time,
                 "days": list(object(["begins": time, "bytes": size, "positions": size])),
+                "quarantined": list(object(["owner": text, "since": time])),
             ], optional: ["snapshot", "lastPush"]),
         "Replica": object(
             [
                 "replica": uuid, "name": text, "program": text, "position": position, "lag": size, "counter": size, "lastSeen": time,
-                "retired": time, "owner": text,
-            ], optional: ["retired", "owner"]),
+                "retired": time, "owner": text, "quarantined": time,
+            ], optional: ["retired", "owner", "quarantined"]),
         "ReplicaList": object(["head": position, "replicas": list(ref("Replica")), "time": time]),
         "PushList": object([
             "pushes": list(

@@ -37,7 +37,10 @@ enum APIOperations {
                 .init(
                     status: 200, description: "What became of the batch: accepted, stale, or anything else that is definite",
                     mediaType: Endpoints.MediaType.answer, schema: Components.binary, headers: ["Cache-Control", "Annals-Snapshot?"])
-            ], problems: mark + [.replicaOwnedElsewhere, .corruptBatch, .newerFormat, .storageFull, .spaceFull, .tooManyReplicas]),
+            ],
+            problems: mark + [
+                .replicaOwnedElsewhere, .quarantined, .corruptBatch, .newerFormat, .storageFull, .spaceFull, .tooManyReplicas,
+            ]),
         APIOperation(
             method: .get, path: "\(space)/\(Endpoints.Action.entries)", id: "pull", tag: .log, summary: "Pull the log after a position",
             description: "A page holds at least one frame where there is any.", scope: "read",
@@ -94,7 +97,7 @@ enum APIOperations {
                 .init(
                     status: 202, description: "The part is here, others are missing", mediaType: json, schema: Components.ref("Status"),
                     headers: ["Annals-Offset", "Cache-Control"]),
-            ], problems: mark + [.snapshotSuperseded, .badDigest, .rangeNotSatisfiable, .storageFull]),
+            ], problems: mark + [.quarantined, .snapshotSuperseded, .badDigest, .rangeNotSatisfiable, .storageFull]),
         APIOperation(
             method: .get, path: "\(space)/\(Endpoints.Action.snapshot)", id: "downloadSnapshot", tag: .snapshots,
             summary: "Download the newest snapshot", scope: "read",

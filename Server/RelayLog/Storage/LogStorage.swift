@@ -147,16 +147,19 @@ package enum LogStorage {
 
     static func replicas(of space: Int64, in db: any LogConnection) throws -> [ReplicaRecord] {
         let sql = """
-            SELECT replica, name, counter, position, seen, retired, owner, program, \(reached), holds
+            SELECT replica, name, counter, position, seen, retired, owner, program, \(reached), holds,
+                (SELECT q.since FROM annals_quarantines AS q WHERE q.space = r.space AND q.owner = coalesce(r.owner, r.sighted_by))
             FROM annals_replicas AS r WHERE space = ?1 ORDER BY replica
             """
         return try db.rows(sql, [space]).compactMap { row in
             // The relay's own entries hold nothing back.
             guard let replica = ReplicaID(bytes: try row.bytes(0)), replica != .relay else { return nil }
+            let quarantined: Int64? = row.isNull(10) ? nil : try row.number(10)
             return ReplicaRecord(
                 replica: replica, name: try row.text(1), counter: try row.counter(2), position: try row.position(3),
                 lastSeen: try row.number(4), retired: try row.number(5), owner: row.isNull(6) ? nil : try row.text(6),
-                program: try row.text(7), reached: try row.position(8), holdsBack: try row.integer(9) != 0)
+                program: try row.text(7), reached: try row.position(8), holdsBack: try row.integer(9) != 0 && quarantined == nil,
+                quarantined: quarantined)
         }
     }
 

@@ -34,6 +34,12 @@ enum OwnerStorage {
         return try db.integer(sql, [id, now]) ?? 0 > 0
     }
 
+    /// Whose replicas a token has that is valid in a space: its own, or those of the one that it renews. nil where there is none.
+    static func holder(ofToken id: Int64, for space: SpaceName, in db: any LogConnection) throws -> Int64? {
+        let sql = "SELECT coalesce(holder, id) FROM annals_tokens WHERE id = ?1 AND (space IS NULL OR space = ?2)"
+        return try db.integer(sql, [id, space])
+    }
+
     /// Holds in an upsert of a replica's row where its owner is `?7`, nobody, or a token that is not valid any more at `?5`; an
     /// empty `?7` is a relay that serves everybody.
     ///

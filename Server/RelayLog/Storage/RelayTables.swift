@@ -26,6 +26,7 @@ struct RelayTable: Sendable {
         RelayTable(name: "annals_audit", columns: ["number", "id", "time", "actor", "action", "space", "subject", "outcome"]),
         RelayTable(name: "annals_reports", columns: ["space", "position", "owner", "digest", "rule", "table_name", "time"]),
         RelayTable(name: "annals_snapshot_checks", columns: ["space", "position", "owner", "digest", "good", "time"]),
+        RelayTable(name: "annals_quarantines", columns: ["space", "owner", "since"]),
         runs,
         parts,
         snapshots,

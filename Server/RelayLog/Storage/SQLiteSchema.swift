@@ -3,7 +3,7 @@ internal import GRDB
 
 /// The tables of DATA/relay.db, as each format added them.
 enum SQLiteSchema {
-    static let formatVersion = 11
+    static let formatVersion = 12
 
     /// Brings the file to this program's format. Throws `AnnalsError` with `.newerFormat`.
     static func migrate(_ db: Database) throws {
@@ -35,6 +35,7 @@ enum SQLiteSchema {
             if version < 9 { try db.execute(sql: quotas) }
             if version < 10 { try db.execute(sql: reports) }
             if version < 11 { try db.execute(sql: checks) }
+            if version < 12 { try db.execute(sql: quarantines) }
             if version < formatVersion { try db.execute(sql: "PRAGMA user_version = \(formatVersion)") }
             return .commit
         }
@@ -153,6 +154,16 @@ enum SQLiteSchema {
             good INTEGER NOT NULL,
             time INTEGER NOT NULL,
             PRIMARY KEY (space, position, owner)
+        ) STRICT, WITHOUT ROWID;
+        """
+
+    /// What format 12 added: owners that may read and not write, and since when.
+    private static let quarantines = """
+        CREATE TABLE annals_quarantines(
+            space INTEGER NOT NULL REFERENCES annals_spaces(id) ON DELETE CASCADE,
+            owner TEXT NOT NULL,
+            since INTEGER NOT NULL,
+            PRIMARY KEY (space, owner)
         ) STRICT, WITHOUT ROWID;
         """
 

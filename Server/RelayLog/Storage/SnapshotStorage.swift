@@ -6,7 +6,8 @@ extension LogStorage {
         position, bytes, digest, file, log_bytes, owner, (
             SELECT max(good) FROM annals_snapshot_checks AS c
             WHERE c.space = annals_snapshots.space AND c.position = annals_snapshots.position AND c.digest = annals_snapshots.digest
-                AND c.owner <> annals_snapshots.owner)
+                AND c.owner <> annals_snapshots.owner
+                AND c.owner NOT IN (SELECT q.owner FROM annals_quarantines AS q WHERE q.space = annals_snapshots.space))
         """
 
     /// The newest snapshot, or the newest that holds no later position than that.

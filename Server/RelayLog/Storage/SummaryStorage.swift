@@ -15,10 +15,11 @@ enum SummaryStorage {
             FROM annals_spaces WHERE name = ?1
             """
         guard let row = try db.row(sql, [name, ReplicaID.relay]) else { return nil }
+        let space = try row.integer(0)
         return SpaceSummary(
             description: description, created: try row.integer(1), logBytes: try row.integer(2), snapshotBytes: try row.integer(3),
-            snapshots: try row.integer(4), replicas: try row.integer(5), lastPush: row.isNull(6) ? nil : try row.integer(6),
-            days: try days(of: try row.integer(0), since: since, in: db))
+            snapshots: try row.integer(4), replicas: try row.integer(5), quarantines: try QuarantineStorage.all(of: space, in: db),
+            lastPush: row.isNull(6) ? nil : try row.integer(6), days: try days(of: space, since: since, in: db))
     }
 
     private static func days(of space: Int64, since: Int64, in db: any LogConnection) throws -> [DayOfGrowth] {

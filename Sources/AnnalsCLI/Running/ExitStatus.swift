@@ -35,7 +35,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
             case .defect: .defect
             case .cannotCreate, .diskFull, .spaceExists: .cannotCreate
             case .busy, .relayOverloaded, .spaceUnfinished: .tryAgain
-            case .readOnly, .notPermitted: .notPermitted
+            case .readOnly, .notPermitted, .quarantined: .notPermitted
             case .configuration, .missingKey: .configuration
             case .cancelled: .interrupted
             }

@@ -6,6 +6,7 @@ import * as relay from './relay.js';
 const WORDS = {
   'token-create': 'made a token', 'token-revoke': 'revoked a token', 'replica-retire': 'retired a replica',
   'replica-release': 'released a replica', 'space-purge': 'purged a space', 'entry-void': 'voided entries',
+  'owner-quarantine': 'quarantined an owner', 'owner-lift': 'lifted a quarantine',
 };
 
 export async function showAudit({ place, signal, failed }) {

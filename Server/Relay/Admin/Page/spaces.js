@@ -87,7 +87,8 @@ export async function showSpace({ place, access, signal, failed }, name) {
     overview.replaceChildren(h('h2', { id: 'overview' }, 'Overview'), growth(space.days), facts(
       ['Head', plain(space.head)], ['Log', bytes(space.logBytes)], ['Horizon', plain(space.horizon)],
       ['Snapshots', snapshot ? `${plain(space.snapshots)}, ${bytes(space.snapshotBytes)}, newest at ${plain(snapshot.position)}` : 'none yet'],
-      ['Last push', space.lastPush ? when(space.lastPush) : 'none'], ['Made', when(space.created)]));
+      ['Last push', space.lastPush ? when(space.lastPush) : 'none'], ['Made', when(space.created)],
+      ...space.quarantined.map(({ owner, since }) => ['Quarantined', h('span', {}, owner, ' since ', when(since))])));
     fillRefused();
     const rows = answer.replicas.map((replica) => [
       h('span', {}, h('strong', {}, replica.name || 'without a name'), h('code', { class: 'id', title: replica.replica }, replica.replica.slice(0, 8))),
@@ -114,6 +115,7 @@ export async function showSpace({ place, access, signal, failed }, name) {
   }
 
   function lag(replica) {
+    if (replica.quarantined) return h('span', { class: 'tag warn' }, 'quarantined ', when(replica.quarantined));
     if (replica.retired) return h('span', { class: 'tag' }, 'retired ', when(replica.retired));
     return replica.lag === 0 ? h('span', { class: 'tag good' }, 'up to date') : h('span', { class: 'tag warn' }, `${plain(replica.lag)} behind`);
   }

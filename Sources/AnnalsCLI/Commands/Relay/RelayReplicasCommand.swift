@@ -9,7 +9,7 @@ struct RelayReplicasCommand: AsyncParsableCommand {
         abstract: "List a space's replicas, how far each has come and when it was seen, also while the relay serves.",
         discussion: """
             A serving relay writes down who was there every second. A replica belongs to the token, or the subject of an identity \
-            provider, that was the first to push as it; nobody else pushes as it.
+            provider, that was the first to push as it; nobody else pushes as it. The state says whether that owner is quarantined.
 
             Example:
               annals relay replicas --data relay-data --space shop
@@ -138,7 +138,7 @@ enum RelayReplicas {
 
     /// The token's number, or the subject without its provider.
     static func owner(_ record: ReplicaRecord) -> String {
-        PrintableText.of(String((record.owner ?? "").prefix { $0 != "\n" }))
+        PrintableText.of(ReplicaOwner.shown(record.owner ?? ""))
     }
 
     /// Runs what looks for a space, and tells when there is none.
@@ -155,7 +155,8 @@ enum RelayReplicas {
     }
 
     static func state(_ record: ReplicaRecord) -> String {
-        record.isRetired ? "retired \(Timestamp.text(record.retired))" : "live"
+        if let since = record.quarantined { return "quarantined \(Timestamp.text(since))" }
+        return record.isRetired ? "retired \(Timestamp.text(record.retired))" : "live"
     }
 
     static func json(_ record: ReplicaRecord) -> JSON {
@@ -164,6 +165,7 @@ enum RelayReplicas {
             "counter": .integer(record.counter.rawValue), "lastSeen": .text(Timestamp.text(record.lastSeen)),
             "owner": .text(record.owner.map { _ in owner(record) }), "program": .text(record.program),
             "retired": .text(record.isRetired ? Timestamp.text(record.retired) : nil),
+            "quarantined": .text(record.quarantined.map { Timestamp.text($0) }),
         ])
     }
 }

@@ -1,0 +1,72 @@
+import AnnalsCore
+import ArgumentParser
+import RelayLog
+
+struct RelayQuarantineCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "quarantine",
+        abstract: "Let an owner read a space and no longer write to it, until that is lifted.",
+        discussion: """
+            An owner is a token, or a subject of an identity provider, as annals relay replicas shows it. While it is quarantined the relay \
+            refuses what its replicas push and the snapshots that they bring: their sync ends with 77, takes in what others wrote, and \
+            keeps local work in the outbox. Other owners and other spaces are not affected, and the replicas of the owner hold back \
+            neither purges nor voids. Works also while the relay serves, and lasts until --lift, after which the next sync brings the work.
+
+            Examples:
+              annals relay quarantine "token 3" --data relay-data --space shop
+              annals relay quarantine "subject ada" --data relay-data --space shop
+              annals relay quarantine 3 --data relay-data --space shop --lift
+            """)
+
+    @Argument(help: "The owner as annals relay replicas shows it: \"token 3\" or 3, \"subject ada\" or ada.")
+    var owner: String
+    @OptionGroup var folder: RelayDataOption
+    @Option(help: "The space.")
+    var space: SpaceName
+    @Flag(help: "Take again what the owner pushes.")
+    var lift = false
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let database = try folder.openExisting()
+        defer { try? database.close() }
+        let owner = try await found(in: database)
+        let called = PrintableText.of(ReplicaOwner.shown(owner))
+        if lift {
+            let isLifted = try await RelayReplicas.found(space) {
+                try await database.liftQuarantine(of: owner, in: space, now: RelayReplicas.now, by: .commandLine)
+            }
+            guard isLifted else {
+                throw AnnalsError(.fileNotFound, "\(called) is not quarantined in the space \(space)", hint: "See annals relay spaces")
+            }
+            tell(called, since: nil, "\(space): \(called) may write again")
+        } else {
+            let quarantine = try await RelayReplicas.found(space) {
+                try await database.quarantine(owner, of: space, now: RelayReplicas.now, by: .commandLine)
+            }
+            tell(called, since: quarantine.since, "\(space): \(called) is quarantined: it may read and not write")
+        }
+    }
+
+    private func found(in database: RelayDatabase) async throws -> String {
+        let owners = try await RelayReplicas.found(space) { try await database.owners(called: owner, in: space) }
+        guard let found = owners.first else {
+            throw AnnalsError(.fileNotFound, "the space \(space) has no owner \(owner)", hint: "See annals relay replicas")
+        }
+        guard owners.count == 1 else {
+            throw AnnalsError(
+                .fileNotFound, "\(owner) means \(owners.count) owners in the space \(space)",
+                hint: "Give one in full: \(owners.map { "\"\(PrintableText.of($0.replacing("\n", with: " ")))\"" }.joined(separator: ", "))"
+            )
+        }
+        return found
+    }
+
+    private func tell(_ owner: String, since: Int64?, _ line: String) {
+        guard output.json else { return output.console.print(line) }
+        output.console.print(
+            .object([
+                "space": .text(space.description), "owner": .text(owner), "quarantined": .text(since.map { Timestamp.text($0) }),
+            ]))
+    }
+}
