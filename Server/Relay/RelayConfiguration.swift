@@ -25,6 +25,10 @@ package struct RelayConfiguration: Sendable {
     package var webTokens: WebTokenSettings?
     /// What of the spaces' logs goes by itself; nil: nothing does.
     package var purge: PurgeRules? = PurgeRules()
+    /// An entry that so many owners reported is voided by itself; 0: none is, and operators void.
+    package var autoVoid = 0
+
+    private static let mostReporters = 1_000
 
     package enum Storage: Sendable, Hashable {
         /// A folder, made where it is missing; one relay at a time serves it.
@@ -65,6 +69,10 @@ package struct RelayConfiguration: Sendable {
             tls != nil || allowPlaintext || address.isLoopback, "tokens and data would cross the network at \(address.host) unencrypted",
             "Give a certificate with --tls-cert and --tls-key, or put a proxy with TLS in front and add --allow-plaintext")
         try webTokens?.validate()
+        try require((0...Self.mostReporters).contains(autoVoid), "auto-void is \(autoVoid)", "It is a number of owners from 0, which is off, to 1000")
+        try require(
+            autoVoid == 0 || !noAuthorization, "auto-void counts owners, and with --no-auth there are none",
+            "Leave one of them out; annals relay void is there in any case")
         for limit in RelayLimits.named {
             let value = limits[keyPath: limit.value]
             try require(value > 0, "the limit \(limit.name) is \(value)", "Limits are greater than 0")

@@ -63,7 +63,8 @@ package struct RelayServer: Service {
     /// listened at.
     package func run() async throws {
         let database = try configuration.storage.open(readers: configuration.limits.log.readers)
-        let log = try RelayLog(database: database, limits: configuration.limits.log, logger: logger)
+        let log = try RelayLog(
+            database: database, limits: configuration.limits.log, autoVoid: configuration.autoVoid, logger: logger)
         let isListening = Atomic(false)
         do {
             try await serve(log) { isListening.store(true, ordering: .relaxed) }

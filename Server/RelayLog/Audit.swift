@@ -11,6 +11,8 @@ package enum Operator: Sendable, Hashable {
     case subject(String)
     /// Somebody at a relay that is open to everybody.
     case anyone
+    /// The relay itself, by a rule that its operator set.
+    case automatic
 }
 
 /// What is done to a relay and leaves a line.
@@ -36,7 +38,7 @@ package struct AuditLine: Sendable, Hashable {
     package var number: Int64
     /// Milliseconds since 1970.
     package var time: Int64
-    /// `cli`, `token 3 (laptop)` with the token's label, `subject ada` of an identity provider, or `anyone`.
+    /// `cli`, `token 3 (laptop)` with the token's label, `subject ada` of an identity provider, `anyone`, or `automatic`.
     package var actor: String
     /// An `OperatorAction`, or one that a newer program knows.
     package var action: String

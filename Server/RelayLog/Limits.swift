@@ -63,6 +63,8 @@ package struct RelayLogLimits: Sendable, Hashable {
     /// Reports of refused entries that a space keeps, and those of one owner among them; further ones are refused.
     package var reportsPerSpace: Int64 = 10_000
     package var reportsPerOwner: Int64 = 1_000
+    /// Owners that a line of the audit log names; of further ones it has the number.
+    static let ownersNamed = 16
     /// Bytes of the disk that are left free: pushes, new spaces and snapshots are refused before.
     package var diskReserveBytes: Int64 = 256 << 20
     /// How often it is looked how much of the disk is free, at most.

@@ -28,12 +28,15 @@ package struct ReplicaRecord: Sendable, Hashable {
     /// Since when its owner is quarantined, in milliseconds since 1970; nil where it is not.
     package var quarantined: Int64?
 
+    /// Its owner, or where it never pushed whose credential named it in a request; nil where neither is known.
+    package var credential: String?
+
     package var isRetired: Bool { retired > 0 && retired >= lastSeen }
 
     package init(
         replica: ReplicaID, name: String, counter: Counter, position: Position, lastSeen: Int64, retired: Int64 = 0,
         owner: String? = nil, program: String = "", reached: Position? = nil, holdsBack: Bool = true,
-        quarantined: Int64? = nil
+        quarantined: Int64? = nil, credential: String? = nil
     ) {
         self.replica = replica
         self.name = name
@@ -46,6 +49,7 @@ package struct ReplicaRecord: Sendable, Hashable {
         self.reached = reached ?? position
         self.holdsBack = holdsBack
         self.quarantined = quarantined
+        self.credential = credential
     }
 }
 

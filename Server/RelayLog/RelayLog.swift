@@ -26,6 +26,8 @@ package final class RelayLog: Sendable {
     let limits: RelayLogLimits
     package let clock: RelayClock
     let logger: Logger
+    /// An entry that so many owners reported is voided by itself; 0: none is.
+    let autoVoid: Int
     private let sightings: Mutex<Sightings>
     private let newLineage: @Sendable () -> Lineage
 
@@ -42,10 +44,11 @@ package final class RelayLog: Sendable {
     /// The log that is in a database. `close` closes that too.
     ///
     /// - Parameters:
+    ///   - autoVoid: voids an entry that so many owners other than its author's reported; 0: none.
     ///   - freeBytes: how much of the disk is free; nil: the folder's file system says.
     ///   - lineage: names each log that a new space begins.
     package init(
-        database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system, logger: Logger,
+        database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits(), autoVoid: Int = 0, clock: RelayClock = .system, logger: Logger,
         freeBytes: (@Sendable () -> Int64?)? = nil, lineage: @escaping @Sendable () -> Lineage = { .random() }
     ) throws {
         self.database = database
@@ -60,6 +63,7 @@ package final class RelayLog: Sendable {
         snapshots = try SnapshotStore(database: database, jobs: jobs, reserve: reserve, limits: limits, clock: clock, logger: logger)
         sightings = Mutex(Sightings(now: clock.monotonic()))
         self.limits = limits
+        self.autoVoid = autoVoid
         self.clock = clock
         self.logger = logger
         database.storage.listen { [watch] in watch.publish($1, of: $0) }
@@ -98,6 +102,9 @@ package final class RelayLog: Sendable {
     func noteChecked(_ name: SpaceName, isConfirmed: Bool) {
         jobs.endCheck(in: name, isConfirmed: isConfirmed)
     }
+
+    /// Wakes who waits for the head to be beyond what it was.
+    func publish(_ head: Position, of name: SpaceName) { watch.publish(head, of: name) }
 
     package func has(_ name: SpaceName) async throws -> Bool {
         try await reading { try LogStorage.space(name, in: $0) != nil }

@@ -45,7 +45,8 @@ package enum ReportOutcome: Sendable, Hashable {
 }
 
 extension RelayDatabase {
-    /// Records that a receiver cannot apply an entry. The same owner's second report of an entry changes nothing.
+    /// Records that a receiver cannot apply an entry. The same owner's second report of an entry changes nothing, but where the first
+    /// said that a key was missing, which says nothing of the entry.
     ///
     /// - Parameter owner: who reports; nil at a relay that is open to everybody, which counts as one owner.
     /// - Throws: `RelayLogError`.
@@ -66,12 +67,14 @@ extension RelayDatabase {
                     header.certificates[index].digest == report.digest
                 else { return .noSuchEntry }
                 let owner = owner?.text ?? ""
-                guard try !ReportStorage.isKnown(report.position, by: owner, of: space.id, in: db) else { return .known }
+                let known = try ReportStorage.rule(of: report.position, by: owner, of: space.id, in: db)
+                guard known == nil || (known == RefusedEntry.Rule.missingKey.rawValue && report.rule != .missingKey) else { return .known }
                 try ReportStorage.forget(through: space.horizon, of: space.id, in: db)
                 let (all, own) = try ReportStorage.count(by: owner, of: space.id, in: db)
-                guard all < limits.reportsPerSpace, own < limits.reportsPerOwner else { return .full }
+                guard known != nil || (all < limits.reportsPerSpace && own < limits.reportsPerOwner) else { return .full }
                 var report = report
                 if header.keyID != 0 { report.table = nil }
+                if known != nil { try ReportStorage.forget(report.position, by: owner, of: space.id, in: db) }
                 guard try ReportStorage.add(report, by: owner, of: space.id, at: now, in: db) else { return .known }
                 let table = report.table.map { " in \($0)" } ?? ""
                 try AuditStorage.add(
@@ -96,11 +99,14 @@ extension RelayDatabase {
 }
 
 extension RelayLog {
-    /// See `RelayDatabase.report`; by this relay's clock and limits.
+    /// See `RelayDatabase.report`; by this relay's clock and limits. An entry that enough owners reported is void then.
     package func report(
         _ report: EntryReport, of name: SpaceName, by owner: ReplicaOwner?, as reporter: Operator? = nil
     ) async throws -> ReportOutcome {
-        try await database.report(report, of: name, by: owner, limits: limits, now: clock.wall(), as: reporter)
+        let outcome = try await database.report(report, of: name, by: owner, limits: limits, now: clock.wall(), as: reporter)
+        // Also where the report was known: who was beyond the entry then may be retired now.
+        if [.recorded, .known].contains(outcome) { await voidReported(report.position, of: name) }
+        return outcome
     }
 
     /// See `RelayDatabase.reports`.

@@ -58,7 +58,7 @@ extension RelayDatabase {
             let (outcome, files) = try await storage.write { db in
                 guard let space = try LogStorage.space(name, in: db, locking: true) else { throw RelayLogError.spaceNotFound }
                 var work = try Voided(space, db, now: now)
-                try work.begin(at: position, withLater: withLater)
+                try work.begin(at: position, withLater ? .all : .none)
                 let (outcome, files) = try work.finish(name)
                 let positions = outcome.voided.map { "\($0)" }.joined(separator: ", ")
                 try AuditStorage.add(entry, subject: "\(positions) by \(outcome.author)", outcome: AuditEntry.done, in: db)
@@ -89,7 +89,15 @@ extension RelayLog {
 }
 
 /// One voiding, within a transaction of the database.
-private struct Voided {
+struct Voided {
+    /// What of later work that may rest on the entry is voided as well.
+    enum Later {
+        case none
+        case all
+        /// That of one owner's replicas, which do not keep the entry from being voided either.
+        case ofOwner(String)
+    }
+
     private let space: LogStorage.Space
     private let db: any LogConnection
     private let now: Int64
@@ -102,7 +110,7 @@ private struct Voided {
     }
 
     /// Finds what goes together, and whether it may go.
-    mutating func begin(at position: Position, withLater: Bool) throws {
+    mutating func begin(at position: Position, _ later: Later) throws {
         let one = try run(at: position)
         guard !one.header.isVoided else { throw VoidRefusal.isVoided }
         guard one.header.replica != .relay, one.run.firstPosition > Position(1) else { throw VoidRefusal.cannotBeVoided }
@@ -112,11 +120,11 @@ private struct Voided {
         let author = one.header.replica
         // Parts are kept as they come, and are taken in with the last.
         let taken = part.isWhole ? first : first.advanced(by: part.count - 1)
-        let others = try LogStorage.replicas(of: space.id, in: db).filter {
-            $0.replica != author && $0.holdsBack && !$0.isRetired && $0.position >= taken
-        }
+        let replicas = try LogStorage.replicas(of: space.id, in: db)
+        let own = Set(replicas.filter { later.concerns($0) }.map(\.replica)).union([author])
+        let others = replicas.filter { !own.contains($0.replica) && $0.holdsBack && !$0.isRetired && $0.position >= taken }
         guard others.isEmpty else { throw VoidRefusal.isTakenIn(by: others) }
-        try addLater(withLater)
+        try addLater(later, own)
     }
 
     private func run(at position: Position) throws -> (run: LogStorage.Run, header: BatchHeader) {
@@ -129,7 +137,7 @@ private struct Voided {
 
     /// What was written on top of any of it and meets it goes with it, or nobody could apply it: by its author, and by whoever had
     /// taken it in and is gone. What others wrote later was certified not to meet it.
-    private mutating func addLater(_ withLater: Bool) throws {
+    private mutating func addLater(_ later: Later, _ own: Set<ReplicaID>) throws {
         guard let (first, header) = runs.first.map({ ($0.run.firstPosition, $0.header) }), var last = runs.last?.run.lastPosition
         else { return }
         while last < space.head {
@@ -139,7 +147,7 @@ private struct Voided {
             guard next.header.replica != .relay, !next.header.isVoided else { continue }
             let knewIt = next.header.replica == header.replica || certificates(next).contains { $0.base >= first }
             guard knewIt, rests(next) else { continue }
-            guard withLater else { throw VoidRefusal.isBuiltUpon(at: next.run.firstPosition) }
+            guard later.takes(next.header.replica, own) else { throw VoidRefusal.isBuiltUpon(at: next.run.firstPosition) }
             runs.append(next)
         }
     }
@@ -198,5 +206,21 @@ private struct Voided {
         try SummaryStorage.addGrowth(bytes: bytes, positions: 1, of: space.id, at: now, in: db)
         try db.announce(position, of: name)
         return position
+    }
+}
+
+extension Voided.Later {
+    /// Whether a replica is of the owner that is meant.
+    fileprivate func concerns(_ replica: ReplicaRecord) -> Bool {
+        if case .ofOwner(replica.credential) = self { true } else { false }
+    }
+
+    /// Whether an entry of this replica may go as well.
+    fileprivate func takes(_ replica: ReplicaID, _ own: Set<ReplicaID>) -> Bool {
+        switch self {
+        case .none: false
+        case .all: true
+        case .ofOwner: own.contains(replica)
+        }
     }
 }

@@ -73,8 +73,33 @@ import Testing
             try await shop.succeed("sync", "till.db")
             try await shop.succeed("sync", "shop.db")
             #expect(try await shop.shell("shop.db", "SELECT city FROM customer ORDER BY id") == "Bern\nRome")
-            let audit = try await shop.succeed("relay", "audit", "--data", "relay-data").output
+            let audit = try await shop.succeed("relay", "audit", "--data", "relay-data", "--json").output
             #expect(audit.contains("owner-quarantine") && audit.contains("owner-lift"), "\(audit)")
+        }
+    }
+
+    @Test func `with --auto-void 2 the space goes on when the second owner has reported an entry`() async throws {
+        try await Workshop.with { shop in
+            let (url, _) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0", "--auto-void", "2"])
+            for name in ["author", "one", "two"] {
+                let made = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop")
+                try write(made.output, shop.file(name))
+                try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: shop.file(name))
+            }
+            try await shop.shell("author.db", "CREATE TABLE item (id TEXT PRIMARY KEY, pieces INTEGER CHECK (pieces >= 0))")
+            try await shop.succeed("track", "author.db", "--all")
+            try await shop.succeed("join", "author.db", "--relay", url, "--space", "shop", "--credential-file", "author")
+            for name in ["one", "two"] {
+                try await shop.succeed("clone", url, "shop", "\(name).db", "--credential-file", name)
+            }
+            try await shop.shell("author.db", "PRAGMA ignore_check_constraints = ON; INSERT INTO item VALUES ('bad', -1)")
+            try await shop.succeed("sync", "author.db")
+            try await shop.fail(65, "the entry at position 2", "sync", "one.db")
+            try await shop.fail(65, "the entry at position 2", "sync", "one.db")
+            try await shop.fail(65, "the entry at position 2", "sync", "two.db")
+            for name in ["one", "two"] { try await shop.succeed("sync", "\(name).db") }
+            let audit = try await shop.succeed("relay", "audit", "--data", "relay-data", "--json").output
+            #expect(audit.contains("automatic") && audit.contains("reported by token 2, token 3"), "\(audit)")
         }
     }
 

@@ -46,9 +46,9 @@ package enum TestStorage {
     }
 
     package static func log(
-        _ directory: String, limits: RelayLogLimits = RelayLogLimits(), clock: RelayClock = .system
+        _ directory: String, limits: RelayLogLimits = RelayLogLimits(), autoVoid: Int = 0, clock: RelayClock = .system
     ) throws -> RelayLog {
-        try RelayLog(database: database(directory), limits: limits, clock: clock, logger: .silent)
+        try RelayLog(database: database(directory), limits: limits, autoVoid: autoVoid, clock: clock, logger: .silent)
     }
 }
 

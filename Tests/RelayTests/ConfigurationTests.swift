@@ -49,6 +49,21 @@ import Testing
         expectRefused(configuration, "--no-auth")
     }
 
+    @Test func `automatic voids count owners, of which an open relay has none`() throws {
+        var configuration = try configuration("127.0.0.1:8640")
+        for number in [0, 1, 1_000] {
+            configuration.autoVoid = number
+            try configuration.validate()
+        }
+        for number in [-1, 1_001] {
+            configuration.autoVoid = number
+            expectRefused(configuration, "auto-void is \(number)")
+        }
+        configuration.autoVoid = 2
+        configuration.noAuthorization = true
+        expectRefused(configuration, "with --no-auth there are none")
+    }
+
     @Test func `beyond loopback unencrypted only when told so`() throws {
         var configuration = try configuration("0.0.0.0:8640")
         expectRefused(configuration, "unencrypted")

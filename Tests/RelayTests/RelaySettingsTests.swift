@@ -95,7 +95,7 @@ import Yams
             "address": ["listen"], "storage": ["data", "postgres"], "noAuthorization": ["no-auth"], "allowPlaintext": ["allow-plaintext"],
             "tls": ["tls.certificate", "tls.key"], "metricsTokenFile": ["metrics-token-file"], "limits": [],
             "webTokens": ["jwt.keys", "jwt.issuer", "jwt.audience", "jwt.claim", "jwt.leeway-seconds"],
-            "purge": ["purge.enabled", "purge.keep", "purge.retention", "purge.silence"],
+            "purge": ["purge.enabled", "purge.keep", "purge.retention", "purge.silence"], "autoVoid": ["auto-void"],
         ]
         func labels(_ value: Any) -> Set<String> { Set(Mirror(reflecting: value).children.compactMap(\.label)) }
         #expect(labels(RelayConfiguration(storage: .directory(""))) == Set(settings.keys))
@@ -111,7 +111,7 @@ import Yams
             "log-level": "error", "log-format": "json", "metrics-token-file": "m", "tls.certificate": "c", "tls.key": "k",
             "purge.enabled": "false", "purge.keep": "3h", "purge.retention": "4d", "purge.silence": "5w", "jwt.keys": "k",
             "jwt.issuer": "i",
-            "jwt.audience": "a", "jwt.claim": "c", "jwt.leeway-seconds": "7",
+            "jwt.audience": "a", "jwt.claim": "c", "jwt.leeway-seconds": "7", "auto-void": "2",
         ]
         for setting in RelaySetting.all {
             let value = try #require(values[setting.name] ?? (setting.name.hasPrefix("limits.") ? "77" : nil), "\(setting.name)")

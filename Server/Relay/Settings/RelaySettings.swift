@@ -27,6 +27,7 @@ package struct RelaySettings: Sendable {
     var metricsTokenFile = ""
     var purges = true
     var rules = PurgeRules()
+    var autoVoid = 0
     var webTokens = WebTokenSettings(keys: "", issuer: "", audience: "")
     var limits = RelayLimits()
 
@@ -98,6 +99,7 @@ package struct RelaySettings: Sendable {
             address: address, storage: postgres.isEmpty ? .directory(data) : .postgres(postgres), noAuthorization: noAuthorization,
             allowPlaintext: allowPlaintext, limits: limits)
         configuration.purge = purges ? rules : nil
+        configuration.autoVoid = autoVoid
         if !(tlsCertificate.isEmpty && tlsKey.isEmpty) { configuration.tls = TLSFiles(certificate: tlsCertificate, key: tlsKey) }
         configuration.metricsTokenFile = metricsTokenFile.isEmpty ? nil : metricsTokenFile
         let usesWebTokens = !(webTokens.keys.isEmpty && webTokens.issuer.isEmpty && webTokens.audience.isEmpty)

@@ -18,6 +18,7 @@ enum AuditStorage {
         switch actor {
         case .commandLine: return "cli"
         case .anyone: return "anyone"
+        case .automatic: return "automatic"
         case .subject(let name):
             return "subject "
                 + String(String.UnicodeScalarView(name.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(100)))

@@ -148,7 +148,8 @@ package enum LogStorage {
     static func replicas(of space: Int64, in db: any LogConnection) throws -> [ReplicaRecord] {
         let sql = """
             SELECT replica, name, counter, position, seen, retired, owner, program, \(reached), holds,
-                (SELECT q.since FROM annals_quarantines AS q WHERE q.space = r.space AND q.owner = coalesce(r.owner, r.sighted_by))
+                (SELECT q.since FROM annals_quarantines AS q WHERE q.space = r.space AND q.owner = coalesce(r.owner, r.sighted_by)),
+                coalesce(r.owner, r.sighted_by)
             FROM annals_replicas AS r WHERE space = ?1 ORDER BY replica
             """
         return try db.rows(sql, [space]).compactMap { row in
@@ -159,7 +160,7 @@ package enum LogStorage {
                 replica: replica, name: try row.text(1), counter: try row.counter(2), position: try row.position(3),
                 lastSeen: try row.number(4), retired: try row.number(5), owner: row.isNull(6) ? nil : try row.text(6),
                 program: try row.text(7), reached: try row.position(8), holdsBack: try row.integer(9) != 0 && quarantined == nil,
-                quarantined: quarantined)
+                quarantined: quarantined, credential: row.isNull(11) ? nil : try row.text(11))
         }
     }
 

@@ -13,9 +13,35 @@ enum ReportStorage {
         return try db.row(sql, arguments) != nil
     }
 
-    static func isKnown(_ position: Position, by owner: String, of space: Int64, in db: any LogConnection) throws -> Bool {
-        let sql = "SELECT count(*) FROM annals_reports WHERE space = ?1 AND position = ?2 AND owner = ?3"
-        return try db.integer(sql, [space, position, owner]) ?? 0 > 0
+    /// The rule that an owner's report of an entry names; nil where there is none.
+    static func rule(of position: Position, by owner: String, of space: Int64, in db: any LogConnection) throws -> String? {
+        let sql = "SELECT rule FROM annals_reports WHERE space = ?1 AND position = ?2 AND owner = ?3"
+        return try db.row(sql, [space, position, owner])?.text(0)
+    }
+
+    static func forget(_ position: Position, by owner: String, of space: Int64, in db: any LogConnection) throws {
+        try db.execute("DELETE FROM annals_reports WHERE space = ?1 AND position = ?2 AND owner = ?3", [space, position, owner])
+    }
+
+    /// The owners whose reports of an entry count, by name: not everybody at an open relay, nobody who lacks a key, and none in
+    /// quarantine.
+    static func reporters(of position: Position, in space: Int64, _ db: any LogConnection) throws -> [String] {
+        let sql = """
+            SELECT owner FROM annals_reports
+            WHERE space = ?1 AND position = ?2 AND owner <> '' AND rule <> ?3
+                AND owner NOT IN (SELECT owner FROM annals_quarantines WHERE space = ?1)
+            """
+        return try db.rows(sql, [space, position, RefusedEntry.Rule.missingKey.rawValue]).map { try $0.text(0) }.sorted()
+    }
+
+    /// Whose the replica is that wrote the entry at a position; nil where it is nobody's.
+    static func authorsOwner(of position: Position, in space: Int64, _ db: any LogConnection) throws -> String? {
+        let sql = """
+            SELECT r.owner FROM annals_runs AS u JOIN annals_replicas AS r ON r.id = u.replica
+            WHERE u.space = ?1 AND u.position <= ?2 ORDER BY u.position DESC LIMIT 1
+            """
+        guard let row = try db.row(sql, [space, position]), !row.isNull(0) else { return nil }
+        return try row.text(0)
     }
 
     /// How many reports a space has, and how many of them are by one owner.

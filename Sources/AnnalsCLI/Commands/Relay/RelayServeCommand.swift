@@ -51,6 +51,10 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
     var silence: String?
     @Flag(name: .customLong("no-purge"), help: "Drop nothing of the log by itself.")
     var noPurge = false
+    @Option(
+        name: .customLong("auto-void"),
+        help: "Void an entry by itself when so many owners other than its author's reported it. (default: 0, never)")
+    var autoVoid: Int?
     @Option(name: .customLong("snapshot-after"), help: "Ask for a snapshot after so many MiB of log, if the newest is no larger.")
     var snapshotAfter: Int?
     @Option(name: .customLong("snapshot-after-positions"), help: "Or after so many positions.")
@@ -99,6 +103,7 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
         flags["purge.keep"] = keep
         flags["purge.retention"] = retention
         flags["purge.silence"] = silence
+        flags["auto-void"] = autoVoid.map(String.init)
         flags["limits.snapshot-log-mebibytes"] = snapshotAfter.map(String.init)
         flags["limits.snapshot-log-positions"] = snapshotAfterPositions.map(String.init)
         return flags
