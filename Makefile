@@ -97,7 +97,7 @@ check: ## what every change must pass: lint, a build without warnings, the tests
 	bash .ci/run
 
 .PHONY: check-full
-check-full: dependencies ## STAGES="threads memory" for some of: sanitizers, release tests, memory, quick benchmarks, counted instructions: before closing an issue, not for each change
+check-full: dependencies ## STAGES="threads memory" for some of: sanitizers, release tests, fuzzing, memory, quick benchmarks, counted instructions: before closing an issue, not for each change
 	Scripts/check-full $(STAGES)
 
 .PHONY: dependencies

@@ -50,6 +50,19 @@ let settings: [SwiftSetting] = [
     ]
 #endif
 
+// Only for Scripts/fuzz: without the fuzzer's runtime it cannot be linked.
+let fuzzTargets: [Target] =
+    Context.environment["ANNALS_FUZZ"] == nil
+    ? []
+    : [
+        .executableTarget(
+            name: "Fuzz",
+            dependencies: [
+                "AnnalsCore", "AnnalsHTTP", "AnnalsStore", "AnnalsSync", "AnnalsWire", "Relay", "RelayLog", httpTypes, hummingbird, nio,
+            ],
+            path: "Tests/Fuzz", swiftSettings: settings)
+    ]
+
 let package = Package(
     name: "annals",
     platforms: [.macOS(.v15), .iOS(.v18)],
@@ -228,6 +241,6 @@ let package = Package(
             name: "AnnalsTests", dependencies: ["Annals", "AnnalsSync", "AnnalsTesting", "SeededRandom", logging], packageAccess: false,
             swiftSettings: settings),
         .testTarget(name: "AnnalsHTTPTests", dependencies: ["AnnalsHTTP"], exclude: ["server.py"], swiftSettings: settings),
-    ] + systemTargets,
+    ] + systemTargets + fuzzTargets,
     swiftLanguageModes: [.v6]
 )

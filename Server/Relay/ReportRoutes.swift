@@ -34,7 +34,7 @@ struct ReportRoutes: Sendable {
 }
 
 extension EntryReportRequest: AdminRequest {
-    fileprivate func checked() throws -> EntryReport {
+    func checked() throws -> EntryReport {
         // No log has an entry at 0, and the log says so.
         guard position >= 0, let digest = Digest(digest), let rule = RefusedEntry.Rule(rawValue: rule) else {
             throw ProblemResponse.badRequest("position, digest or rule is none that can be")

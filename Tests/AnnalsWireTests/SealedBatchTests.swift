@@ -137,4 +137,22 @@ import Testing
         let hashes = keys.map { FootprintHash(key: $0).rowHash(table: "seats", key: [.integer(1)]) }
         #expect(Set(hashes + [FootprintHash().rowHash(table: "seats", key: [.integer(1)])]).count == 4)
     }
+
+    @Test func `a payload that would be longer than can be counted is refused, whatever the limits are`() throws {
+        var batch = BatchEncoder(
+            lineage: Samples.lineage, signer: Samples.key, firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1, codec: .plain,
+            cipher: try Samples.cipher())
+        batch.append(body: Samples.thirdBody, base: .zero, footprint: Samples.footprints[0])
+        var bytes = try batch.finish().bytes
+        let header = try BatchHeader.parse(bytes)
+        // The clear part ends with the length, which takes two bytes.
+        var length = ByteWriter()
+        length.varint(Int.max)
+        bytes.replaceSubrange(header.clear.upperBound - 2..<header.clear.upperBound, with: length.bytes)
+        bytes.removeLast(8)
+        bytes += Digest.sha256(bytes[...]).bytes.prefix(8)
+        #expect(throws: WireError.tooLarge("payload")) { try BatchHeader.parse(bytes) }
+        let limits = BatchLimits(batchBytes: .max, plainBytes: .max, transactions: .max)
+        #expect(throws: WireError.badLength) { try BatchHeader.parse(bytes, limits: limits) }
+    }
 }

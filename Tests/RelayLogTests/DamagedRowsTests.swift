@@ -38,6 +38,12 @@ import Testing
         }
     }
 
+    @Test func `runs that lie over one another are an error, too`() async throws {
+        for (from, to) in [(3, 2), (1, 2), (3, 1 << 40)] {
+            try await look("UPDATE annals_runs SET position = \(to) WHERE position = \(from)")
+        }
+    }
+
     /// Damages a log and has it do everything that it can.
     private func look(_ damage: String) async throws {
         let clock = TestClock()

@@ -1,0 +1,29 @@
+@testable import AnnalsCore
+@testable import AnnalsWire
+
+/// What transactions touch, as relays read it.
+enum FootprintFuzzing {
+    static let target = FuzzTarget("footprint", seeds: { try $0.files("footprint") }) { bytes in
+        let footprint = try Footprint.decode(bytes)
+        expect(footprint.encode() == bytes, "a footprint has one encoding")
+        expect(footprint.isNormal && footprint.normalized() == footprint, "what is read is in order")
+        expect(footprint.isWithin(footprint), "a footprint is within itself")
+        let half = Footprint(rules: footprint.rules, keyID: footprint.keyID, groups: Array(footprint.groups.prefix(1)))
+        expect(Footprint.meets(footprint, half) == Footprint.meets(half, footprint), "who meets is met")
+        certify(footprint, half)
+    }
+
+    private static func certify(_ footprint: Footprint, _ half: Footprint) {
+        let (one, other) = (ReplicaID(high: 1, low: 1), ReplicaID(high: 2, low: 2))
+        for room in [2, 8, 1024] {
+            var index = CertificationIndex(maximumHashes: room)
+            index.record(footprint, replica: one, position: Position(1))
+            index.record(half, replica: other, position: Position(2))
+            expect(index.conflict(of: footprint, base: Position(2), replica: one) == nil, "nothing comes after the last")
+            let isMet = Footprint.meets(footprint, half)
+            let conflict = index.conflict(of: footprint, base: Position(1), replica: one)
+            // With little room more is met, never less.
+            expect(conflict != nil || !isMet, "what meets is found")
+        }
+    }
+}

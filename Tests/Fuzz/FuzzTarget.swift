@@ -1,0 +1,56 @@
+import AnnalsWire
+import Foundation
+
+/// Something of ours that reads bytes from elsewhere.
+///
+/// Whatever the bytes are, it refuses them with an error or reads them. What it reads is held against the format's own rules, so
+/// that a reader that is merely wrong is found, too.
+struct FuzzTarget: Sendable {
+    let name: String
+    let seeds: @Sendable (Fixtures) throws -> [[UInt8]]
+    private let body: @Sendable ([UInt8]) throws -> Void
+
+    init(
+        _ name: String, seeds: @escaping @Sendable (Fixtures) throws -> [[UInt8]], _ body: @escaping @Sendable ([UInt8]) throws -> Void
+    ) {
+        self.name = name
+        self.seeds = seeds
+        self.body = body
+    }
+
+    /// An error is an answer; anything else that goes wrong ends the process.
+    func run(_ bytes: [UInt8]) {
+        try? body(bytes)
+    }
+
+    static let all = [
+        BatchFuzzing.target, BodyFuzzing.target, PieceFuzzing.target, FootprintFuzzing.target, AnswerFuzzing.page, AnswerFuzzing.answer,
+        ItemFuzzing.target, SnapshotFuzzing.target, TextFuzzing.target, HeadFuzzing.target, JSONFuzzing.target, RequestFuzzing.target,
+    ]
+}
+
+/// Ends the process where something is not as it must be, which libFuzzer notes together with the input.
+func expect(_ isTrue: Bool, _ law: String) {
+    guard !isTrue else { return }
+    FileHandle.standardError.write(Data("not so: \(law)\n".utf8))
+    preconditionFailure(law)
+}
+
+/// The files that the tests of the formats have.
+struct Fixtures {
+    let folder: URL
+
+    func files(_ prefix: String) throws -> [[UInt8]] {
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        return try names.filter { $0.hasPrefix(prefix) && $0.hasSuffix(".bin") }
+            .map { [UInt8](try Data(contentsOf: folder.appendingPathComponent($0))) }
+    }
+
+    /// The bodies of all batches that can be opened without a key.
+    func bodies() throws -> [[UInt8]] {
+        try files("batch").flatMap { bytes -> [[UInt8]] in
+            guard let batch = try? Batch.open(bytes) else { return [] }
+            return batch.header.certificates.indices.map { Array(batch.plain[batch.bodyRange($0)]) }
+        }
+    }
+}
