@@ -21,10 +21,12 @@ enum SnapshotPacking {
         AnnalsError(.diskFull, operation: "join", "the disk is full", hint: "Make room; nothing was changed")
     }
 
-    /// - Parameter space: whose snapshot it is, for what is told when it does not open.
-    static func unpack(_ packed: String, _ plain: String, _ cipher: SpaceCipher?, of space: SpaceName) throws -> SnapshotSeal? {
+    /// Unpacks, and says in words what stands in the way.
+    ///
+    /// - Parameter space: whose snapshot it is.
+    static func unpacking<T>(_ cipher: SpaceCipher?, of space: SpaceName, _ body: () throws -> T) throws -> T {
         do {
-            return try Compression.decompressFile(at: packed, to: plain, maximumBytes: SyncLimits.snapshotBytes, cipher: cipher).seal
+            return try body()
         } catch let error as AnnalsError where error.code == .diskFull {
             throw diskFull
         } catch let error as AnnalsError {

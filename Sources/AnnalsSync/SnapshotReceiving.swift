@@ -18,7 +18,6 @@ final class SnapshotReceiving: Sendable {
     private let plain: String
     private let cipher: SpaceCipher?
     private let space: SpaceName
-    private let seal = Mutex<SnapshotSeal?>(nil)
     private let arrived = Mutex(Arrived())
     private let news: AsyncStream<Void>
     private let tell: AsyncStream<Void>.Continuation
@@ -40,31 +39,30 @@ final class SnapshotReceiving: Sendable {
     ///
     /// - Parameter download: fetches the file, and calls what it is given with the file's length whenever it has grown.
     /// - Returns: what the head of a sealed snapshot says.
-    /// - Throws: what `download` throws, and what `SnapshotPacking.unpack` does.
+    /// - Throws: what `download` throws, and `AnnalsError` where the file cannot be unpacked.
     func run(_ download: @escaping @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Void) async throws -> SnapshotSeal? {
-        let isUnpacked = try await withThrowingTaskGroup(of: Bool?.self) { group in
-            group.addTask { try await self.unpack() }
+        let unpacked = try await withThrowingTaskGroup(of: Result<SnapshotSeal?, any Error>?.self) { group in
+            group.addTask { await self.unpack() }
             group.addTask {
                 defer { self.tell.finish() }
                 try await download { self.note($0) }
                 return nil
             }
-            var isUnpacked = false
-            do {
-                while let ended = try await group.next() { isUnpacked = ended ?? isUnpacked }
-            } catch is OtherKey {
-                group.cancelAll()
-                return false
+            var unpacked: Result<SnapshotSeal?, any Error>?
+            while let ended = try await group.next() {
+                unpacked = ended ?? unpacked
+                guard !Self.isAboutKeys(unpacked) else { break }
             }
-            return isUnpacked
+            group.cancelAll()
+            return unpacked
         }
-        if isUnpacked { return seal.withLock { $0 } }
-        // What stands in the way is told by doing it once more, with all of the file that is there.
-        return try SnapshotPacking.unpack(packed, plain, cipher, of: space)
+        return try SnapshotPacking.unpacking(cipher, of: space) { try unpacked?.get() }
     }
 
-    /// It can be told already that the file will not open.
-    private struct OtherKey: Error {}
+    private static func isAboutKeys(_ unpacked: Result<SnapshotSeal?, any Error>?) -> Bool {
+        guard case .failure(let error as WireError) = unpacked else { return false }
+        return error.isAboutKeys
+    }
 
     private func note(_ length: Int64) {
         arrived.withLock { arrived in
@@ -75,32 +73,42 @@ final class SnapshotReceiving: Sendable {
         tell.yield()
     }
 
-    /// Whether all of it is unpacked, as far as can be told here.
-    private func unpack() async throws -> Bool {
-        var unpacker: FileUnpacker?
-        var beginnings = -1
-        for await _ in news { try advance(&unpacker, &beginnings) }
-        try advance(&unpacker, &beginnings)
-        do { try unpacker?.finish() } catch { return false }
-        seal.withLock { [found = unpacker?.seal] in $0 = found }
-        return unpacker != nil
+    /// What came of the file as it was when the download ended; what came of a download that failed does not matter.
+    private func unpack() async -> Result<SnapshotSeal?, any Error> {
+        var attempt = Attempt()
+        for await _ in news {
+            advance(&attempt)
+            if let failure = attempt.failure as? WireError, failure.isAboutKeys { return .failure(failure) }
+        }
+        advance(&attempt, isAll: true)
+        return Result {
+            if let failure = attempt.failure { throw failure }
+            try attempt.unpacker?.finish()
+            return attempt.unpacker?.seal
+        }
     }
 
-    private func advance(_ unpacker: inout FileUnpacker?, _ beginnings: inout Int) throws {
+    /// The unpacking of what came since the file began anew.
+    private struct Attempt {
+        var unpacker: FileUnpacker?
+        var beginnings: Int?
+        /// It goes no further. If the download begins anew, other bytes may come.
+        var failure: (any Error)?
+    }
+
+    /// - Parameter isAll: the download has ended, and what it told no longer says how long the file is.
+    private func advance(_ attempt: inout Attempt, isAll: Bool = false) {
         let now = arrived.withLock { $0 }
+        guard isAll || now.length > 0 else { return }
         do {
-            if now.beginnings != beginnings {
-                guard now.length > 0 else { return }
-                beginnings = now.beginnings
-                unpacker = nil
-                unpacker = try FileUnpacker(packed, to: plain, maximumBytes: SyncLimits.snapshotBytes, cipher: cipher)
+            if now.beginnings != attempt.beginnings {
+                attempt = Attempt(beginnings: now.beginnings)
+                attempt.unpacker = try FileUnpacker(packed, to: plain, maximumBytes: SyncLimits.snapshotBytes, cipher: cipher)
             }
-            try unpacker?.take(upTo: now.length)
-        } catch let error as WireError where error.isAboutKeys {
-            throw OtherKey()
+            guard attempt.failure == nil else { return }
+            try attempt.unpacker?.take(upTo: isAll ? .max : now.length)
         } catch {
-            // Bytes of two files, or of none: if the download begins anew they are right then.
-            unpacker = nil
+            attempt.failure = error
         }
     }
 }

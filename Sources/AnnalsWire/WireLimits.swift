@@ -38,6 +38,12 @@ package enum WireLimits {
     package static let snapshotPartBytes = 4 << 20
     /// The largest part of a snapshot that a relay takes.
     package static let maximumSnapshotPartBytes = 16 << 20
+    /// How many bytes a snapshot unpacks to for each packed byte, beyond `snapshotBytesOfAnyRatio`. Measured at level 3, pages of 4 KiB:
+    /// rows with UUIDs 2, integers alone 32, 50,000 equal texts of 3,900 bytes 430, a blob of 200 MB of zeros 1,170, a file of 100 MB
+    /// whose rows were deleted 1,870.
+    package static let snapshotRatio: Int64 = 2_500
+    /// Bytes to which a snapshot may unpack whatever its ratio: a small file packs better, and harms nobody.
+    package static let snapshotBytesOfAnyRatio: Int64 = 64 << 20
     /// Columns of one table; SQLite cannot be built for more.
     package static let maximumColumns = 32_767
     /// The longest time a pull waits at the relay, in seconds.

@@ -10,7 +10,7 @@ import Testing
 /// A member of the space brings a snapshot that cannot be used: a clone uses an older one and the log.
 @Suite struct BadSnapshotTests {
     enum Kind: CaseIterable {
-        case noDatabase, otherDatabase, missingTable, rowsThatTheLogDoesNotFit
+        case noDatabase, otherDatabase, missingTable, rowsThatTheLogDoesNotFit, zerosBehindIt, manyZeros, cutOff, walMode
     }
 
     private func bring(_ kind: Kind, _ world: World) async throws -> Position {
@@ -31,11 +31,50 @@ import Testing
                 try db.execute(sql: "\(sql); VACUUM")
             }
             try queue.close()
+        case .zerosBehindIt, .manyZeros, .cutOff, .walMode:
+            _ = try #require(await world.stores[0].makeSnapshot(at: plain, relayTime: world.clock.milliseconds))
+            try change(plain, kind)
         }
         let packed = world.folder.file("bad.zst")
         let file = try Compression.compressFile(at: plain, to: packed)
         try await world.relay.uploadSnapshot(at: packed, seen: state.seen, digest: file.digest) { _ in }
         return state.position
+    }
+
+    /// Makes a file whose size is not what its header says, or is what no snapshot has; one of zeros packs to almost nothing.
+    private func change(_ path: String, _ kind: Kind) throws {
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        defer { try? file.close() }
+        let size = try file.seekToEnd()
+        let zeros: UInt64 = 100 << 20
+        switch kind {
+        case .zerosBehindIt: try file.truncate(atOffset: size + 4_096)
+        case .cutOff: try file.truncate(atOffset: size - 4_096)
+        case .walMode:
+            try file.seek(toOffset: 18)
+            try file.write(contentsOf: [2, 2])
+        default:
+            try file.truncate(atOffset: zeros)
+            try file.seek(toOffset: 28)
+            let pages = UInt32(zeros / 4_096)
+            try file.write(contentsOf: [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: pages >> $0) })
+        }
+    }
+
+    /// What a clone unpacks to, at most.
+    @Test(arguments: [Kind.zerosBehindIt, .manyZeros])
+    func `no more is unpacked than a snapshot says, or than so few bytes give`(kind: Kind) async throws {
+        let world = try await World(replicas: 1, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT)")
+        let (plain, packed, back) = (world.folder.file("plain.db"), world.folder.file("packed"), world.folder.file("back.db"))
+        _ = try #require(await world.stores[0].makeSnapshot(at: plain, relayTime: world.clock.milliseconds))
+        let size = try #require(FileManager.default.attributesOfItem(atPath: plain)[.size] as? Int)
+        try change(plain, kind)
+        let file = try Compression.compressFile(at: plain, to: packed)
+        #expect(file.packedBytes < 16_384)
+        let unpacker = try FileUnpacker(packed, to: back, maximumBytes: SyncLimits.snapshotBytes)
+        #expect(throws: WireError.tooLarge(kind == .manyZeros ? "compression" : "file")) { try unpacker.take(upTo: .max) }
+        let written = try #require(FileManager.default.attributesOfItem(atPath: back)[.size] as? Int)
+        #expect(written <= (kind == .manyZeros ? 64 << 20 : size))
     }
 
     @Test(arguments: Kind.allCases)

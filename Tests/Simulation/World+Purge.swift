@@ -40,7 +40,9 @@ extension World {
         let position = seen.position
         let path = folder.file("snapshot.db")
         defer { try? FileManager.default.removeItem(atPath: path) }
-        _ = try Compression.decompressFile(at: packed, to: path, maximumBytes: .max, cipher: spaceKeys?.cipher(for: space))
+        let unpacker = try FileUnpacker(packed, to: path, maximumBytes: .max, cipher: spaceKeys?.cipher(for: space))
+        try unpacker.take(upTo: .max)
+        try unpacker.finish()
         let file = try DatabaseQueue(path: path)
         defer { try? file.close() }
         let rows = try file.unsafeRead { db in try Look.rows(db, plan.schema) }

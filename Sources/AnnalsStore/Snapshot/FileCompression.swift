@@ -8,8 +8,6 @@ extension Compression {
         package var packedBytes: Int64
         /// SHA-256 of the packed file.
         package var digest: Digest
-        /// What the head of a sealed file that was opened says.
-        package var seal: SnapshotSeal?
     }
 
     /// Packs a file into another, which is replaced if it exists. Memory stays flat whatever their size.
@@ -49,42 +47,6 @@ extension Compression {
         try compressor.finish(to: write)
         try sealer?.finish(to: put)
         try output.close()
-        result.digest = hasher.finish()
-        return result
-    }
-
-    /// Unpacks a file into another, which is replaced if it exists; never more than `maximumBytes`.
-    ///
-    /// - Parameters:
-    ///   - source: the file to read.
-    ///   - destination: the file to write.
-    ///   - maximumBytes: more is not unpacked.
-    ///   - cipher: of the space, where it is sealed.
-    ///   - progress: told how far it is.
-    ///
-    /// Throws `WireError` where the bytes are damaged, incomplete or too many, or as `SnapshotOpener`; otherwise as
-    /// `compressFile`.
-    package static func decompressFile(
-        at source: String, to destination: String, maximumBytes: Int64, cipher: SpaceCipher? = nil,
-        progress: (Int64) throws -> Void = { _ in }
-    ) throws -> FileResult {
-        let input = try FileStream(reading: source)
-        let output = try FileStream(writing: destination)
-        var opener = SnapshotOpener(cipher)
-        var decompressor = try StreamDecompressor(maximumBytes: maximumBytes)
-        var hasher = Digest.Hasher()
-        var result = FileResult(plainBytes: 0, packedBytes: 0, digest: .zero)
-        try input.readAll { chunk in
-            hasher.update(chunk)
-            result.packedBytes += Int64(chunk.count)
-            try opener.write(chunk) { try decompressor.write($0, to: output.write) }
-            try progress(result.packedBytes)
-        }
-        try opener.finish { try decompressor.write($0, to: output.write) }
-        try decompressor.finish()
-        try output.close()
-        result.plainBytes = decompressor.count
-        result.seal = opener.seal
         result.digest = hasher.finish()
         return result
     }

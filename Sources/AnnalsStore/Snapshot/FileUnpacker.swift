@@ -1,17 +1,20 @@
 package import AnnalsWire
 
-/// Unpacks a file while it is being written.
+/// Unpacks a snapshot's file while it is being written.
 ///
 ///     let unpacker = try FileUnpacker(packed, to: plain, maximumBytes: limit)
 ///     try unpacker.take(upTo: 65_536)
 ///     try unpacker.finish()
 ///
-/// Whoever writes the file says how much of it is there. Throws what `Compression.decompressFile` throws.
+/// Whoever writes the file says how much of it is there. Memory stays flat, and no more is written than `SnapshotBounds` allows. Throws
+/// `WireError` where the bytes are damaged, incomplete or too many, or as `SnapshotOpener`; `AnnalsError` where a file cannot be read
+/// or written.
 package final class FileUnpacker {
     private let input: FileStream
     private let output: FileStream
     private var opener: SnapshotOpener
     private var decompressor: StreamDecompressor
+    private var bounds = SnapshotBounds()
     /// How many packed bytes were taken.
     package private(set) var count: Int64 = 0
 
@@ -20,7 +23,7 @@ package final class FileUnpacker {
 
     /// - Parameters:
     ///   - packed: the file to read.
-    ///   - plain: the file to write.
+    ///   - plain: the file to write, which is replaced if it exists.
     ///   - maximumBytes: more is not unpacked.
     ///   - cipher: of the space, where it is sealed.
     package init(_ packed: String, to plain: String, maximumBytes: Int64, cipher: SpaceCipher? = nil) throws {
@@ -32,17 +35,24 @@ package final class FileUnpacker {
 
     /// Unpacks what follows, up to that length of the packed file.
     package func take(upTo length: Int64) throws {
-        let output = output
         try input.read(upTo: length - count) { chunk in
-            try opener.write(chunk) { try decompressor.write($0, to: output.write) }
             count += Int64(chunk.count)
+            try opener.write(chunk, to: unpack)
         }
     }
 
     /// Ends the plain file, if the packed one has come to its end.
     package func finish() throws {
-        try opener.finish { try decompressor.write($0, to: output.write) }
+        try opener.finish(to: unpack)
         try decompressor.finish()
+        try bounds.finish()
         try output.close()
+    }
+
+    private func unpack(_ bytes: UnsafeRawBufferPointer) throws {
+        try decompressor.write(bytes) { plain in
+            try bounds.take(plain, packed: count)
+            try output.write(plain)
+        }
     }
 }
