@@ -22,8 +22,9 @@ final class OpenFile: Sendable {
         self.isOwned = false
     }
 
+    /// A file that is made is its owner's alone.
     init(opening path: String, _ flags: Int32, _ what: String) throws(HTTPError) {
-        descriptor = retryingInterrupted { open(path, flags | O_CLOEXEC, 0o666) }
+        descriptor = retryingInterrupted { open(path, flags | O_CLOEXEC, 0o600) }
         isOwned = true
         guard descriptor >= 0 else { throw Self.failure(what) }
     }

@@ -1,7 +1,7 @@
 import AnnalsCore
 import Foundation
 
-/// A folder for files on their way, on the disk where the result will be.
+/// A folder for files on their way, on the disk where the result will be. Only its owner may look into it.
 ///
 /// Whoever makes one holds a lock in it, which ends with the process. So what a killed program left is told from what
 /// another is at work in, and the next one in the same place removes it: at once, or after a day where it holds a packed
@@ -21,11 +21,11 @@ struct WorkFolder: Sendable {
         Self.removeLeftovers(in: parent)
         for _ in 0..<Self.attempts {
             let path = "\(parent)/\(Self.prefix)\(ReplicaID.random().description.prefix(Self.nameDigits))"
-            guard mkdir(path, 0o777) == 0 else {
+            guard mkdir(path, 0o700) == 0 else {
                 if errno == EEXIST { continue }
                 break
             }
-            let lock = open("\(path)/\(Self.lockName)", O_RDWR | O_CREAT | O_CLOEXEC, 0o666)
+            let lock = open("\(path)/\(Self.lockName)", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
             // Until it is locked another program may take it for a leftover.
             if lock >= 0, flock(lock, LOCK_EX | LOCK_NB) == 0, Self.isThere(lock) {
                 self.init(path: path, lock: lock)

@@ -2,7 +2,7 @@ import AnnalsCore
 import Foundation
 import GRDB
 
-/// A file that appears under its name only when it is whole.
+/// A file that appears under its name only when it is whole, and that nobody may read who may not read what it is made from.
 ///
 /// It is written under a temporary name beside, and that name is all that a killed program could leave behind. Whoever writes it holds a lock
 /// beside it, so that the next one to the same name can tell, and removes it.
@@ -48,11 +48,20 @@ package struct OutputFile {
         }
         Self.removeLeftovers(of: url)
         lock = Self.locked(temporaryPath + Self.lockSuffix, O_CREAT | O_EXCL)
+        Self.makeFile(temporaryPath, like: source)
+    }
+
+    /// SQLite would make one that others may read. Where it cannot be made, SQLite says so.
+    private static func makeFile(_ path: String, like source: String) {
+        var status = stat()
+        guard stat(source, &status) == 0 else { return }
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, status.st_mode & 0o666 | 0o600)
+        if file >= 0 { close(file) }
     }
 
     /// A file that nothing else is in, since SQLite has locks of its own on a database; -1 where it cannot be made or locked.
     private static func locked(_ path: String, _ flags: Int32 = 0) -> Int32 {
-        let file = open(path, O_RDWR | O_CLOEXEC | flags, 0o644)
+        let file = open(path, O_RDWR | O_CLOEXEC | flags, 0o600)
         guard file >= 0 else { return -1 }
         if flock(file, LOCK_EX | LOCK_NB) == 0 { return file }
         close(file)

@@ -21,9 +21,10 @@ final class FileStream {
         guard descriptor >= 0 else { throw failure(.fileNotFound, "cannot be read") }
     }
 
-    init(writing path: String) throws {
+    /// - Parameter isPrivate: a new file is its owner's alone; otherwise it is as readable as one that SQLite makes.
+    init(writing path: String, isPrivate: Bool = true) throws {
         self.path = path
-        descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, isPrivate ? 0o600 : 0o644)
         guard descriptor >= 0 else { throw failure(.cannotCreate, "cannot be created") }
     }
 

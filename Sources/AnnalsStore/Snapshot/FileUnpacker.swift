@@ -23,12 +23,13 @@ package final class FileUnpacker {
 
     /// - Parameters:
     ///   - packed: the file to read.
-    ///   - plain: the file to write, which is replaced if it exists.
+    ///   - plain: the file to write, which is replaced if it exists. Where the space is sealed only its owner may read it: the file of a
+    ///     clone comes of it.
     ///   - maximumBytes: more is not unpacked.
     ///   - cipher: of the space, where it is sealed.
     package init(_ packed: String, to plain: String, maximumBytes: Int64, cipher: SpaceCipher? = nil) throws {
         input = try FileStream(reading: packed)
-        output = try FileStream(writing: plain)
+        output = try FileStream(writing: plain, isPrivate: cipher != nil)
         opener = SnapshotOpener(cipher)
         decompressor = try StreamDecompressor(maximumBytes: maximumBytes)
     }
