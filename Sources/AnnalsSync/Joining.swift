@@ -345,7 +345,7 @@ package struct Joining: Sendable {
                     throw error
                 }
                 return (store, unusable)
-            } catch let error as AnnalsError where Self.isOfSnapshot(error) && unusable.count < SyncLimits.snapshotsPassedOver {
+            } catch let error as AnnalsError where Self.mayHaveOlder(error) && unusable.count < SyncLimits.snapshotsPassedOver {
                 first = first ?? error
                 guard let position = tried.withLock({ $0 }), position > Store.firstPosition else { throw first ?? error }
                 unusable.append(position)
@@ -361,6 +361,11 @@ package struct Joining: Sendable {
     static func isOfSnapshot(_ error: AnnalsError) -> Bool {
         // What a snapshot says of the authors may be made up, too, and then the log seems to lack entries.
         [.corruptBatch, .diverged, .schemaRefused, .notADatabase, .relayInconsistent].contains(error.code)
+    }
+
+    /// Whether a clone tries an older one. A file can claim a newer format; and what is unforeseen may come of a file that somebody made up.
+    private static func mayHaveOlder(_ error: AnnalsError) -> Bool {
+        isOfSnapshot(error) || [.newerFormat, .defect].contains(error.code)
     }
 
     /// Which snapshot a replica begins with.

@@ -121,7 +121,7 @@ import Testing
 }
 
 /// Has no older snapshot.
-private struct NewestSnapshotOnly: ForwardingTransport {
+struct NewestSnapshotOnly: ForwardingTransport {
     let base: any RelayTransport
 
     func downloadSnapshot(

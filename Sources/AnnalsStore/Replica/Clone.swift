@@ -14,9 +14,20 @@ extension Store {
     ///   - membership: what the replica is of its space.
     ///   - configuration: how the store is opened.
     ///   - logDigest: gives the log's running digest at the snapshot's position, where that is known.
+    /// - Throws: `AnnalsError`; code `corruptBatch`, `schemaRefused` or `newerFormat` where it is the snapshot that cannot be used.
     package static func fromSnapshot(
         at path: String, membership: Membership, configuration: Configuration = Configuration(),
         logDigest: @escaping @Sendable (Position) -> Digest? = { _ in nil }
+    ) async throws -> Store {
+        do {
+            return try await madeFromSnapshot(at: path, membership, configuration, logDigest)
+        } catch let error as AnnalsError where [.defect, .constraint, .notADatabase].contains(error.code) {
+            throw SnapshotFile.unusable(error)
+        }
+    }
+
+    private static func madeFromSnapshot(
+        at path: String, _ membership: Membership, _ configuration: Configuration, _ logDigest: @escaping @Sendable (Position) -> Digest?
     ) async throws -> Store {
         var configuration = configuration.withoutMigrations
         configuration.isUntrusted = true

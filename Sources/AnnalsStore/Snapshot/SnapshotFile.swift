@@ -237,6 +237,13 @@ enum SnapshotFile {
         AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot holds rows of another log than the relay has")
     }
 
+    /// Whoever made the file may have put anything into it: what SQLite says of that is the file's fault, and no defect here.
+    static func unusable(_ error: AnnalsError) -> AnnalsError {
+        AnnalsError(
+            .corruptBatch, operation: "clone", "the relay's snapshot is damaged: \(error.message)",
+            hint: "Ask its operator to drop it; another replica brings a new one", underlying: error)
+    }
+
     static var notASnapshot: AnnalsError {
         AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot is not a snapshot of a space")
     }
