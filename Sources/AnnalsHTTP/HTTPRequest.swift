@@ -24,10 +24,13 @@ package struct HTTPRequest: Sendable {
     /// server answers only after a wait needs more than that wait. Time in which the reader of a stream does not
     /// take what has arrived does not count.
     package var stallTimeout: Duration?
+    /// The least that the bodies must move, once their bytes come; nil for an event stream, whose heartbeats are few bytes. What is
+    /// left of a body may be less. The time until the answer begins does not count.
+    package var slowest: TransferRate?
 
     package init(
         _ method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: Body = .none,
-        timeout: Duration? = nil, stallTimeout: Duration? = HTTPLimits.stallTimeout
+        timeout: Duration? = nil, stallTimeout: Duration? = HTTPLimits.stallTimeout, slowest: TransferRate? = nil
     ) {
         self.method = method
         self.url = url
@@ -35,6 +38,7 @@ package struct HTTPRequest: Sendable {
         self.body = body
         self.timeout = timeout
         self.stallTimeout = stallTimeout
+        self.slowest = slowest
     }
 }
 

@@ -9,8 +9,12 @@ public enum HTTPLimits {
 
     /// How long a standing connection may move no byte in either direction. A relay's heartbeats on an event
     /// stream come more often. One byte is enough, since a heartbeat is hardly longer than that; a trickle is
-    /// caught by a request's own `timeout`.
+    /// caught by a request's own `timeout` or `slowest`.
     package static let stallTimeout: Duration = .seconds(60)
+
+    /// The least that a large body must move, on average a kibibyte in a second. A slow mobile line has several; a page
+    /// that drips is given up after a minute.
+    package static let slowestBody = TransferRate(bytes: 60 << 10, in: .seconds(60))
 
     /// Bytes of an answer that `send` holds in memory, unless the caller gives another bound. A page of entries
     /// is one to four MiB.

@@ -71,7 +71,7 @@ extension HTTPRelay {
                 } else if !error.isWorthRetrying {
                     throw error
                 }
-                try await patience.wait(after: error, moved: length > start + 1)
+                try await patience.wait(after: error, moved: length - start >= Int64(slowest.bytes))
             }
         }
     }
@@ -103,6 +103,7 @@ extension HTTPRelay {
         let upload = Upload(path: path, size: size, seen: seen, digest: digest)
         // An earlier process may have sent some of it.
         var offset: Int64? = size > WireLimits.snapshotPartBytes ? nil : 0
+        var furthest: Int64 = 0
         var patience = Patience()
         while true {
             do {
@@ -114,7 +115,12 @@ extension HTTPRelay {
                 progress(start)
                 let part = start..<min(start + Int64(WireLimits.snapshotPartBytes), size)
                 guard let next = try await send(part, of: upload) else { return progress(size) }
-                if next > start { patience = Patience() }
+                if next > furthest {
+                    furthest = next
+                    patience = Patience()
+                } else if next <= start {
+                    try await patience.wait(after: .notARelay("it does not keep the parts of a snapshot"), moved: false)
+                }
                 offset = next
             } catch {
                 guard error.isWorthRetrying || error.code == .rangeNotSatisfiable else { throw error }
@@ -178,16 +184,21 @@ extension TransportError {
     }
 }
 
-/// How often a transfer that broke off is taken up again: for as long as it moves.
+/// How often a transfer that broke off is taken up again, and how long it waits: for as long as it moves.
 private struct Patience {
     private var tries = 0
     private var backoff = Backoff()
+    private var time = ExchangePatience()
 
     mutating func wait(after error: TransportError, moved: Bool) async throws(TransportError) {
         tries = moved ? 1 : tries + 1
-        if moved { backoff.reset() }
+        if moved {
+            backoff.reset()
+            time.renew()
+        }
         guard tries < error.tries else { throw error }
         let pause = max(error.retryAfter ?? .zero, backoff.next { Double.random(in: 0..<1) })
+        guard time.allows(pause) else { throw error }
         do { try await ContinuousClock().sleep(for: pause) } catch { throw .cancelled }
     }
 }

@@ -29,6 +29,8 @@ public struct HTTPRelay: RelayTransport {
     let space: SpaceName
     private let identity: Identity
     let client: HTTPClient
+    /// The least that bodies must move.
+    var slowest = HTTPLimits.slowestBody
 
     /// - Parameters:
     ///   - address: the relay's base address, `http` or `https`.
@@ -62,7 +64,7 @@ public struct HTTPRelay: RelayTransport {
         let response = try await send(
             "POST", Endpoints.push(space),
             headers: Self.headers(seen) + [("Content-Type", Endpoints.MediaType.batch)],
-            body: .bytes(batch))
+            body: .bytes(batch), timeout: nil)
         try expect(response, Endpoints.MediaType.answer)
         do {
             var answer = try PushAnswer.decode(response.body)
@@ -81,7 +83,7 @@ public struct HTTPRelay: RelayTransport {
         if let wait { query += "&\(Endpoints.Query.wait)=\(wait.components.seconds)" }
         let response = try await send(
             "GET", Endpoints.entries(space) + query, headers: Self.headers(seen),
-            timeout: SyncLimits.requestTimeout + (wait ?? .zero), silence: SyncLimits.silence + (wait ?? .zero))
+            timeout: nil, silence: SyncLimits.silence + (wait ?? .zero))
         try expect(response, Endpoints.MediaType.page)
         do {
             var page = try Page.decode(response.body)
@@ -132,7 +134,7 @@ public struct HTTPRelay: RelayTransport {
 
     func send(
         _ method: String, _ path: String, headers: [(String, String)] = [], body: HTTPRequest.Body = .none,
-        timeout: Duration = SyncLimits.requestTimeout, silence: Duration = SyncLimits.silence
+        timeout: Duration? = SyncLimits.requestTimeout, silence: Duration = SyncLimits.silence
     ) async throws(TransportError) -> HTTPResponse {
         let request = request(method, path, headers: headers, body: body, timeout: timeout, silence: silence)
         return try accepted(
@@ -158,7 +160,8 @@ public struct HTTPRelay: RelayTransport {
             all.append((Endpoints.Header.name, name))
         }
         if let credential = identity.renewal?() ?? identity.credential { all.append(("Authorization", "Bearer \(credential)")) }
-        return HTTPRequest(method, url: address + path, headers: all, body: body, timeout: timeout, stallTimeout: silence)
+        return HTTPRequest(
+            method, url: address + path, headers: all, body: body, timeout: timeout, stallTimeout: silence, slowest: slowest)
     }
 
     func accepted(_ response: HTTPResponse) throws(TransportError) -> HTTPResponse {

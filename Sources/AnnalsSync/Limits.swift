@@ -2,8 +2,21 @@
 package enum SyncLimits {
     /// Bytes asked for in one page of the log.
     package static let pageBytes = 2 << 20
-    /// Requests in one call of `sync`; more means that others write the same rows all the while.
-    package static let roundsPerSync = 2_000
+    /// How often a push is refused in one call of `sync`; more means that others write the same rows all the while.
+    package static let refusalsPerSync = 2_000
+    /// How long one exchange goes on while nothing moves: pauses, and the time of requests. A relay's own *wait* ends sooner, and so does
+    /// its `Retry-After` when there is only much to do.
+    package static let patience = Duration.seconds(120)
+    /// How much of a request's time counts against `patience`. One that moves many bytes over a slow line may take minutes.
+    package static let countedTimeOfRequest = Duration.seconds(5)
+    /// Rounds of an exchange, a push or a pull each, in which nothing moves, and how many of them follow one another without a pause: a push
+    /// that is refused, and the pull that brings what it met.
+    package static let fruitlessRounds = 6
+    package static let roundsWithoutPause = 2
+    /// The shortest pause that a *wait* leads to, which a relay of ours names, too.
+    package static let shortestWaitForTurn = Duration.milliseconds(50)
+    /// Pages of the log that are looked through for a push that got no answer.
+    package static let pagesLookedThrough = 4_000
     /// Tries of one request that gets no answer, before `sync` gives up for now.
     package static let triesPerRequest = 5
     /// How often rows are compared with the log anew because the store moved meanwhile.
@@ -31,7 +44,7 @@ package enum SyncLimits {
     package static let snapshotBytes: Int64 = 1 << 40
     /// The largest answer that is taken: a page may hold one transaction larger than what was asked for.
     package static let answerBytes = 96 << 20
-    /// How long a whole request may take when it moves few bytes.
+    /// How long a whole request may take whose bodies are small. Pushes and pages have no such limit: see `HTTPLimits.slowestBody`.
     package static let requestTimeout = Duration.seconds(60)
     /// How long such a request may move none.
     package static let silence = Duration.seconds(25)

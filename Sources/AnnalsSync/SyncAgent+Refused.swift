@@ -10,12 +10,14 @@ extension SyncAgent {
     /// Settles a refused push.
     ///
     /// - Parameter isUncertain: something was sent before that got no answer.
-    func giveBack(_ push: FrozenPush, isUncertain: Bool, _ refusal: AnnalsError, _ status: ExchangeStatus) async throws -> SettledPush {
+    func giveBack(
+        _ push: FrozenPush, isUncertain: Bool, _ refusal: AnnalsError, _ status: ExchangeStatus, _ patience: inout ExchangePatience
+    ) async throws -> SettledPush {
         var answer = PushAnswer(
             outcome: .stale(at: nil), to: push.name, lineage: push.seen.lineage, head: status.head, receivedAt: 0)
         if isUncertain {
             do {
-                try await lookUp(push, after: status.position, &answer)
+                try await lookUp(push, after: status.position, &answer, &patience)
             } catch let error as AnnalsError where error.code == .expired {
                 // Only the relay can tell now, when it takes the same bytes again.
                 throw refusal
@@ -25,13 +27,19 @@ extension SyncAgent {
     }
 
     /// Makes the answer that got lost from the log after a position.
-    private func lookUp(_ push: FrozenPush, after position: Position, _ answer: inout PushAnswer) async throws {
+    private func lookUp(
+        _ push: FrozenPush, after position: Position, _ answer: inout PushAnswer, _ patience: inout ExchangePatience
+    ) async throws {
         var after = position
         var isLast = false
+        var pages = 0
         while !isLast {
-            let page = try await request { [transport, after] in
+            pages += 1
+            guard pages <= SyncLimits.pagesLookedThrough else { throw Self.endlessLog(after: position) }
+            let page = try await request(&patience) { [transport, after] in
                 try await transport.page(after: after, seen: push.seen)
             }
+            patience.renew()
             answer.head = max(answer.head, page.head)
             for frame in page.frames {
                 guard let header = try? BatchHeader.parse(frame.batch) else { continue }
@@ -58,8 +66,15 @@ extension SyncAgent {
 
     static func waiting(_ outbox: Int, _ direction: SyncDirection, _ refusal: AnnalsError) -> AnnalsError {
         var error = refusal
-        error.message += "; \(outbox == 1 ? "1 local transaction waits" : "\(outbox) local transactions wait")"
+        error.message += "; \(waits(outbox))"
         if direction == .both { error.message += ", what others wrote is taken in" }
         return error
+    }
+
+    private static func endlessLog(after position: Position) -> AnnalsError {
+        AnnalsError(
+            .notARelay, operation: "sync",
+            "the relay's log after position \(position) does not end, so that a push that got no answer cannot be found in it",
+            hint: "The push is kept. Run sync again; if this stays, ask the relay's operator", isRetryable: true)
     }
 }

@@ -65,6 +65,8 @@ public actor SyncAgent {
         var snapshotToCheck: Position?
         /// Parts that were kept did not go together with what came, and were pulled anew.
         var droppedParts = false
+        /// What is left of it in this exchange.
+        var patience = ExchangePatience()
     }
 
     /// What the outside world gives: pauses and randomness, so that tests need neither.
@@ -72,17 +74,28 @@ public actor SyncAgent {
         public var pause: @Sendable (Duration) async throws -> Void
         /// A number in 0..<1.
         public var random: @Sendable () -> Double
+        /// The time since some moment. It never goes back.
+        package var elapsed: @Sendable () -> Duration
 
         public init(pause: @escaping @Sendable (Duration) async throws -> Void, random: @escaping @Sendable () -> Double) {
+            self.init(pause: pause, random: random, clock: ContinuousClock())
+        }
+
+        private init(
+            pause: @escaping @Sendable (Duration) async throws -> Void, random: @escaping @Sendable () -> Double,
+            clock: some Clock<Duration>
+        ) {
             self.pause = pause
             self.random = random
+            let start = clock.now
+            elapsed = { start.duration(to: clock.now) }
         }
 
         public static let system = on(ContinuousClock())
 
         /// Pauses on a clock, which a test may move by hand.
         public static func on(_ clock: some Clock<Duration>) -> Environment {
-            Environment(pause: { try await clock.sleep(for: $0) }, random: { Double.random(in: 0..<1) })
+            Environment(pause: { try await clock.sleep(for: $0) }, random: { Double.random(in: 0..<1) }, clock: clock)
         }
     }
 
@@ -158,13 +171,11 @@ public actor SyncAgent {
         summary.conflicts = status.conflicts
         let replica = status.replica
         var step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
-        var rounds = 0
         // Rows come into doubt where an entry that they hold was voided.
         let mayDoubt = !(transport is LogThrough)
         while step != .done || (status.areRowsInDoubt && mayDoubt) {
             try Task.checkCancellation()
-            rounds += 1
-            guard rounds <= SyncLimits.roundsPerSync else { throw Self.partial(status.outbox) }
+            try await beginRound(step, status, &summary)
             events.begin(step)
             if status.areRowsInDoubt, mayDoubt {
                 status = try await reconcile(status, &summary)
@@ -178,7 +189,7 @@ public actor SyncAgent {
                 status = try await pull(status, &summary)
                 step = exchange.next(after: .pulled(isBehind: status.isBehind, outbox: status.outbox))
             case .wait(let milliseconds):
-                try await environment.pause(.milliseconds(milliseconds))
+                try await waitForTurn(milliseconds, &summary.patience)
                 step = .push
             case .done:
                 break
@@ -239,7 +250,7 @@ public actor SyncAgent {
 
     private func pull(_ status: ExchangeStatus, _ summary: inout Summary) async throws -> ExchangeStatus {
         do {
-            let page = try await request { [transport] in
+            let page = try await request(&summary.patience) { [transport] in
                 try await transport.pull(after: status.pulled, seen: status.seen, byteLimit: SyncLimits.pageBytes, wait: nil)
             }
             // What the relay had before it was asked it has no longer: it was restored from an older backup.
@@ -281,8 +292,9 @@ public actor SyncAgent {
     func settle(_ push: FrozenPush, _ summary: inout Summary, _ status: inout ExchangeStatus) async throws -> PushAnswer? {
         var isUncertain = !push.isNew
         do {
-            let (answer, answered, bytes) = try await send(push, &isUncertain)
+            let (answer, answered, bytes) = try await send(push, &isUncertain, &summary.patience)
             let settled = try await store.settle(answer, to: answered)
+            if settled.transactions > 0 { summary.patience.renew() }
             status = settled.status
             lastStatus = status
             summary.note(settled, bytes: bytes)
@@ -290,7 +302,7 @@ public actor SyncAgent {
         } catch let error as TransportError {
             guard error.isDefiniteRefusal else { throw error.annalsError }
             summary.refusal = error.annalsError
-            let settled = try await giveBack(push, isUncertain: isUncertain, error.annalsError, status)
+            let settled = try await giveBack(push, isUncertain: isUncertain, error.annalsError, status, &summary.patience)
             status = settled.status
             summary.note(settled, bytes: push.batch.count)
             return nil
@@ -303,25 +315,32 @@ public actor SyncAgent {
     /// the first is in the log all are, and the last one's digest, which covers the others', says whether they are the same.
     /// Where they were dropped, another copy of this file may be pushing: each pauses before it begins anew, so that one of
     /// them gets through.
-    private func send(_ first: FrozenPush, _ isUncertain: inout Bool) async throws -> (answer: PushAnswer, to: FrozenPush, bytes: Int) {
+    private func send(
+        _ first: FrozenPush, _ isUncertain: inout Bool, _ patience: inout ExchangePatience
+    ) async throws -> (answer: PushAnswer, to: FrozenPush, bytes: Int) {
         var push = first
         var beginnings = 1
         var backoff = Backoff()
         var bytes = 0
         while true {
-            let answer = try await attempt(&isUncertain) { [transport, push] in try await transport.push(push.batch, seen: push.seen) }
+            let answer = try await attempt(&isUncertain, &patience) { [transport, push] in
+                try await transport.push(push.batch, seen: push.seen)
+            }
             bytes += push.batch.count
             let isLast = push.part == push.parts - 1
             let number: Int
             switch answer.outcome {
-            case .accepted where !isLast: number = answer.positions.isEmpty ? push.part + 1 : push.parts - 1
+            case .accepted where !isLast:
+                patience.note(partTaken: push.name.firstCounter)
+                number = answer.positions.isEmpty ? push.part + 1 : push.parts - 1
             case .wait(let milliseconds) where push.part > 0:
-                try await environment.pause(.milliseconds(milliseconds))
+                try await waitForTurn(milliseconds, &patience)
                 number = push.part
             case .partsMissing:
                 beginnings += 1
-                guard beginnings <= SyncLimits.triesPerRequest else { throw Self.partsDropped }
-                try await environment.pause(backoff.next(random: environment.random))
+                let pause = backoff.next(random: environment.random)
+                guard beginnings <= SyncLimits.triesPerRequest, patience.allows(pause) else { throw Self.partsDropped }
+                try await environment.pause(pause)
                 number = 0
             default: return (answer, push, bytes)
             }
@@ -351,37 +370,6 @@ public actor SyncAgent {
         return taken.status
     }
 
-    /// Sends one request until it is answered, with pauses between tries; gives up for now after some.
-    nonisolated func request<Answer: Sendable>(_ send: @Sendable () async throws -> Answer) async throws -> Answer {
-        var isUncertain = false
-        do {
-            return try await attempt(&isUncertain, send)
-        } catch let error as TransportError {
-            throw error.annalsError
-        }
-    }
-
-    /// The same; throws `TransportError`. `isUncertain` becomes true where a try got no answer, so that the relay may have
-    /// done what it asked.
-    nonisolated private func attempt<Answer: Sendable>(
-        _ isUncertain: inout Bool, _ send: @Sendable () async throws -> Answer
-    ) async throws -> Answer {
-        var backoff = Backoff()
-        var tries = 0
-        while true {
-            do {
-                return try await send()
-            } catch let error as TransportError {
-                tries += 1
-                guard error.isWorthRetrying, tries < error.tries else { throw error }
-                isUncertain = true
-                let pause = max(error.retryAfter ?? .zero, backoff.next(random: environment.random))
-                logger.debug("no answer from the relay, trying again", metadata: ["pause": "\(pause)", "try": "\(tries)"])
-                try await environment.pause(pause)
-            }
-        }
-    }
-
     /// What was passed over at the relay's word must be explained by its log, which all replicas see.
     func checkVoids(_ status: ExchangeStatus) throws {
         guard let position = status.unexplainedVoids, status.position == status.head, (transport as? LogThrough)?.last == nil else {
@@ -401,18 +389,6 @@ public actor SyncAgent {
         AnnalsError(
             .spaceUnfinished, operation: "sync", "the join that makes the space is not done, or was interrupted",
             hint: "Run annals join again to finish it", isRetryable: true)
-    }
-
-    private static var partsDropped: AnnalsError {
-        AnnalsError(
-            .relayOverloaded, operation: "sync", "the relay does not keep the parts of a large transaction until all have come",
-            hint: "Another program may be pushing as the same replica; run sync again", isRetryable: true)
-    }
-
-    private static func partial(_ outbox: Int) -> AnnalsError {
-        AnnalsError(
-            .relayOverloaded, operation: "sync", "others write the same rows all the while; \(outbox) local transactions wait",
-            hint: "Run sync again", isRetryable: true)
     }
 }
 

@@ -69,9 +69,14 @@ extension TransportError {
     }
 
     private static func translate(_ problem: Problem, _ retryAfter: Duration?) -> AnnalsError {
-        let text = lowercasingFirst(problem.detail ?? problem.title)
+        var text = lowercasingFirst(problem.detail ?? problem.title)
+        var hint = problem.hint
+        if let retryAfter, retryAfter > SyncLimits.patience {
+            text += "; the relay asks to wait \(retryAfter.components.seconds) seconds, which is longer than one sync does"
+            hint = "Local work is kept. Run sync again after that time"
+        }
         func make(_ code: AnnalsError.Code, retry: Bool = false) -> AnnalsError {
-            AnnalsError(code, operation: "sync", text, hint: problem.hint, isRetryable: retry, retryAfter: retry ? retryAfter : nil)
+            AnnalsError(code, operation: "sync", text, hint: hint, isRetryable: retry, retryAfter: retry ? retryAfter : nil)
         }
         switch problem.status {
         // Not an operation of sync's: the relay's hint is the right one, and not where to find a token.

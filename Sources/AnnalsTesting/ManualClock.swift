@@ -24,11 +24,13 @@ public final class ManualClock: Sendable {
 
     /// For an agent whose pauses move the clock and take no time.
     public var environment: SyncAgent.Environment {
-        SyncAgent.Environment(
+        var environment = SyncAgent.Environment(
             pause: { [self] duration in
                 try Task.checkCancellation()
                 advance(duration)
                 await Task.yield()
             }, random: { 0.5 })
+        environment.elapsed = { [self] in .milliseconds(milliseconds) }
+        return environment
     }
 }

@@ -55,7 +55,7 @@ import Testing
     @Test func `a timeout counts from the start, whatever moves`() {
         var clock = TransferClock(start: start, timeout: .seconds(10), stallTimeout: nil)
         clock.run(start + .seconds(1))
-        clock.move(start + .seconds(9))
+        clock.move(start + .seconds(9), bytes: 1)
         #expect(clock.verdict(start + .seconds(9)) == nil)
         #expect(clock.verdict(start + .seconds(10)) == .timeout)
         #expect(clock.deadline == start + .seconds(10))
@@ -66,7 +66,7 @@ import Testing
         #expect(clock.deadline == nil)
         #expect(clock.verdict(start + .seconds(100)) == nil)
         clock.run(start + .seconds(100))
-        clock.move(start + .seconds(103))
+        clock.move(start + .seconds(103), bytes: 1)
         #expect(clock.deadline == start + .seconds(108))
         #expect(clock.verdict(start + .seconds(107)) == nil)
         #expect(clock.verdict(start + .seconds(108)) == .stalled)
@@ -76,10 +76,49 @@ import Testing
         var clock = TransferClock(start: start, timeout: nil, stallTimeout: .seconds(5))
         clock.run(start)
         clock.pause()
-        clock.move(start + .seconds(1))
+        clock.move(start + .seconds(1), bytes: 1)
         #expect(clock.verdict(start + .seconds(100)) == nil)
         clock.run(start + .seconds(100))
         #expect(clock.verdict(start + .seconds(105)) == .stalled)
+    }
+
+    /// At least 100 bytes in 10 seconds.
+    private func ratedClock() -> TransferClock {
+        var clock = TransferClock(
+            start: start, timeout: nil, stallTimeout: .seconds(5), slowest: TransferRate(bytes: 100, in: .seconds(10)))
+        clock.run(start)
+        return clock
+    }
+
+    @Test func `a drip ends, though it never stalls`() {
+        var clock = ratedClock()
+        for second in 1..<11 {
+            clock.move(start + .seconds(second), bytes: 9)
+            #expect(clock.verdict(start + .seconds(second)) == nil)
+        }
+        #expect(clock.deadline == start + .seconds(11))
+        #expect(clock.verdict(start + .seconds(11)) == .tooSlow)
+    }
+
+    @Test func `a slow line may take as long as it needs`() {
+        var clock = ratedClock()
+        for second in 1..<100_000 {
+            clock.move(start + .seconds(second), bytes: 11)
+            if clock.verdict(start + .seconds(second)) != nil { Issue.record("second \(second)") }
+        }
+    }
+
+    @Test func `neither a reader who holds a transfer up nor a server that has the whole request makes it slow`() {
+        var clock = ratedClock()
+        clock.move(start, bytes: 1)
+        clock.pause()
+        #expect(clock.verdict(start + .seconds(100)) == nil)
+        clock.run(start + .seconds(100))
+        clock.move(start + .seconds(100), bytes: 1)
+        clock.move(start + .seconds(109), bytes: 1)
+        clock.waitForAnswer()
+        #expect(clock.verdict(start + .seconds(113)) == nil)
+        #expect(clock.deadline == start + .seconds(114))
     }
 
     @Test func `waiting is rounded up to milliseconds, and never negative`() {

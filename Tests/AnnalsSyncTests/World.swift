@@ -134,7 +134,9 @@ final class World: Sendable {
 
     var environment: SyncAgent.Environment {
         let clock = clock
-        return SyncAgent.Environment(pause: { clock.advance($0) }, random: { 0.5 })
+        var environment = SyncAgent.Environment(pause: { clock.advance($0) }, random: { 0.5 })
+        environment.elapsed = { .milliseconds(clock.milliseconds) }
+        return environment
     }
 
     func configuration(_ name: String) -> Store.Configuration {

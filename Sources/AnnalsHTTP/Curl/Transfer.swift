@@ -19,6 +19,8 @@ final class Transfer: @unchecked Sendable {
     /// What went wrong on our side inside a callback, which libcurl reports as a mere "aborted".
     private var failure: HTTPError?
     private var reported: Int64 = -1
+    /// Bytes of the request's body that libcurl took last.
+    private var taken = 0
     private(set) var wasSent = false
     /// Whether this is the second try, over a connection of its own.
     private(set) var isSecondTry = false
@@ -29,7 +31,7 @@ final class Transfer: @unchecked Sendable {
         self.target = try RequestTarget(url: request.url)
         self.sink = sink
         self.onSent = onSent
-        clock = TransferClock(start: .now, timeout: request.timeout, stallTimeout: request.stallTimeout)
+        clock = TransferClock(start: .now, timeout: request.timeout, stallTimeout: request.stallTimeout, slowest: request.slowest)
     }
 
     /// Opens the body and prepares a handle; nothing is sent before the handle is added to libcurl's multi.
@@ -57,7 +59,7 @@ final class Transfer: @unchecked Sendable {
     func tryAgain() -> EasyHandle? {
         defer { (handle, source) = (nil, nil) }
         isSecondTry = true
-        reported = -1
+        (reported, taken) = (-1, 0)
         clock.pause()
         return handle
     }
@@ -91,6 +93,7 @@ final class Transfer: @unchecked Sendable {
         switch verdict {
         case .timeout: HTTPError(.timeout, "the time for the request is over, to \(target.name)")
         case .stalled: HTTPError(.stalled, "no byte moved for too long, to or from \(target.name)")
+        case .tooSlow: HTTPError(.stalled, "the bytes move too slowly, to or from \(target.name)")
         }
     }
 
@@ -105,8 +108,10 @@ final class Transfer: @unchecked Sendable {
         if let deadline = clock.deadline { schedule?.note(deadline) }
     }
 
-    private func move() {
-        if let schedule { clock.move(schedule.now) }
+    private func move(_ bytes: Int) {
+        guard let schedule else { return }
+        clock.move(schedule.now, bytes: bytes)
+        if let deadline = clock.deadline { schedule.note(deadline) }
     }
 }
 
@@ -119,7 +124,7 @@ extension Transfer {
     }
 
     func acceptHeader(_ line: UnsafeRawBufferPointer) -> Bool {
-        move()
+        move(line.count)
         return caught(false) { () throws(HTTPError) in
             guard let head = try parser.accept(line) else { return true }
             self.head = head
@@ -132,7 +137,7 @@ extension Transfer {
     enum Acceptance { case taken, pause, abort }
 
     func acceptBody(_ piece: UnsafeRawBufferPointer) -> Acceptance {
-        move()
+        move(piece.count)
         return caught(.abort) { () throws(HTTPError) in
             if try sink.accept(piece) { return .taken }
             clock.pause()
@@ -143,10 +148,14 @@ extension Transfer {
     /// Bytes put into the buffer; nil to abort. libcurl asks for more once it has sent what it had, so that is
     /// when what came before is reported.
     func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
-        move()
+        move(taken)
         guard let source else { return 0 }
         report(sent: source.offset)
-        return caught(nil) { () throws(HTTPError) in try source.read(into: buffer) }
+        return caught(nil) { () throws(HTTPError) in
+            taken = try source.read(into: buffer)
+            if source.offset == source.length { clock.waitForAnswer() }
+            return taken
+        }
     }
 
     func seekBody(to offset: Int64) -> Bool {

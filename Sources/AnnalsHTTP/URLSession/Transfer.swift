@@ -12,6 +12,8 @@ final class Transfer: @unchecked Sendable {
 
     var task: URLSessionTask?
     private var head: ResponseHead?
+    /// Only for the rate: the session itself notices a stall, and the loop the timeout.
+    private var clock: TransferClock
     /// Pieces that the reader has no room for yet.
     private var waiting: [Data] = []
     /// How it ended, while pieces wait.
@@ -31,6 +33,8 @@ final class Transfer: @unchecked Sendable {
         self.url = url
         self.sink = sink
         self.onSent = onSent
+        clock = TransferClock(start: .now, timeout: nil, stallTimeout: nil, slowest: request.slowest)
+        clock.run(.now)
     }
 
     /// How messages name the server. Never the whole address, which may hold a secret.
@@ -59,7 +63,14 @@ final class Transfer: @unchecked Sendable {
 
     // MARK: What the session tells, on the loop's queue
 
-    func noteSent(_ bytes: Int64) { onSent?(bytes) }
+    func noteSent(_ bytes: Int, _ total: Int64, of expected: Int64) {
+        clock.move(.now, bytes: bytes)
+        if total >= expected { clock.waitForAnswer() }
+        onSent?(total)
+    }
+
+    /// Whether its bytes move too slowly.
+    var isTooSlow: Bool { !hasEnded && clock.verdict(.now) == .tooSlow }
 
     /// - Throws: what keeps the answer from being taken.
     func begin(_ response: URLResponse) throws(HTTPError) {
@@ -76,12 +87,22 @@ final class Transfer: @unchecked Sendable {
 
     /// Takes a piece; false when the connection is to pause.
     func accept(_ data: Data) throws(HTTPError) -> Bool {
+        clock.move(.now, bytes: data.count)
         waiting.append(data)
-        return try flush()
+        let isTaken = try flush()
+        if !isTaken { clock.pause() }
+        return isTaken
+    }
+
+    /// The reader has room again.
+    func goOn() throws(HTTPError) -> Bool {
+        let isTaken = try flush()
+        if isTaken { clock.run(.now) }
+        return isTaken
     }
 
     /// Goes on with what waited; false when the reader has no room for all of it.
-    func flush() throws(HTTPError) -> Bool {
+    private func flush() throws(HTTPError) -> Bool {
         while let data = waiting.first {
             let taken = data.withUnsafeBytes { bytes in Result { () throws(HTTPError) in try sink.accept(bytes) } }
             guard try taken.get() else { return false }

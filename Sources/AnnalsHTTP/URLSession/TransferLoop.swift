@@ -31,10 +31,23 @@ final class TransferLoop: Sendable {
 
     func start(_ transfer: Transfer) {
         queue.addOperation { [session, transfers] in transfers.start(transfer, in: session) }
+        if let slowest = transfer.request.slowest { watchRate(of: transfer, every: slowest.time / .seconds(2)) }
         guard let timeout = transfer.request.timeout else { return }
         DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) { [weak self] in
             let error = HTTPError(.timeout, "the time for the request is over, to \(transfer.server)", wasSent: true)
             self?.end(transfer, error)
+        }
+    }
+
+    /// Looks after so many seconds, and again, whether its bytes move too slowly, until it has ended.
+    private func watchRate(of transfer: Transfer, every seconds: Double) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [weak self] in
+            self?.queue.addOperation { [weak self] in
+                guard let self, !transfer.hasEnded else { return }
+                guard transfer.isTooSlow else { return self.watchRate(of: transfer, every: seconds) }
+                let error = HTTPError(.stalled, "the bytes move too slowly, to or from \(transfer.server)", wasSent: true)
+                self.transfers.end(transfer, error)
+            }
         }
     }
 
@@ -100,7 +113,7 @@ private final class Transfers: NSObject, URLSessionDataDelegate, @unchecked Send
     func resume(_ transfer: Transfer) {
         guard !transfer.hasEnded else { return }
         do throws(HTTPError) {
-            if try transfer.flush() { transfer.task?.resume() }
+            if try transfer.goOn() { transfer.task?.resume() }
         } catch {
             end(transfer, error)
         }
@@ -127,7 +140,7 @@ private final class Transfers: NSObject, URLSessionDataDelegate, @unchecked Send
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     ) {
-        running[task.taskIdentifier]?.noteSent(totalBytesSent)
+        running[task.taskIdentifier]?.noteSent(Int(bytesSent), totalBytesSent, of: totalBytesExpectedToSend)
     }
 
     func urlSession(
