@@ -141,6 +141,8 @@ extension ProblemResponse {
             self.init(.snapshotSuperseded, detail: "It holds position \(position)")
         case .snapshotDigestMismatch:
             self.init(.badDigest, hint: "Send the snapshot again")
+        case .badSnapshot(let reason):
+            self.init(.badSnapshot, detail: "It is neither a sealed one nor one zstd frame with an SQLite file: \(reason)")
         case .snapshotTooLarge(let limit):
             self.init(.tooLarge, detail: "Snapshots may have \(limit) bytes")
         case .snapshotPartElsewhere(let offset):

@@ -69,7 +69,9 @@ package struct RelayConfiguration: Sendable {
             tls != nil || allowPlaintext || address.isLoopback, "tokens and data would cross the network at \(address.host) unencrypted",
             "Give a certificate with --tls-cert and --tls-key, or put a proxy with TLS in front and add --allow-plaintext")
         try webTokens?.validate()
-        try require((0...Self.mostReporters).contains(autoVoid), "auto-void is \(autoVoid)", "It is a number of owners from 0, which is off, to 1000")
+        try require(
+            (0...Self.mostReporters).contains(autoVoid), "auto-void is \(autoVoid)",
+            "It is a number of owners from 0, which is off, to 1000")
         try require(
             autoVoid == 0 || !noAuthorization, "auto-void counts owners, and with --no-auth there are none",
             "Leave one of them out; annals relay void is there in any case")

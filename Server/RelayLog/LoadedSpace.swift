@@ -46,10 +46,11 @@ struct LoadedSpace: Sendable {
     ) throws -> LoadedSpace {
         var entries: [(footprint: Footprint, replica: ReplicaID, position: Position)] = []
         var hashes = 0
-        var loadedFrom = space.head
+        var (loadedFrom, last) = (space.head, space.head)
         try LogStorage.visitNewestRuns(of: space.id, in: db) { run in
             guard run.lastPosition > space.floor else { return false }
-            guard let header = try? run.header() else {
+            // Each ends where the next begins, and the newest with the head: in no other order can they be recorded.
+            guard let header = try? run.header(), run.lastPosition == last else {
                 damaged(run.firstPosition)
                 return false
             }
@@ -62,7 +63,8 @@ struct LoadedSpace: Sendable {
                 entries.append((footprint, header.replica, position))
                 hashes += footprint.hashCount + 1
             }
-            loadedFrom = max(space.floor, run.firstPosition.advanced(by: -1))
+            last = run.firstPosition.advanced(by: -1)
+            loadedFrom = max(space.floor, last)
             return hashes < limits.hashesPerSpace
         }
         var certifier = Certifier(lineage: space.lineage, head: space.head, loadedFrom: loadedFrom, limits: limits)
@@ -96,9 +98,9 @@ struct LoadedSpace: Sendable {
         guard space.head > certifier.head else { return true }
         while certifier.head < space.head {
             let runs = try LogStorage.runs(of: id, after: certifier.head, byteLimit: Self.bytesAtOnce, in: db)
-            guard runs.first?.firstPosition == certifier.head.next else { return false }
+            guard !runs.isEmpty else { return false }
             for run in runs {
-                guard let header = try? run.header() else { return false }
+                guard let header = try? run.header(), run.firstPosition == certifier.head.next else { return false }
                 certifier.follow(run, header)
             }
         }

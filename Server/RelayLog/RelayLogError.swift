@@ -31,6 +31,8 @@ package enum RelayLogError: Error, Sendable {
     case snapshotSuperseded(by: Position)
     /// The snapshot's bytes are not those that its digest names.
     case snapshotDigestMismatch
+    /// The bytes are not a snapshot's, sealed or not: what is wrong with them.
+    case badSnapshot(String)
     case snapshotTooLarge(limit: Int64)
     /// A part of a snapshot that does not follow upon what is here, which has so many bytes.
     case snapshotPartElsewhere(offset: Int64)

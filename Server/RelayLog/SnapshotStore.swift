@@ -1,4 +1,5 @@
 package import AnnalsCore
+internal import AnnalsWire
 internal import Logging
 internal import Synchronization
 
@@ -118,14 +119,15 @@ package final class SnapshotStore: Sendable {
     ) async throws -> SnapshotUpload {
         try reserve.check()
         await abandonStale()
-        let id = try await check(space, position: position, lineage: lineage, by: taker)
+        let found = try await check(space, position: position, lineage: lineage, by: taker)
         guard state.withLock({ !$0.isClosed }) else { throw RelayLogError.closing }
         try uploads.take(1, by: taker)
         do {
             let file = try database.snapshots.create()
             return SnapshotUpload(
-                store: self, space: space, spaceID: id, position: position, file: file, limit: min(limits.snapshotBytes, limits.spaceBytes),
-                taker: taker)
+                store: self, space: space, spaceID: found.id, position: position, file: file,
+                container: SnapshotContainer(lineage: found.lineage, position: position),
+                limit: min(limits.snapshotBytes, limits.spaceBytes), taker: taker)
         } catch {
             uploadEnded(taker)
             throw RelayLogError.wrapping(error)
@@ -272,7 +274,9 @@ package final class SnapshotStore: Sendable {
         if let owner, try QuarantineStorage.holds(owner, in: space, db: db) { throw RelayLogError.quarantined(owner.text, name) }
     }
 
-    private func check(_ name: SpaceName, position: Position, lineage: Lineage?, by taker: Taker) async throws -> Int64 {
+    private func check(
+        _ name: SpaceName, position: Position, lineage: Lineage?, by taker: Taker
+    ) async throws -> (id: Int64, lineage: Lineage) {
         try await RelayLogError.wrapped {
             try await database.storage.read { db in
                 guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
@@ -287,7 +291,7 @@ package final class SnapshotStore: Sendable {
                 if let newest = try self.usable(of: space.id, name, in: db).last, newest.position > position {
                     throw RelayLogError.snapshotSuperseded(by: newest.position)
                 }
-                return space.id
+                return (space.id, space.lineage)
             }
         }
     }

@@ -1,4 +1,5 @@
 package import AnnalsCore
+internal import AnnalsWire
 
 /// A snapshot on its way in. End it with `finish` or `abandon`; otherwise its bytes are removed at the next start.
 package actor SnapshotUpload {
@@ -22,6 +23,7 @@ package actor SnapshotUpload {
     private let taker: Taker
     private let file: any NewSnapshotFile
     private var hasher = Digest.Hasher()
+    private var container: SnapshotContainer
     private var byteCount: Int64 = 0
     /// Nothing more is taken: it has ended, or is being recorded, which others' requests may come amid.
     private var isClosed = false
@@ -31,8 +33,10 @@ package actor SnapshotUpload {
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     init(
-        store: SnapshotStore, space: SpaceName, spaceID: Int64, position: Position, file: any NewSnapshotFile, limit: Int64, taker: Taker
+        store: SnapshotStore, space: SpaceName, spaceID: Int64, position: Position, file: any NewSnapshotFile,
+        container: consuming SnapshotContainer, limit: Int64, taker: Taker
     ) {
+        self.container = container
         self.taker = taker
         self.store = store
         self.space = space
@@ -60,7 +64,8 @@ package actor SnapshotUpload {
         return true
     }
 
-    /// Adds the next bytes. Throws `.snapshotPartElsewhere` where it takes none any more, `.snapshotTooLarge`, `.diskFull` or `.storage`; `.diskReserved`, and then nothing is left of it.
+    /// Adds the next bytes. Throws `.snapshotPartElsewhere` where it takes none any more, `.snapshotTooLarge`, `.diskFull` or `.storage`;
+    /// `.badSnapshot` or `.diskReserved`, and then nothing is left of it.
     package func write(_ bytes: [UInt8]) throws {
         guard !isClosed else { throw RelayLogError.snapshotPartElsewhere(offset: 0) }
         guard Int64(bytes.count) <= limit - byteCount else { throw RelayLogError.snapshotTooLarge(limit: limit) }
@@ -78,17 +83,28 @@ package actor SnapshotUpload {
         }
         hasher.update(bytes[...])
         byteCount += Int64(bytes.count)
+        do {
+            try container.write(bytes)
+        } catch {
+            drop()
+            throw RelayLogError.badSnapshot("\(error)")
+        }
     }
 
     /// Makes the upload the space's snapshot if its bytes have this digest.
     ///
-    /// Throws `.snapshotDigestMismatch`, `.snapshotSuperseded`, `.quarantined`, `.diskFull` or `.storage`; then nothing is left of it. Throws
-    /// `.snapshotPartElsewhere` where another request is at it, or was.
+    /// Throws `.snapshotDigestMismatch`, `.badSnapshot`, `.snapshotSuperseded`, `.quarantined`, `.diskFull` or `.storage`; then nothing is
+    /// left of it. Throws `.snapshotPartElsewhere` where another request is at it, or was.
     package func finish(digest: Digest) async throws -> SnapshotRecord {
         guard !isClosed else { throw RelayLogError.snapshotPartElsewhere(offset: 0) }
         isClosed = true
         do {
             guard hasher.finish() == digest else { throw RelayLogError.snapshotDigestMismatch }
+            do {
+                try container.finish()
+            } catch {
+                throw RelayLogError.badSnapshot("\(error)")
+            }
             let finished = Finished(
                 file: file, space: space, spaceID: spaceID, position: position, byteCount: byteCount, digest: digest,
                 owner: taker.credential)

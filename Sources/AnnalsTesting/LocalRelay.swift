@@ -159,6 +159,7 @@ public struct LocalRelay: RelayTransport {
             case .wentBack: .wentBack
             case .noSnapshot: .noSnapshot
             case .snapshotDigestMismatch: .badDigest
+            case .badSnapshot: .badSnapshot
             case .snapshotSuperseded: .snapshotSuperseded
             case .transactionTooLarge: .tooLarge
             default: .unavailable

@@ -205,15 +205,13 @@ private struct TransportChecks {
         var failures = expect(position == told.position, "a snapshot that is fetched says its position")
         failures += expect(
             Digest.sha256(down[...]).description == told.digest && down.count == Int(told.bytes), "a snapshot comes as it was brought")
-        let bytes = Array("other bytes".utf8)
-        try Data(bytes).write(to: URL(fileURLWithPath: folder + "/up"))
         let seen = try await state().seen
         failures += await expect("a snapshot that is not what its digest says", .badDigest) { () async throws(TransportError) in
-            try await other.uploadSnapshot(at: folder + "/up", seen: seen, digest: Digest.sha256(bytes.dropLast())) { _ in }
+            try await other.uploadSnapshot(at: folder + "/down", seen: seen, digest: Digest.sha256(down.dropLast())) { _ in }
         }
         failures += await expect("a snapshot older than the newest", .snapshotSuperseded) { () async throws(TransportError) in
             let old = LogMark(lineage: seen.lineage, position: .zero)
-            try await other.uploadSnapshot(at: folder + "/up", seen: old, digest: Digest.sha256(bytes[...])) { _ in }
+            try await other.uploadSnapshot(at: folder + "/down", seen: old, digest: Digest.sha256(down[...])) { _ in }
         }
         return failures
     }

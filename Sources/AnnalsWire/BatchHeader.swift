@@ -185,7 +185,7 @@ extension BatchHeader {
         let overhead = keyID == 0 ? 0 : SpaceCipher.overhead
         let isRight =
             switch codec {
-            case .plain: payload.count == plainLength + overhead
+            case .plain: payload.count - overhead == plainLength
             case .zstd: payload.count >= overhead
             case .voided: payload.isEmpty
             }

@@ -50,6 +50,7 @@ extension Problem {
         case corruptBatch = "corrupt-batch"
         case newerFormat = "newer-format"
         case badDigest = "bad-digest"
+        case badSnapshot = "bad-snapshot"
         case snapshotSuperseded = "snapshot-superseded"
         case tooManyRequests = "too-many-requests"
         case defect = "defect"
@@ -71,7 +72,7 @@ extension Problem {
             case .expired: 410
             case .tooLarge: 413
             case .rangeNotSatisfiable: 416
-            case .corruptBatch, .newerFormat, .badDigest: 422
+            case .corruptBatch, .newerFormat, .badDigest, .badSnapshot: 422
             case .tooManyRequests: 429
             case .defect: 500
             case .storageFull, .spaceFull, .tooManySpaces, .tooManyReplicas: 507
@@ -99,6 +100,7 @@ extension Problem {
             case .corruptBatch: "The batch is damaged"
             case .newerFormat: "The batch is of a newer format than this relay knows"
             case .snapshotSuperseded: "Another snapshot is there already"
+            case .badSnapshot: "The body is not a snapshot"
             case .badDigest: "The body does not match its digest"
             case .tooManyRequests: "Too many requests"
             case .defect: "The relay has a defect"

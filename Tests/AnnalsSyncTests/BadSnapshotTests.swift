@@ -11,9 +11,18 @@ import Testing
 @Suite struct BadSnapshotTests {
     enum Kind: CaseIterable {
         case noDatabase, otherDatabase, missingTable, rowsThatTheLogDoesNotFit, zerosBehindIt, manyZeros, cutOff, walMode
+
+        /// Whether a relay sees it without reading a row.
+        var isSeenByRelay: Bool {
+            switch self {
+            case .noDatabase, .zerosBehindIt, .manyZeros, .cutOff, .walMode: true
+            case .otherDatabase, .missingTable, .rowsThatTheLogDoesNotFit: false
+            }
+        }
     }
 
-    private func bring(_ kind: Kind, _ world: World) async throws -> Position {
+    /// Makes the bad one the newest. What an honest relay refuses, another hands out.
+    private func bring(_ kind: Kind, _ world: World) async throws -> (Position, any RelayTransport) {
         let plain = world.folder.file("bad.db")
         let state = try #require(await world.stores[0].replicaState())
         switch kind {
@@ -37,8 +46,14 @@ import Testing
         }
         let packed = world.folder.file("bad.zst")
         let file = try Compression.compressFile(at: plain, to: packed)
-        try await world.relay.uploadSnapshot(at: packed, seen: state.seen, digest: file.digest) { _ in }
-        return state.position
+        do {
+            try await world.relay.uploadSnapshot(at: packed, seen: state.seen, digest: file.digest) { _ in }
+            #expect(!kind.isSeenByRelay)
+            return (state.position, world.relay)
+        } catch TransportError.problem(let problem, _) where kind.isSeenByRelay {
+            #expect(problem.code == "bad-snapshot")
+            return (state.position, OtherSnapshotRelay(base: world.relay, file: packed, position: state.position))
+        }
     }
 
     /// Makes a file whose size is not what its header says, or is what no snapshot has; one of zeros packs to almost nothing.
@@ -85,19 +100,12 @@ import Testing
             try world.outside(0, "INSERT INTO note VALUES('\(number)', 'x')")
             try await world.settle()
         }
-        let position: Position
-        do {
-            position = try await bring(kind, world)
-        } catch let error as TransportError {
-            // The relay looks at the container itself.
-            guard kind == .noDatabase, case .problem = error else { throw error }
-            return
-        }
+        let (position, relay) = try await bring(kind, world)
         // The log goes on over the rows that the snapshot has otherwise.
         try world.outside(1, "UPDATE note SET text = 'later'")
         try await world.settle()
         let path = world.folder.file("clone.db")
-        let clone = try await world.joining("clone").clone(to: path)
+        let clone = try await world.joining("clone", over: relay).clone(to: path)
         #expect(clone.unusableSnapshots == [position])
         let store = try Store(path: path, configuration: world.configuration("clone"))
         #expect(try await store.digest() == world.stores[0].digest())
@@ -117,6 +125,22 @@ import Testing
         }
         #expect(error?.code == .corruptBatch, "\(String(describing: error))")
         #expect(!FileManager.default.fileExists(atPath: world.folder.file("clone.db")))
+    }
+}
+
+/// Hands out a file of its own as the newest snapshot.
+struct OtherSnapshotRelay: ForwardingTransport {
+    let base: any RelayTransport
+    let file: String
+    let position: Position
+
+    func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
+        do {
+            try Data(contentsOf: URL(fileURLWithPath: file)).write(to: URL(fileURLWithPath: path))
+        } catch {
+            throw .localFile("\(error)", isDiskFull: false)
+        }
+        return position
     }
 }
 

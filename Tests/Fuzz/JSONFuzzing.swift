@@ -20,7 +20,9 @@ enum JSONFuzzing {
         _ = try? decoder.decode(TokenRequest.self, from: data).checked()
         _ = try? decoder.decode(PurgeRequest.self, from: data).checked()
         if let report = try? decoder.decode(EntryReportRequest.self, from: data).checked() { _ = report.position.next }
-        if let check = (try? decoder.decode(SnapshotCheckRequest.self, from: data))?.check { expect(check.position >= .zero, "a position is none below 0") }
+        if let check = (try? decoder.decode(SnapshotCheckRequest.self, from: data))?.check {
+            expect(check.position >= .zero, "a position is none below 0")
+        }
         if let evidence = try? decoder.decode(LogEvidence.self, from: data) {
             _ = (evidence.author.isSigned, evidence.here.isSigned, evidence.message)
         }

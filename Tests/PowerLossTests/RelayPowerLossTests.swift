@@ -120,7 +120,8 @@ private final class RelayRun {
 
     private func upload(to log: RelayLog) async throws {
         let position = heads.last?.head ?? .zero
-        let bytes = (0..<Int.random(in: 1...30_000, using: &random)).map { UInt8($0 * 7 % 255) }
+        let bytes = TestSnapshot.bytes(
+            (0..<Int.random(in: 1...30_000, using: &random)).map { _ in UInt8.random(in: 0 ... .max, using: &random) })
         let upload = try await log.snapshots.begin(.shop, position: position)
         try await upload.write(bytes)
         _ = try await upload.finish(digest: Digest.sha256(bytes[...]))

@@ -59,8 +59,7 @@ import Testing
         try await push()
         try await push()
         let upload = try await log.snapshots.begin(.shop, position: Position(2))
-        try await upload.write([1, 2, 3])
-        _ = try await upload.finish(digest: .sha256([1, 2, 3]))
+        try await upload.complete([1, 2, 3])
         var other = TestReplica(2)
         _ = try await log.push(other.parts(lineage, base: Position(4), .writing(3), count: 3)[0])
         let secret = try await log.tokens.create(scope: .admin, lifetimeMilliseconds: 1_000_000).secret

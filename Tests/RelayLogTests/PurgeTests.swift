@@ -53,9 +53,7 @@ enum FormatThree {
 
     func snapshot(_ position: Int64) async throws {
         let upload = try await log.snapshots.begin(.shop, position: Position(position))
-        let bytes = Array("rows at \(position)".utf8)
-        try await upload.write(bytes)
-        _ = try await upload.finish(digest: .sha256(bytes[...]))
+        try await upload.complete(Array("rows at \(position)".utf8))
     }
 
     /// Keeps nothing for its age.
@@ -337,7 +335,7 @@ enum FormatThree {
         }
         func snapshot(_ position: Int64) async throws {
             let upload = try await log.snapshots.begin(.shop, position: Position(position))
-            _ = try await upload.finish(digest: .sha256([]))
+            try await upload.complete()
         }
         #expect(try await !push().isSnapshotDue)
         try await snapshot(1)
@@ -379,7 +377,7 @@ enum FormatThree {
         try queue.close()
         let log = try TestStorage.log(directory.path, clock: clock.clock)
         let upload = try await log.snapshots.begin(.shop, position: Position(3))
-        _ = try await upload.finish(digest: .sha256([]))
+        try await upload.complete()
         log.note(one.id, named: nil, at: Position(3), in: .shop)
         #expect(try await log.purge(.shop, rules).horizon == Position(3))
         #expect(try await log.push(batches[2]).positions == [Position(3)])

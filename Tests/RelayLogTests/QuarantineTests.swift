@@ -128,16 +128,16 @@ import Testing
             one.accept(batch)
             guard position == 1 else { continue }
             let upload = try await log.snapshots.begin(.shop, position: Position(1))
-            try await upload.write([1])
-            _ = try await upload.finish(digest: .sha256([1]))
+            try await upload.complete([1])
         }
-        let (ann, digest) = (Taker(credential: Self.ann, space: .shop), Digest.sha256([7]))
+        let bytes = TestSnapshot.bytes([7])
+        let (ann, digest) = (Taker(credential: Self.ann, space: .shop), Digest.sha256(bytes[...]))
         let whole = try await log.snapshots.begin(.shop, position: Position(2), by: ann)
-        try await whole.write([7])
+        try await whole.write(bytes)
         let parts = try await log.snapshots.uploadInParts(.shop, position: Position(2), digest: digest, by: ann)
         _ = try await log.database.quarantine(Self.ann.text, of: .shop, now: clock.now)
         await expectRefused { _ = try await whole.finish(digest: digest) }
-        await expectRefused { _ = try await parts.add([7], at: 0, partDigest: nil, of: 1, digest: digest) }
+        await expectRefused { _ = try await parts.add(bytes, at: 0, partDigest: nil, of: Int64(bytes.count), digest: digest) }
         await expectRefused { _ = try await log.snapshots.begin(.shop, position: Position(2), by: ann) }
         await expectRefused { _ = try await log.snapshots.uploadInParts(.shop, position: Position(2), digest: digest, by: ann) }
         await expectRefused { _ = try await log.snapshots.progress(.shop, position: Position(2), digest: digest, by: ann) }
@@ -156,8 +156,7 @@ import Testing
         try await push(&one, by: Self.bob)
         let bobs = Taker(credential: Self.bob, space: .shop)
         let upload = try await log.snapshots.begin(.shop, position: Position(3), by: bobs)
-        try await upload.write([7])
-        let snapshot = try await upload.finish(digest: .sha256([7]))
+        let snapshot = try await upload.complete([7])
         let bad = SnapshotCheck(position: Position(3), digest: snapshot.digest, isGood: false)
         #expect(try await log.check(bad, of: .shop, by: Self.ann) == .recorded(isDispute: true))
         #expect(try await log.snapshots.open(.shop).record.verdict == .refuted)
@@ -181,8 +180,7 @@ import Testing
         try await push(&one, by: Self.ann)
         for _ in 0..<3 { try await push(&two, by: Self.bob) }
         let upload = try await log.snapshots.begin(.shop, position: Position(2))
-        try await upload.write([1])
-        _ = try await upload.finish(digest: .sha256([1]))
+        try await upload.complete([1])
         // It has taken in position 3; a replica that it never pushed as has nothing.
         log.note(one.id, named: "one", at: Position(3), in: .shop, by: Self.ann)
         log.note(TestReplica(3).id, named: "three", at: .zero, in: .shop, by: Self.ann)

@@ -53,7 +53,7 @@ import Testing
         }
 
         func upload(_ position: Position, _ folder: String) async throws -> (Answer, Answer) {
-            let bytes = Array("rows at \(position)".utf8)
+            let bytes = TestSnapshot.bytes("rows at \(position)")
             let digest = Digest.sha256(bytes[...])
             let real: Answer
             do {

@@ -72,7 +72,7 @@ struct RelayCopyTests {
         let source = place("source")
         _ = try await fill(source)
         let log = try TestStorage.log(source, clock: clock.clock)
-        let bytes = Array("all the rows".utf8)
+        let bytes = TestSnapshot.bytes("all the rows")
         let upload = try await log.snapshots.begin(.shop, position: Position(5))
         try await upload.write(bytes)
         let record = try await upload.finish(digest: .sha256(bytes[...]))
@@ -192,19 +192,23 @@ struct RelayCopyTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == before)
     }
 
-    /// Puts a snapshot of so many bytes beside the log.
-    private func snapshot(_ log: RelayLog, _ position: Int64, byteCount: Int) async throws {
+    /// Puts a snapshot of so many bytes, or some more, beside the log.
+    @discardableResult
+    private func snapshot(_ log: RelayLog, _ position: Int64, byteCount: Int) async throws -> [UInt8] {
         let upload = try await log.snapshots.begin(.shop, position: Position(position))
-        let bytes = [UInt8](repeating: UInt8(position), count: byteCount)
+        // Such content does not pack.
+        let bytes = TestSnapshot.bytes((0..<byteCount).map { _ in UInt8.random(in: 0 ... .max) })
         try await upload.write(bytes)
         _ = try await upload.finish(digest: .sha256(bytes[...]))
+        return bytes
     }
 
     @Test func `a snapshot that is given up while the log is copied is in the copy`() async throws {
         let path = place("source")
         _ = try await fill(path)
         let log = try TestStorage.log(path, clock: clock.clock)
-        for position in [2, 4] as [Int64] { try await snapshot(log, position, byteCount: 3_000_000) }
+        var contents: [Int64: [UInt8]] = [:]
+        for position in [2, 4] as [Int64] { contents[position] = try await snapshot(log, position, byteCount: 3_000_000) }
         let (source, target) = (try TestStorage.database(path), place("target"))
         let isFirst = Mutex(true)
         let report = try RelayCopy.makeFolder(target, from: source) { _ in
@@ -226,7 +230,7 @@ struct RelayCopyTests {
         for position in [2, 4] as [Int64] {
             let file = try await copy.snapshots.open(.shop, atOrBefore: Position(position))
             let bytes = try await file.read(at: 0, count: 4_000_000)
-            #expect(file.record.position == Position(position) && bytes == [UInt8](repeating: UInt8(position), count: 3_000_000))
+            #expect(file.record.position == Position(position) && bytes == contents[position])
         }
         await copy.close()
     }

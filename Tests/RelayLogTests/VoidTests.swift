@@ -119,16 +119,13 @@ import Testing
         _ = try await push(&one, .writing(2))
         for position in [1, 2] as [Int64] {
             let upload = try await log.snapshots.begin(.shop, position: Position(position))
-            let bytes = Array("rows at \(position)".utf8)
-            try await upload.write(bytes)
-            _ = try await upload.finish(digest: .sha256(bytes[...]))
+            try await upload.complete(Array("rows at \(position)".utf8))
         }
         #expect(try await log.void(Position(2), of: .shop, withLater: false).snapshots == [Position(2)])
         #expect(try await log.snapshots.open(.shop).record.position == Position(1))
         await #expect(throws: RelayLogError.self) { _ = try await log.snapshots.begin(.shop, position: Position(2)) }
         let upload = try await log.snapshots.begin(.shop, position: Position(3))
-        try await upload.write([1])
-        _ = try await upload.finish(digest: .sha256([1]))
+        try await upload.complete([1])
         await log.close()
     }
 
@@ -196,8 +193,7 @@ import Testing
             _ = try await log.push(batch)
             one.accept(batch)
             let upload = try await log.snapshots.begin(.shop, position: Position(position))
-            try await upload.write([UInt8(position)])
-            _ = try await upload.finish(digest: .sha256([UInt8(position)]))
+            try await upload.complete([UInt8(position)])
         }
         #expect(try await log.void(Position(2), of: .shop, withLater: false).snapshots == [Position(2)])
         let seen = LogMark(lineage: lineage, position: Position(3), replica: one.id)

@@ -130,7 +130,7 @@ struct SeveralRelaysTests {
     @Test func `a snapshot that came to one relay is served by the other`() async throws {
         var replica = TestReplica(1)
         _ = try await relays[0].push(replica.batch(lineage, base: .zero, .writing(1)))
-        let bytes = (0..<2_500_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 7) }
+        let bytes = TestSnapshot.bytes((0..<2_500_000).map { _ in UInt8.random(in: 0 ... .max) })
         let upload = try await relays[0].snapshots.begin(.shop, position: Position(1))
         for start in stride(from: 0, to: bytes.count, by: 300_000) {
             try await upload.write(Array(bytes[start..<min(start + 300_000, bytes.count)]))

@@ -150,8 +150,8 @@ import Testing
         let fixture = try RelayFixture(limits: limits)
         try await fixture.run { client in
             _ = try await client.create()
-            try await client.upload([UInt8](repeating: 1, count: 101), position: 0).expectProblem(413, "too-large")
-            #expect(try await client.upload([UInt8](repeating: 1, count: 100), position: 0).status == .created)
+            try await client.upload(bytes: [UInt8](repeating: 1, count: 101), position: 0).expectProblem(413, "too-large")
+            #expect(try await client.upload([1], position: 0).status == .created)
         }
     }
 
@@ -243,7 +243,7 @@ import Testing
             database: TestStorage.database(directory.path), limits: limits, clock: clock.clock, logger: .silent, freeBytes: { free.value })
         _ = try await log.createSpace(.shop)
         let upload = try await log.snapshots.begin(.shop, position: .zero)
-        try await upload.write([1, 2, 3])
+        try await upload.write(Array(TestSnapshot.bytes().prefix(9)))
         free.value = 500
         clock.advance(milliseconds: 1000)
         await #expect(throws: RelayLogError.self) { try await upload.write([4]) }

@@ -18,7 +18,7 @@ import Testing
             var replica = TestReplica(1)
             _ = try await log.push(replica.batch(lineage, base: .zero, .writing(1)), to: space)
             let upload = try await log.snapshots.begin(space, position: Position(1))
-            _ = try await upload.finish(digest: .sha256([]))
+            try await upload.complete()
             log.note(replica.id, named: nil, at: Position(1), in: space)
         }
         var rules = PurgeRules()

@@ -96,7 +96,13 @@ struct RelayClient: Sendable {
         return try await send(.post, Endpoints.push(space), headers: headers, body: bytes)
     }
 
+    /// Uploads a snapshot with this content.
     func upload(_ content: [UInt8], position: Int64, digest: Digest? = nil, space: SpaceName = .shop) async throws -> TestResponse {
+        try await upload(bytes: TestSnapshot.bytes(content), position: position, digest: digest, space: space)
+    }
+
+    /// Uploads these bytes as a snapshot.
+    func upload(bytes content: [UInt8], position: Int64, digest: Digest? = nil, space: SpaceName = .shop) async throws -> TestResponse {
         try await send(
             .put, Endpoints.snapshot(space) + "?position=\(position)",
             headers: [
