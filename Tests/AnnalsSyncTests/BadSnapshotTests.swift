@@ -50,7 +50,8 @@ import Testing
             try await world.relay.uploadSnapshot(at: packed, seen: state.seen, digest: file.digest) { _ in }
             #expect(!kind.isSeenByRelay)
             return (state.position, world.relay)
-        } catch TransportError.problem(let problem, _) where kind.isSeenByRelay {
+        } catch {
+            guard kind.isSeenByRelay, case .problem(let problem, _) = error else { throw error }
             #expect(problem.code == "bad-snapshot")
             return (state.position, OtherSnapshotRelay(base: world.relay, file: packed, position: state.position))
         }
