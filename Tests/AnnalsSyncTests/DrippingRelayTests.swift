@@ -8,7 +8,7 @@ import Testing
 
 /// A relay whose answers come a byte at a time, by the clock of the machine; the least that must come is set so high that this takes
 /// no second. On a machine that is busy it takes longer, and comes out the same.
-@Suite("A relay that sends its answer byte by byte", .timeLimit(.minutes(5)))
+@Suite("A relay that sends its answer byte by byte", .timeLimit(.minutes(20)))
 struct DrippingRelayTests {
     private func relay(_ server: DrippingServer, _ client: HTTPClient, _ slowest: TransferRate) throws -> HTTPRelay {
         var relay = try HTTPRelay(address: server.address, space: #require(SpaceName("shop")), client: client)
