@@ -67,7 +67,7 @@ extension SyncAgent {
     static func waiting(_ outbox: Int, _ direction: SyncDirection, _ refusal: AnnalsError) -> AnnalsError {
         var error = refusal
         error.message += "; \(waits(outbox))"
-        if direction == .both { error.message += ", what others wrote is taken in" }
+        if direction == .both { error.message += ", and the changes of others were applied" }
         return error
     }
 

@@ -75,7 +75,7 @@ struct StatusTests {
                 try await shop.shell("shop.db", "UPDATE customer SET city = '\(city)' WHERE id = 2;")
                 #expect(try await shop.annals("sync", "shop.db", environment: writing).status == 0)
                 try await shop.fail(
-                    77, "1 local transaction waits, what others wrote is taken in", "sync", "laptop.db", environment: reading)
+                    77, "1 local transaction waits, and the changes of others were applied", "sync", "laptop.db", environment: reading)
                 #expect(try await shop.shell("laptop.db", "SELECT city FROM customer ORDER BY id;") == "laptop\n\(city)")
             }
             #expect(try await shop.annals("sync", "laptop.db", "--pull-only", environment: reading).status == 0)

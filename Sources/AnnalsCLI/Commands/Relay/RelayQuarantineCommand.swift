@@ -8,7 +8,7 @@ struct RelayQuarantineCommand: AsyncParsableCommand {
         abstract: "Let an owner read a space and no longer write to it, until that is lifted.",
         discussion: """
             An owner is a token, or a subject of an identity provider, as annals relay replicas shows it. While it is quarantined the relay \
-            refuses what its replicas push and the snapshots that they bring: their sync ends with 77, takes in what others wrote, and \
+            refuses what its replicas push and the snapshots that they bring: their sync ends with 77, applies the changes of others, and \
             keeps local work in the outbox. Other owners and other spaces are not affected, and the replicas of the owner hold back \
             neither purges nor voids. Works also while the relay serves, and lasts until --lift, after which the next sync brings the work.
 
