@@ -276,7 +276,7 @@ final class LogWriter: Sendable {
     private func refusal(of push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> RelayLogError? {
         try recall(push.header.replica, in: &space, db)
         guard try mayPush(push, in: &space, db) else { return .replicaOwnedElsewhere(push.header.replica) }
-        // What was taken before is answered as it was, however full it is now and whoever is quarantined: it adds nothing.
+        // A push that is in the log is answered as before, also from a quarantined owner and where the space is full: it adds nothing.
         guard !isKnown(push.header, in: space) else { return nil }
         if let owner = push.owner, try isQuarantined(owner, &space, db) { return .quarantined(owner.text, push.space) }
         if reserve.isReached { return .diskReserved(bytes: limits.diskReserveBytes) }

@@ -6,7 +6,7 @@ package import AnnalsWire
 ///     try unpacker.take(upTo: 65_536)
 ///     try unpacker.finish()
 ///
-/// Whoever writes the file says how much of it is there. Memory stays flat, and no more is written than `SnapshotBounds` allows. Throws
+/// The caller says how much of the file is there. Memory stays flat, and no more is written than `SnapshotBounds` allows. Throws
 /// `WireError` where the bytes are damaged, incomplete or too many, or as `SnapshotOpener`; `AnnalsError` where a file cannot be read
 /// or written.
 package final class FileUnpacker {
