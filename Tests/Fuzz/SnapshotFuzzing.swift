@@ -13,6 +13,7 @@ enum SnapshotFuzzing {
         if first & 1 == 0 {
             _ = try? unpack(content, step, nil)
             _ = try? SnapshotSeal(content)
+            try? contain(content, step)
             try unpack(content, step, SealedSpace.cipher)
         } else {
             try expectRoundTrip(content, step)
@@ -31,6 +32,13 @@ enum SnapshotFuzzing {
         try opener.finish { try unpacker.write($0) { count += Int64($0.count) } }
         try unpacker.finish()
         expect(count == unpacker.count && count <= maximumBytes, "no more is unpacked than may be")
+    }
+
+    /// What a relay does at upload.
+    private static func contain(_ bytes: [UInt8], _ step: Int) throws {
+        var container = SnapshotContainer(lineage: Lineage(high: 1, low: 2), position: Position(3))
+        for piece in pieces(bytes, step) { try container.write(Array(piece)) }
+        try container.finish()
     }
 
     private static func expectRoundTrip(_ content: [UInt8], _ step: Int) throws {

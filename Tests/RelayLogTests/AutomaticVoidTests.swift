@@ -34,7 +34,7 @@ import Testing
             bad = batch.transactions[0].digest
         }
 
-        /// Reports position 2, or another, as whoever lies beyond the author's newest entry.
+        /// Reports the author's newest bad entry, at position 2 unless another is given.
         @discardableResult
         func report(_ owner: ReplicaOwner?, _ rule: RefusedEntry.Rule = .check, at position: Int64 = 2) async throws -> ReportOutcome {
             try await log.report(

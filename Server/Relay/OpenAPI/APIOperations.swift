@@ -117,7 +117,7 @@ enum APIOperations {
             description: "The word of a replica of another owner than the snapshot's counts, and the first one of each owner.",
             scope: "write", body: [json: Components.ref("SnapshotCheckRequest")],
             answers: [.init(status: 204, description: "It is recorded, or one of the same owner was before", headers: ["Cache-Control"])],
-            problems: [.spaceNotFound, .notFound]),
+            problems: [.spaceNotFound, .notFound, .quarantined]),
     ]
 
     private static func snapshot(_ status: Int, _ description: String, _ headers: [String]) -> APIOperation.Answer {

@@ -237,7 +237,7 @@ enum SnapshotFile {
         AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot holds rows of another log than the relay has")
     }
 
-    /// Whoever made the file may have put anything into it: what SQLite says of that is the file's fault, and no defect here.
+    /// An error of SQLite's that the file causes. Its maker may have put anything into it, so it is no defect of this program.
     static func unusable(_ error: AnnalsError) -> AnnalsError {
         AnnalsError(
             .corruptBatch, operation: "clone", "the relay's snapshot is damaged: \(error.message)",
