@@ -44,7 +44,7 @@ struct AnnalsBench: AsyncParsableCommand {
     var loop: String?
 
     enum Group: String, CaseIterable {
-        case capture, commits, apply, rebase, encode, history, clone, relay, fairness, live, library, memory, peers
+        case capture, commits, apply, rebase, encode, history, clone, relay, fairness, signing, live, library, memory, peers
     }
 
     func validate() throws {
@@ -108,6 +108,8 @@ struct AnnalsBench: AsyncParsableCommand {
             return try await RelayBenchmarks.run(scale)
         case .fairness:
             return try await FairnessBenchmarks.run(scale)
+        case .signing:
+            return try await SigningBenchmarks.run(scale)
         case .live:
             return try await LiveBenchmarks.run(scale)
         case .library:

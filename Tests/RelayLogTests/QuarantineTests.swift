@@ -83,7 +83,7 @@ import Testing
         await expectRefused { _ = try await again.push(batch.bytes, header: batch.header(), to: .shop, by: Self.ann) }
         await again.close()
         let source = try TestStorage.database(directory.path)
-        let target = directory.path + "-copy"
+        let target = directory.path + "/copy"
         _ = try RelayCopy.makeFolder(target, from: source)
         try source.close()
         let copy = try RelayLog(database: RelayDatabase(directory: target), clock: clock.clock, logger: .silent)
