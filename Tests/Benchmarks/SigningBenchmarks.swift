@@ -91,7 +91,8 @@ enum SigningBenchmarks {
                 name: "signing and checking \(name)", against: "pushing them", budget: .atMost(0.05), work: count,
                 comparison: Comparison(rounds: pushes)),
             Benchmark(
-                name: "checking \(name)", against: "pulling them", budget: .atMost(0.05), work: count, comparison: Comparison(rounds: pulls)),
+                name: "checking \(name)", against: "pulling them", budget: .atMost(0.05), work: count, comparison: Comparison(rounds: pulls)
+            ),
         ]
     }
 
