@@ -7,7 +7,8 @@ import GRDBSQLite
 /// SQLite parses them itself and asks an authorizer about each thing that they would do, before anything is done. So there is no second
 /// grammar that could understand a statement otherwise than SQLite does. What is allowed is a table or an index with its columns,
 /// constraints and expressions of SQLite's own functions: no query, no other file, no function of a program, and none whose result can
-/// be far larger than what it is given. Every expression is compiled, and the defaults are computed, under bounds of time and size.
+/// be far larger than what it is given. Every expression is compiled; defaults and checks are
+/// computed once, under bounds of steps and size, which bound the time of one slow function only loosely.
 final class SchemaTrial {
     /// Why a statement is refused.
     struct Refusal: Error {
