@@ -43,11 +43,18 @@ enum Limits {
     /// than that is compared by its next one.
     static let keptLogDigests: Int64 = 512
 
-    /// What `SchemaTrial` allows SQLite: a megabyte for a value, which no default needs, and for the text of a statement, nothing attached.
+    /// Bytes of a value and of a statement in `SchemaTrial`.
+    static let schemaTrialValue: Int32 = 16 << 10
+    static let schemaTrialText: Int32 = 64 << 10
+
+    /// What else `SchemaTrial` allows SQLite: nothing attached, no parameters.
     static let schemaTrial: [(Int32, Int32)] = [
-        (SQLITE_LIMIT_LENGTH, 1 << 20), (SQLITE_LIMIT_SQL_LENGTH, 1 << 20), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_VARIABLE_NUMBER, 0),
+        (SQLITE_LIMIT_SQL_LENGTH, schemaTrialText), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_VARIABLE_NUMBER, 0),
         (SQLITE_LIMIT_EXPR_DEPTH, 200), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
     ]
+
+    /// Functions that the statements of one entry may call together.
+    static let schemaTrialCalls = 4_000
 
     /// Instructions of SQLite's machine between two looks at how many there were; a declaration takes some hundreds.
     static let schemaTrialStep: Int32 = 1_000

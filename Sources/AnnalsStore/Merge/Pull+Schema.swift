@@ -18,8 +18,41 @@ extension Pull {
         // The first one made the space.
         guard entry.version > 1 else { return true }
         guard !entry.isBreaking else { throw Self.breaking(entry) }
-        try SpaceSchema.take(entry, db, session)
+        guard tried?.has(entry) ?? true else { throw PullError.untriedSchema }
+        try SpaceSchema.take(entry, db, session, tried: tried ?? TriedSchemas())
         return true
+    }
+
+    /// The schema entries of a page, as far as it can be read. Nothing is applied.
+    func schemas(of page: Page) throws -> [SchemaEntry] {
+        let ahead = try Outbox.ahead(db)
+        let kept = try KeptParts.last(db, inLogUpTo: page.head)
+        let entries = try Entries(page, after: state.position, kept: kept, ahead: ahead, digests: [:], state, AuthorChains(db))
+        var schemas: [SchemaEntry] = []
+        func note(_ content: TransactionParts, _ footprint: Footprint) throws {
+            guard Self.mayBringSchema(footprint, cipher), let entry = try content.rest({ _, _ in }).schema else { return }
+            schemas.append(entry)
+        }
+        do {
+            for source in entries.sources {
+                switch source {
+                case .ownPart, .voided: break
+                case .parts(let parts):
+                    guard let frame = parts.frames.last else { break }
+                    let footprint = try BatchHeader.parse(frame.batch).certificates[0].footprint
+                    try note(PulledParts(db, parts, state, cipher).content, footprint)
+                case .batch(let frame, let indices):
+                    let batch = try SealedEntry.open(frame.batch, at: frame.firstPosition, state, cipher)
+                    for index in indices {
+                        let footprint = batch.header.certificates[index].footprint
+                        try note(TransactionParts(try batch.body(index), layouts: batch.layouts), footprint)
+                    }
+                }
+            }
+        } catch is WireError {
+            // Applying the page comes to the same place, and names the entry.
+        }
+        return schemas
     }
 
     /// Schema entries say so in what the relay reads, or they would not meet each other.
@@ -133,10 +166,10 @@ extension Pull {
 
 extension SpaceSchema {
     /// Adds what an entry brings, pulled or of this replica's own, and notes what of it the store lacks.
-    static func take(_ entry: SchemaEntry, _ db: Database, _ session: MergeSession) throws {
+    static func take(_ entry: SchemaEntry, _ db: Database, _ session: MergeSession, tried: TriedSchemas = TriedSchemas()) throws {
         var space = try load(db) ?? SpaceSchema(session.registry)
         let before = try Lacking.load(db)
-        let additions = try SchemaAdditions(entry, to: space)
+        let additions = try SchemaAdditions(entry, to: space, tried: tried)
         space.add(additions)
         try space.save(db)
         try SpaceRename.told(additions.renames, db)

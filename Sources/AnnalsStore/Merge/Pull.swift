@@ -29,6 +29,8 @@ struct Pull {
     let now: HybridTime
     /// A rebase lays the whole outbox anew from the first transaction that meets something.
     var laysAllAnew = false
+    /// The schema entries that were tried before the transaction; nil tries each when it comes.
+    var tried: TriedSchemas?
     /// The page was taken in up to where the rows came into doubt.
     private(set) var isCutShort = false
 
@@ -432,6 +434,8 @@ enum PullError: Error {
     case pushUnderWay
     /// What a rebase left in the rows may not stay there: see `RebaseChoice`.
     case staysNoMore
+    /// The page has a schema entry that was not tried.
+    case untriedSchema
     /// A policy names a closure that the program did not register.
     case missingResolver(String, table: String)
 }

@@ -163,8 +163,10 @@ extension SchemaAdditions {
     /// Its statements are tried on an empty database that knows the space's tables by their columns and keys. So nothing but
     /// what they declare counts, whatever else they say.
     ///
+    /// - Parameter tried: what was tried before; an entry that is not among them is tried here.
     /// - Throws: `AnnalsError` of code schemaRefused where this program cannot make sense of them.
-    init(_ entry: SchemaEntry, to space: SpaceSchema) throws {
+    init(_ entry: SchemaEntry, to space: SpaceSchema, tried: TriedSchemas = TriedSchemas()) throws {
+        if let refusal = try tried.verdict(on: entry) { throw Self.refused("\(refusal.statement): \(refusal.reason)", nil) }
         let queue = try DatabaseQueue()
         self = try queue.writeWithoutTransaction { db in try SchemaAdditions(entry, to: space, tryingOn: db) }
         try queue.close()
@@ -173,13 +175,7 @@ extension SchemaAdditions {
     private init(_ entry: SchemaEntry, to space: SpaceSchema, tryingOn db: Database) throws {
         for table in space.tables { try db.execute(sql: Self.outline(table)) }
         renames = entry.renames.filter { rename in Self.isKnown(rename, space, entry) }
-        let trial = try SchemaTrial()
         for sql in entry.statements where SpaceRename(statement: sql) == nil {
-            do {
-                try trial.check(sql)
-            } catch let error as SchemaTrial.Refusal {
-                throw Self.refused("\(Self.what(sql)): \(error.reason)", nil)
-            }
             do {
                 let statement = try db.makeStatement(sql: sql)
                 try statement.execute()
@@ -222,26 +218,15 @@ extension SchemaAdditions {
             || new.contains { $0.columns.contains { $0.isSameIdentifier(as: column) } }
     }
 
-    /// The kind of a statement and what it is about: its first words, up to the first parenthesis.
-    private static func what(_ sql: String) -> String {
-        let words = SQLToken.all(in: Array(sql.utf8)).prefix(6).prefix { $0.isName }.map(\.text)
-        return words.isEmpty ? "a statement that adds nothing to a schema" : words.joined(separator: " ")
-    }
-
     /// Refuses at its author what every receiver would refuse.
     ///
     /// - Throws: `AnnalsError` of code schemaRefused, naming the table.
     static func checkForReceivers(_ statements: [String]) throws {
-        let trial = try SchemaTrial()
-        for sql in statements where SpaceRename(statement: sql) == nil {
-            do {
-                try trial.check(sql)
-            } catch let error as SchemaTrial.Refusal {
-                throw AnnalsError(
-                    .schemaRefused, operation: "sync", "the other replicas would refuse this schema change (\(what(sql))): \(error.reason)",
-                    hint: "Declare the table without it, or stop tracking the table; nothing was sent, and local work goes on")
-            }
-        }
+        guard let refusal = try SchemaTrial.refusal(of: statements) else { return }
+        throw AnnalsError(
+            .schemaRefused, operation: "sync",
+            "the other replicas would refuse this schema change (\(refusal.statement)): \(refusal.reason)",
+            hint: "Declare the table without it, or stop tracking the table; nothing was sent, and local work goes on")
     }
 
     private static func isRepeated(_ error: DatabaseError) -> Bool {

@@ -7,12 +7,34 @@ import GRDBSQLite
 /// SQLite parses them itself and asks an authorizer about each thing that they would do, before anything is done. So there is no second
 /// grammar that could understand a statement otherwise than SQLite does. What is allowed is a table or an index with its columns,
 /// constraints and expressions of SQLite's own functions: no query, no other file, no function of a program, and none whose result can
-/// be far larger than what it is given. Every expression is compiled; defaults and checks are
-/// computed once, under bounds of steps and size, which bound the time of one slow function only loosely.
+/// be far larger than what it is given.
+///
+/// Every expression is compiled. Errors that depend on values are none here. Only defaults and generated columns are computed, once and for one row, since the size of what a default
+/// makes shows in no other way. SQLite counts its instructions, and one call of a function is one instruction. So values are short, calls
+/// are counted, and functions whose time grows with the product of two lengths are replaced by quick ones.
 final class SchemaTrial {
     /// Why a statement is refused.
-    struct Refusal: Error {
+    struct Refusal: Error, Hashable {
+        /// The kind of the statement and what it is about: its first words.
+        var statement: String
         var reason: String
+    }
+
+    /// Called when a trial begins; a test sees by it what is locked meanwhile.
+    @TaskLocal static var begins: (@Sendable () -> Void)?
+
+    /// The first refusal among the statements of an entry; nil where all of them are declarations. Renames are none of SQLite's.
+    ///
+    /// - Throws: `DatabaseError` where SQLite cannot be asked.
+    static func refusal(of statements: [String]) throws -> Refusal? {
+        begins?()
+        let trial = try SchemaTrial()
+        do throws(Refusal) {
+            for sql in statements where SpaceRename(statement: sql) == nil { try trial.check(sql) }
+            return nil
+        } catch {
+            return error
+        }
     }
 
     private let connection: OpaquePointer
@@ -27,6 +49,22 @@ final class SchemaTrial {
         }
         connection = handle
         for (limit, value) in Limits.schemaTrial { sqlite3_limit(handle, limit, value) }
+        // Checks depend on rows. They are compiled when their table is made.
+        sqlite3_exec(handle, "PRAGMA ignore_check_constraints = ON", nil, nil, nil)
+        for name in ["printf", "format"] {
+            sqlite3_create_function_v2(
+                handle, name, -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, nil, Self.format, nil, nil, nil)
+        }
+        for (name, count) in Self.slowSearches {
+            sqlite3_create_function_v2(
+                handle, name, count, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, nil,
+                { context, _, _ in sqlite3_result_int(context, 1) }, nil, nil, nil)
+        }
+        for (name, count) in Self.slowChanges {
+            sqlite3_create_function_v2(
+                handle, name, count, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, nil,
+                { context, _, arguments in sqlite3_result_value(context, arguments?[0]) }, nil, nil, nil)
+        }
         let judge = Unmanaged.passUnretained(judge).toOpaque()
         sqlite3_progress_handler(
             handle, Limits.schemaTrialStep,
@@ -53,25 +91,48 @@ final class SchemaTrial {
     /// Tries a statement of the forms `CREATE TABLE name (…)`, `CREATE [UNIQUE] INDEX name ON table (…)` and
     /// `ALTER TABLE name ADD COLUMN …`. What SQLite itself refuses for another reason is left to who makes it.
     ///
-    /// - Throws: `Refusal`.
-    func check(_ sql: String) throws {
+    func check(_ sql: String) throws(Refusal) {
+        guard sql.utf8.count <= Limits.schemaTrialText else {
+            throw Refusal(statement: "a statement", reason: "it is longer than \(Limits.schemaTrialText >> 10) KiB")
+        }
         let tokens = SQLToken.all(in: Array(sql.utf8))
+        if let reason = reason(against: sql, tokens) { throw Refusal(statement: Self.what(tokens), reason: reason) }
+    }
+
+    /// The kind of a statement and what it is about: its first words, up to the first parenthesis.
+    private static func what(_ tokens: [SQLToken]) -> String {
+        let words = tokens.prefix(6).prefix { $0.isName }.map(\.text)
+        return words.isEmpty ? "a statement that adds nothing to a schema" : words.joined(separator: " ")
+    }
+
+    private func reason(against sql: String, _ tokens: [SQLToken]) -> String? {
         guard !tokens.contains(where: { $0.isSymbol(";") }), let form = Form(tokens) else {
-            throw Refusal(reason: "it is none of CREATE TABLE name (…), CREATE INDEX name ON table (…) and ALTER TABLE name ADD COLUMN")
+            return "it is none of CREATE TABLE name (…), CREATE INDEX name ON table (…) and ALTER TABLE name ADD COLUMN"
         }
         switch form {
         case .index:
-            try run(sql, .declaring)
+            return run(sql, .declaring)
         case .table(let name):
-            try run(sql, .declaring)
-            try run("INSERT INTO \(SQL.quote(name)) DEFAULT VALUES", .inserting)
+            return reason(against: sql, making: name)
         case .column(let definition):
             let text = String(decoding: Array(sql.utf8)[definition], as: UTF8.self)
             judge.tables += 1
             let name = "annals_trial_\(judge.tables)"
-            try run("CREATE TABLE \(name) (\(text))", .declaring)
-            try run("INSERT INTO \(name) DEFAULT VALUES", .inserting)
+            return reason(against: "CREATE TABLE \(name) (\(text))", making: name)
         }
+    }
+
+    /// SQLite looks at the functions of checks and generated columns when it makes the table, but not at those of defaults.
+    private func reason(against sql: String, making name: String) -> String? {
+        if let reason = run(sql, .declaring) { return reason }
+        var defaults: [String] = []
+        _ = run("PRAGMA main.table_xinfo(\(SQL.quote(name)))", .asking) { statement in
+            if let text = sqlite3_column_text(statement, 4).map({ String(cString: $0) }), text.contains("(") { defaults.append(text) }
+        }
+        for text in defaults {
+            if let reason = run("SELECT (\(text))", .compiling) { return reason }
+        }
+        return run("INSERT INTO \(SQL.quote(name)) DEFAULT VALUES", .inserting)
     }
 
     private enum Form {
@@ -100,21 +161,30 @@ final class SchemaTrial {
         }
     }
 
-    private func run(_ sql: String, _ phase: Judge.Phase) throws {
+    /// Why SQLite or the authorizer refuses a statement; nil where neither does.
+    private func run(_ sql: String, _ phase: Judge.Phase, _ row: (OpaquePointer) -> Void = { _ in }) -> String? {
         judge.phase = phase
+        judge.selects = 0
         judge.denied = nil
+        // A declaration is itself a value of SQLite's own table.
+        sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, phase == .inserting ? Limits.schemaTrialValue : 2 * Limits.schemaTrialText)
         var statement: OpaquePointer?
         defer { sqlite3_finalize(statement) }
         var code = sqlite3_prepare_v2(connection, sql, -1, &statement, nil)
         let error = code == SQLITE_OK ? "" : String(cString: sqlite3_errmsg(connection))
-        if code == SQLITE_OK, let statement { code = sqlite3_step(statement) }
-        if let denied = judge.denied { throw Refusal(reason: denied) }
+        if code == SQLITE_OK, phase != .compiling, let statement {
+            repeat {
+                code = sqlite3_step(statement)
+                if code == SQLITE_ROW { row(statement) }
+            } while code == SQLITE_ROW
+        }
+        if let denied = judge.denied { return denied }
         switch code & 0xff {
-        case SQLITE_TOOBIG, SQLITE_NOMEM: throw Refusal(reason: "a value of it is too large")
-        case SQLITE_INTERRUPT: throw Refusal(reason: "it takes too long")
-        case SQLITE_AUTH: throw Refusal(reason: "it does what a declaration must not")
-        case SQLITE_ERROR where !Self.isOfThisPlace(error): throw Refusal(reason: error)
-        default: return
+        case SQLITE_TOOBIG, SQLITE_NOMEM: return "a value of it is larger than \(Limits.schemaTrialValue >> 10) KiB"
+        case SQLITE_INTERRUPT: return "it takes too long"
+        case SQLITE_AUTH: return "it does what a declaration must not"
+        case SQLITE_ERROR where !Self.isOfThisPlace(error): return error
+        default: return nil
         }
     }
 
@@ -128,13 +198,19 @@ final class SchemaTrial {
         enum Phase {
             /// A table or an index is made.
             case declaring
+            /// A default is compiled as the one value of a query that does not run.
+            case compiling
             /// A row of defaults is put in.
             case inserting
+            /// What was made is looked at.
+            case asking
         }
 
         var phase = Phase.declaring
         var steps: Int32 = 0
         var tables = 0
+        var calls = 0
+        var selects = 0
         var denied: String?
 
         func decide(_ action: Int32, _ first: String?, _ second: String?, _ database: String?) -> Int32 {
@@ -152,21 +228,45 @@ final class SchemaTrial {
                 let isSchema = ["sqlite_master", "sqlite_schema", "sqlite_sequence"].contains(first ?? "")
                 return isSchema || phase == .inserting ? nil : "it writes rows"
             case SQLITE_FUNCTION: return refusal(ofFunction: second?.lowercased() ?? "")
+            case SQLITE_SELECT where phase == .compiling && selects == 0:
+                selects += 1
+                return nil
             case SQLITE_SELECT, SQLITE_RECURSIVE: return "it has a query"
+            case SQLITE_PRAGMA where phase == .asking: return nil
             case SQLITE_ATTACH, SQLITE_DETACH: return "it names another file"
             default: return "it does what a declaration must not"
             }
         }
 
         private func refusal(ofFunction name: String) -> String? {
+            calls += 1
+            guard calls <= Limits.schemaTrialCalls else { return "it calls more than \(Limits.schemaTrialCalls) functions" }
             if SchemaTrial.functions.contains(name) { return nil }
-            if phase == .inserting, SchemaTrial.functionsOfDefaults.contains(name) { return nil }
+            if phase == .compiling, SchemaTrial.functionsOfDefaults.contains(name) { return nil }
             return "it calls the function \(name)()"
         }
     }
 }
 
 extension SchemaTrial {
+    /// Functions whose time grows with the product of two lengths, with their numbers of arguments. LIKE and GLOB call theirs. These
+    /// give 1 here.
+    private static let slowSearches: [(String, Int32)] = [("glob", 2), ("instr", 2), ("like", 2), ("like", 3)]
+
+    /// These give back their first argument here.
+    private static let slowChanges: [(String, Int32)] = [("ltrim", 2), ("replace", 3), ("rtrim", 2), ("trim", 2), ("unhex", 2)]
+
+    /// SQLite's printf gives NULL for a result that is too long. Here it gives back the format, unless that asks for a wide field.
+    private static let format: @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = {
+        context, count, arguments in
+        guard count > 0, let first = arguments?[0], let text = sqlite3_value_text(first).map({ String(cString: $0) }) else {
+            return sqlite3_result_null(context)
+        }
+        let isWide = text.contains("*") || text.split(whereSeparator: { !$0.isWholeNumber }).contains { $0.count > 2 }
+        if isWide { return sqlite3_result_error_toobig(context) }
+        sqlite3_result_value(context, first)
+    }
+
     /// SQLite's own deterministic functions whose results are no longer than what they are given, but for a small factor.
     static let functions: Set<String> = [
         "->", "->>", "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "ceiling", "coalesce", "cos", "cosh",

@@ -183,14 +183,27 @@ extension Store {
 
     private func applyRowsKeepingEvidence(_ page: Page) async throws -> TakenPage {
         do {
-            return try await applyRows(page)
+            return try await applyRows(page, TriedSchemas())
         } catch let error as AnnalsError {
+            if case .untriedSchema? = error.underlying as? PullError { return try await applyRows(page, trySchemas(of: page)) }
             if let found = error.underlying as? ContradictingLog { try await keep(found.evidence) }
             throw error
         }
     }
 
-    private func applyRows(_ page: Page) async throws -> TakenPage {
+    /// Tries a page's schema entries while the file is free.
+    private func trySchemas(of page: Page) async throws -> TriedSchemas {
+        let policies = configuration.mergePolicies
+        let schemas = try await merging("sync", commits: false) { db, step in
+            let exchange = try ReplicaExchange(db, step.identities)
+            return try Self.pull(db, step, exchange.state, policies, isWriting: false).schemas(of: page)
+        }
+        var tried = TriedSchemas()
+        try await translated("sync") { for schema in schemas { try tried.note(schema) } }
+        return tried
+    }
+
+    private func applyRows(_ page: Page, _ tried: TriedSchemas) async throws -> TakenPage {
         let policies = configuration.mergePolicies
         if page.frames.isEmpty {
             if let status = try await looking("sync", { [lastLook] db in try lastLook.taken(page, db) }) {
@@ -200,7 +213,7 @@ extension Store {
             let taken = try await managed("sync") { db, step -> (page: TakenPage, state: FileState)? in
                 let exchange = try Self.exchange(db, step, taking: page)
                 guard try !step.schemaStanding().isCaughtUp, try UnsettledReferences.first(db) == nil else { return nil }
-                return (try Self.take(page, exchange, step, policies), try FileState(db))
+                return (try Self.take(page, exchange, step, policies, tried), try FileState(db))
             }
             if let taken {
                 lastLook.note(taken.state, taken: page, taken.page.status)
@@ -214,7 +227,7 @@ extension Store {
                 conflicts = try Self.pull(db, step, exchange.state, policies).takeKept().conflicts
                 step.forgetStanding()
             }
-            var taken = try Self.take(page, exchange, step, policies)
+            var taken = try Self.take(page, exchange, step, policies, tried)
             taken.conflicts += conflicts
             return (taken, try Self.ready(after: taken, db), try FileState(db))
         }
@@ -263,10 +276,11 @@ extension Store {
     }
 
     private static func take(
-        _ page: Page, _ exchange: ReplicaExchange, _ step: ManagedStep, _ policies: MergePolicies
+        _ page: Page, _ exchange: ReplicaExchange, _ step: ManagedStep, _ policies: MergePolicies, _ tried: TriedSchemas
     ) throws -> TakenPage {
         var exchange = exchange
         var pull = try pull(exchange.db, step, exchange.state, policies, isWriting: !page.frames.isEmpty)
+        pull.tried = tried
         let summary: Pull.Summary
         do {
             summary = try pull.apply(page)
@@ -276,6 +290,7 @@ extension Store {
             step.forgetStanding()
             pull = try Self.pull(exchange.db, step, exchange.state, policies)
             pull.laysAllAnew = true
+            pull.tried = tried
             summary = try pull.apply(page)
         }
         try StoreClock.save(pull.clock, exchange.db)

@@ -170,6 +170,8 @@ enum StoreError {
             return AnnalsError(.busy, operation: operation, "a push has no answer yet", isRetryable: true)
         case .staysNoMore:
             return AnnalsError(.defect, operation: operation, "a rebase of the whole outbox left some of it")
+        case .untriedSchema:
+            return AnnalsError(.defect, operation: operation, "a schema entry was not tried", underlying: error)
         }
     }
 

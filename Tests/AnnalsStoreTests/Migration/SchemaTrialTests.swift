@@ -47,6 +47,11 @@ import Testing
             "CREATE TABLE evil (x INTEGER PRIMARY KEY CHECK (length(hex(hex(hex(x)))) > 0))",
             "CREATE TABLE evil (x INTEGER PRIMARY KEY, y DEFAULT (randomblob(1000000000)))",
             "CREATE TABLE evil (x INTEGER PRIMARY KEY, y DEFAULT (load_extension('x')))",
+            "CREATE TABLE evil (x INTEGER PRIMARY KEY, y DEFAULT (printf('%.*c', 20000, 'x')))",
+            "CREATE TABLE evil (x INTEGER PRIMARY KEY, y DEFAULT (printf('%020000d', 1)))",
+            "CREATE TABLE evil (x INTEGER PRIMARY KEY, y DEFAULT (sqlite_compileoption_get(1)))",
+            "ALTER TABLE todo ADD COLUMN evil DEFAULT (zeroblob(1))",
+            "CREATE TABLE evil (x INTEGER PRIMARY KEY, a DEFAULT (hex(randomblob(7000))), b AS (a || a) STORED)",
             "CREATE TABLE main.evil (x INTEGER PRIMARY KEY)",
             "CREATE TEMP TABLE evil (x INTEGER PRIMARY KEY)",
             "CREATE VIRTUAL TABLE evil USING fts5(x)",
@@ -72,6 +77,48 @@ import Testing
         #expect(throws: SchemaTrial.Refusal.self) { try SchemaTrial().check(endless) }
     }
 
+    /// A default of 10 KiB. Two of them are more than a value may have.
+    private static let large = "DEFAULT (hex(randomblob(5120)))"
+
+    @Test func `no check is computed, since it depends on rows`() throws {
+        #expect(try SchemaTrial.refusal(of: ["CREATE TABLE some (id INTEGER PRIMARY KEY, x \(Self.large), y AS (x || x) STORED)"]) != nil)
+        let definition = "x \(Self.large) CHECK (length(x || x) > 0)"
+        #expect(try SchemaTrial.refusal(of: ["CREATE TABLE some (id INTEGER PRIMARY KEY, \(definition))"]) == nil)
+        #expect(try SchemaTrial.refusal(of: ["ALTER TABLE todo ADD COLUMN \(definition)"]) == nil)
+    }
+
+    @Test(
+        "functions that are slow for two long values are not computed",
+        arguments: [
+            // Each is the empty text, and becomes too large only where another function is in its place.
+            "iif(instr('a', 'b'), x || x, '')", "iif('a' LIKE 'b', x || x, '')", "iif('a' LIKE 'b' ESCAPE '!', x || x, '')",
+            "iif('a' GLOB 'b', x || x, '')", "trim(x, x) || x", "ltrim(x, x) || x", "rtrim(x, x) || x", "replace(x, x, '') || x",
+        ])
+    func replaced(expression: String) throws {
+        let isAllowed = !expression.hasPrefix("replace")
+        let sql = "CREATE TABLE some (id INTEGER PRIMARY KEY, x \(Self.large), y AS (\(expression)) STORED)"
+        let reason = try #require(try SchemaTrial.refusal(of: [sql])).reason
+        #expect(reason == (isAllowed ? "a value of it is larger than 16 KiB" : "it calls the function replace()"))
+    }
+
+    @Test func `an entry calls so many functions, and a statement is so long`() throws {
+        let some = String(repeating: "abs(1) + ", count: 150) + "1"
+        func table(_ name: String, _ columns: Int) -> String {
+            let defaults = (0..<columns).map { "c\($0) DEFAULT (\(some))" }
+            return "CREATE TABLE \(name) (id INTEGER PRIMARY KEY, \(defaults.joined(separator: ", ")))"
+        }
+        #expect(try SchemaTrial.refusal(of: [table("one", 20)]) == nil)
+        let both = try #require(try SchemaTrial.refusal(of: [table("one", 20), table("two", 20)]))
+        #expect(both.statement == "CREATE TABLE two" && both.reason.contains("calls more than 4000 functions"), "\(both)")
+        let long = try #require(
+            try SchemaTrial.refusal(of: ["CREATE TABLE long (id INTEGER PRIMARY KEY, x DEFAULT '\(String(repeating: "x", count: 70_000))')"]
+            ))
+        #expect(long.reason == "it is longer than 64 KiB")
+        // As wide as a table may be.
+        let wide = (0..<1_900).map { "column_\($0) TEXT NOT NULL" }
+        #expect(try SchemaTrial.refusal(of: ["CREATE TABLE wide (\(wide.joined(separator: ", ")), PRIMARY KEY (column_0))"]) == nil)
+    }
+
     @Test(
         "what apps declare is taken",
         arguments: [
@@ -84,6 +131,7 @@ import Testing
             "CREATE TABLE evil (x TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(16)))), at TEXT DEFAULT (datetime('now')))",
             "CREATE TABLE evil (x INTEGER PRIMARY KEY, t TEXT CHECK (t LIKE '%@%' ESCAPE '!' AND length(t) < 100 AND CAST(t AS VARCHAR(10)) NOTNULL))",
             "CREATE TABLE evil (x INTEGER PRIMARY KEY, kind TEXT NOT NULL CHECK (kind IN ('a', 'b')), j TEXT CHECK (json_valid(j)), f DEFAULT TRUE)",
+            "CREATE TABLE evil (x INTEGER PRIMARY KEY, a DEFAULT (printf('%02d-%s', 1, 'x')), b DEFAULT bare, c DEFAULT \"quoted (\", d DEFAULT ')')",
             "CREATE TABLE evil (x INTEGER PRIMARY KEY, a -- a comment\n /* another */ TEXT, b AS (CASE WHEN a IS NULL THEN - -1 ELSE a || '-' END))",
         ])
     func taken(statement: String) throws {

@@ -1,10 +1,12 @@
 import AnnalsCore
-import AnnalsStore
 import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
 import GRDB
+import Synchronization
 import Testing
+
+@testable import AnnalsStore
 
 /// Schema entries that no honest replica writes, from somebody who may push.
 @Suite struct ForeignSchemaTests {
@@ -43,6 +45,38 @@ import Testing
         _ = try await world.relay.void(position)
         try await world.settle()
         #expect(try await world.rows(2, "SELECT title FROM todo") == [["one".databaseValue]])
+    }
+
+    @Test func `other programs write while the statements of an entry are tried`() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try await world.settle()
+        let table = "CREATE TABLE added (x INTEGER PRIMARY KEY, y TEXT DEFAULT (hex(randomblob(8))), z AS (length(y)) STORED)"
+        for version in [2, 3] as [Int64] {
+            let (sql, name) = (table.replacing("added", with: "added\(version)"), "added\(version)")
+            try await push(
+                SchemaEntry(
+                    version: version, statements: [sql], tracked: [TableLayout(name: name, columns: ["x", "y"], key: [0])],
+                    isBreaking: false),
+                to: world)
+        }
+        let path = world.stores[1].path
+        let writes = Mutex<[String]>([])
+        let write: @Sendable () -> Void = {
+            var configuration = Configuration()
+            configuration.busyMode = .immediateError
+            do {
+                try DatabaseQueue(path: path, configuration: configuration).write { db in
+                    try db.execute(sql: "INSERT INTO todo (title) VALUES ('meanwhile')")
+                }
+                writes.withLock { $0.append("written") }
+            } catch {
+                writes.withLock { $0.append("\(error)") }
+            }
+        }
+        _ = try await SchemaTrial.$begins.withValue(write) { try await world.sync(1) }
+        #expect(writes.withLock { $0 } == ["written", "written"])
+        #expect(try await world.stores[1].prepareOutbox().schemaVersion == 3)
+        #expect(try await world.rows(1, "SELECT title FROM todo").count == 2)
     }
 
     @Test(arguments: [Int64.max, 1 << 62, 3, 2])

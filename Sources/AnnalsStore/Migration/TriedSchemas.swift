@@ -1,0 +1,22 @@
+import AnnalsWire
+
+/// What the trial of a page's schema entries came to, so that it runs before the write transaction that applies the page: while
+/// statements that come from elsewhere are read, nobody waits for the file.
+struct TriedSchemas: Sendable {
+    private var verdicts: [[String]: SchemaTrial.Refusal?] = [:]
+
+    /// - Throws: `CancellationError`, `DatabaseError`.
+    mutating func note(_ entry: SchemaEntry) throws {
+        guard verdicts[entry.statements] == nil else { return }
+        try Task.checkCancellation()
+        verdicts[entry.statements] = .some(try SchemaTrial.refusal(of: entry.statements))
+    }
+
+    func has(_ entry: SchemaEntry) -> Bool { verdicts[entry.statements] != nil }
+
+    /// nil where the entry only declares.
+    func verdict(on entry: SchemaEntry) throws -> SchemaTrial.Refusal? {
+        if let verdict = verdicts[entry.statements] { return verdict }
+        return try SchemaTrial.refusal(of: entry.statements)
+    }
+}
