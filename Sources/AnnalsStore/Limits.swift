@@ -60,6 +60,9 @@ enum Limits {
     static let schemaTrialStep: Int32 = 1_000
     static let schemaTrialSteps: Int32 = 1_000
 
+    /// Numbers that are tried for one row where the counted ones are used up: of 2⁶².
+    static let scatteredKeys = 100
+
     /// Terms of one compound SELECT, which SQLite limits to 500 (SQLITE_MAX_COMPOUND_SELECT).
     static let compoundTerms = 400
 }

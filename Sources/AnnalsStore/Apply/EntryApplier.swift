@@ -93,9 +93,11 @@ struct EntryApplier {
             guard let layout = part.layouts[reference] else { throw MergeError.unknownLayout(reference) }
             let keep = kept?.lacking.touches(layout.name) ?? false ? keep : nil
             let inUse = try kept?.lacking.has(table: layout.name) ?? false ? nil : tableInUse(layout)
+            let key = try LayoutKey(layout, inUse?.table.first ?? session.spaceTable(layout.name))
             try reader.bytes.withUnsafeBytes { bytes in
                 while try reader.nextChange(into: &change) {
                     try check(change, layout, inUse)
+                    if direction == .forward { try key.check(change) }
                     try keep?(layout, change, bytes)
                     if let inUse { try visit(inUse, inUse.layout.isSame ? change : inUse.layout.translated(change), bytes) }
                     count += 1
@@ -122,6 +124,42 @@ struct EntryApplier {
                 change.key.count == inUse?.table.definition.primaryKey.count ?? layout.key.count && (change.columns.last ?? 0) < columns
             }
         guard isWhole else { throw WireError.badLength }
+    }
+
+    /// The key of a table as an author describes it. Whole rows and rows that change their key must have a whole key, or each replica
+    /// would choose one.
+    private struct LayoutKey {
+        private let key: [Int]
+        /// The place of an INTEGER PRIMARY KEY, which is an integer in every row.
+        private let integer: Int?
+
+        init(_ layout: TableLayout, _ table: TableDefinition?) throws {
+            key = layout.key
+            guard let table else { integer = nil; return }
+            let names = table.primaryKey.map { table.columns[$0].name }
+            guard names.count == key.count, zip(key, names).allSatisfy({ layout.columns[$0].isSameIdentifier(as: $1) }) else {
+                throw WireError.badValue("key")
+            }
+            integer = table.rowidAlias == nil ? nil : key.first
+        }
+
+        func check(_ change: WireChange) throws {
+            switch change.kind {
+            case .delete: return
+            case .insert: for place in key { try check(change.new[place], at: place) }
+            case .update:
+                for (part, place) in key.enumerated() { try check(change.key[part], at: place) }
+                for (index, column) in change.columns.enumerated() where key.contains(column) { try check(change.new[index], at: column) }
+            }
+        }
+
+        private func check(_ value: WireValue, at place: Int) throws {
+            switch value {
+            case .null: throw WireError.badValue("key")
+            case .integer: return
+            case .real, .text, .blob: if place == integer { throw WireError.badValue("key") }
+            }
+        }
     }
 
     // MARK: First pass

@@ -13,7 +13,11 @@ final class MergeSession {
     private var tables: [String: RowTable] = [:]
     private var probes: [String: PreparedStatement] = [:]
     /// What the log says of tables and columns that the store lacks; nil where it lacks none.
-    var kept: KeptRows?
+    var kept: KeptRows? {
+        didSet { space = nil }
+    }
+    /// The space's schema, once it was asked for.
+    private var space: SpaceSchema??
     private(set) var highestKeys: [String: Int64] = [:]
     private(set) lazy var checks = ReferenceChecks(session: self)
 
@@ -42,6 +46,12 @@ final class MergeSession {
     func table(first name: String) throws -> RowTable {
         guard let entry = registry.table(first: name) else { throw MergeError.unknownTable(name) }
         return try table(named: entry.definition.name)
+    }
+
+    /// The table that the log calls so, as the space has it; nil where the space's schema is nowhere written down.
+    func spaceTable(_ name: String) throws -> TableDefinition? {
+        if space == nil { space = .some(try SpaceSchema.load(db)) }
+        return space??.table(named: name)
     }
 
     private func parentNaming(_ reference: ParentReference) -> ParentNaming? {

@@ -16,6 +16,22 @@ import Testing
         #expect(outcome.lines == ["renumber invoice(2) id: stored 2, incoming 10; incoming by renumber"])
     }
 
+    @Test("Where a row has, or had, the last number of all, a number is found among the upper half of them")
+    func lastNumber() async throws {
+        for gone in ["", "DELETE FROM invoice WHERE id = 9223372036854775807"] {
+            let outcome = try await Story.conflict(
+                Self.number,
+                first: ["INSERT INTO invoice VALUES (9223372036854775807, 'last', 0), (2, 'theirs', 2)", gone].filter { !$0.isEmpty },
+                second: ["INSERT INTO invoice VALUES (2, 'mine', 3), (3, 'free', 4); INSERT INTO invoice VALUES (9223372036854775807, 'mine too', 5)"])
+            let rows = try await outcome.rows("invoice")
+            #expect(rows.filter { $0.hasSuffix("|mine|3") || $0.hasSuffix("|mine too|5") }.count == 2, "\(rows)")
+            #expect(rows.count == (gone.isEmpty ? 6 : 5) && rows.contains("3|free|4") && rows.contains("2|theirs|2"), "\(rows)")
+            let new = rows.compactMap { row in row.split(separator: "|").first.flatMap { Int64($0) } }.filter { $0 > 9 && $0 < .max }
+            #expect(new.count == (gone.isEmpty ? 2 : 1) && new.allSatisfy { $0 > 1 << 62 }, "\(rows)")
+            #expect(outcome.lines.allSatisfy { $0.hasPrefix("renumber ") } && outcome.lines.count == new.count, "\(outcome.lines)")
+        }
+    }
+
     @Test("With mergeRows the same integer key means the same row")
     func mergeRows() async throws {
         var policies = MergePolicies()
@@ -101,18 +117,6 @@ import Testing
             second: "INSERT INTO person VALUES (1, 'Bob'); INSERT INTO photo VALUES (1, 'bob')")
         #expect(try await outcome.rows("person") == ["1|Ann", "2|Bob"])
         #expect(try await outcome.rows("photo") == ["1|ann", "2|bob"])
-    }
-
-    @Test("At the highest number there is, the row is set aside")
-    func noNumberLeft() async throws {
-        let outcome = try await Story.conflict(
-            Self.number, first: "INSERT INTO invoice VALUES (9223372036854775807, 'theirs', 2)",
-            second: "INSERT INTO invoice VALUES (9223372036854775807, 'mine', 3)")
-        #expect(try await outcome.rows("invoice") == ["1|old|1", "9223372036854775807|theirs|2"])
-        #expect(
-            outcome.lines == [
-                "renumber invoice(9223372036854775807): stored –, incoming 9223372036854775807|mine|3; stored by renumber"
-            ])
     }
 
     @Test("Worked example: two renumberings of one key come out as three rows")

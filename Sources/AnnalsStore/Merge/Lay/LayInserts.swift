@@ -38,19 +38,28 @@ extension LayAttempt {
         let name = table.keyName(of: row)
         let isSetAside = found[name].map { rows[$0].end == .setAside } ?? false
         guard try isSetAside || occupant(of: row, in: table) != nil else { return }
-        var next = max(highestKeys[table.first.name] ?? 0, wanted)
+        var tries = 0
         repeat {
-            guard next < .max else {
-                setInsertAside(index, Reason(kind: .renumber, policy: KeyRule.renumber.rawValue))
-                return
-            }
-            next += 1
-            row[place] = .integer(next)
+            row[place] = .integer(try keyOfNoRow(index, table, wanted, tries))
+            tries += 1
         } while try session.row(named: table.keyName(of: row), in: table) != nil
-        highestKeys[table.first.name] = next
-        verdicts[index].renumbered = (.integer(wanted), .integer(next))
-        verdicts[index].asked[place].new = .integer(next)
+        verdicts[index].renumbered = (.integer(wanted), row[place])
+        verdicts[index].asked[place].new = row[place]
         rows[number].after = row
+    }
+
+    /// The next number that no row ever had. Where a row had the last one of all, which any writer may give it, it is one of the upper
+    /// half of the numbers, by digest: no row gives way for want of a number.
+    private func keyOfNoRow(_ index: Int, _ table: RowTable, _ wanted: Int64, _ tries: Int) throws -> Int64 {
+        let highest = max(highestKeys[table.first.name] ?? 0, wanted)
+        if highest < .max {
+            highestKeys[table.first.name] = highest + 1
+            return highest + 1
+        }
+        guard tries < Limits.scatteredKeys else { throw MergeError.unsettled(table: table.name) }
+        let place = "number \(transaction.info.id) \(index) \(tries)"
+        let digest = Digest.sha256(Array(place.utf8)[...])
+        return digest.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) } & .max | 1 << 62
     }
 
     /// Makes inserts one with the rows that have their keys, where the key is no reference.
