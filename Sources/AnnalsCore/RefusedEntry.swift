@@ -24,6 +24,8 @@ public struct RefusedEntry: Sendable, Hashable {
         /// The replica lacks the key that it is sealed under.
         case missingKey = "missing-key"
         case badSchema = "bad-schema"
+        /// It changes what its footprint does not name, so the relay could not compare it with the entries of others.
+        case badFootprint = "bad-footprint"
         /// It holds a value that the format does not allow.
         case badValue = "bad-value"
     }

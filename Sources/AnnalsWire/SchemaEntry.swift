@@ -55,7 +55,6 @@ extension ByteReader {
     mutating func readLayout() throws(WireError) -> TableLayout {
         let name = try readString()
         let columns = try readStrings("columns", limit: WireLimits.maximumColumns)
-        guard Set(columns.map(\.foldedIdentifier)).count == columns.count else { throw .badValue("columns") }
         let count = try readColumnCount()
         var key: [Int] = []
         for _ in 0..<count {

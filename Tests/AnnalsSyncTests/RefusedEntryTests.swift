@@ -66,6 +66,11 @@ import Testing
                     while let range = body.range(of: Data(old.utf8)) { body.replaceSubrange(range, with: Data(new.utf8)) }
                 }
                 try db.execute(sql: "UPDATE annals_outbox SET body = ? WHERE sequence = ?", arguments: [body, sequence])
+                // One that names less than the body does would be what is wrong.
+                guard !replacing.isEmpty else { continue }
+                try db.execute(
+                    sql: "UPDATE annals_outbox SET footprint = ? WHERE sequence = ?",
+                    arguments: [Data(Footprint.everything.encode()), sequence])
             }
         }
         try queue.close()

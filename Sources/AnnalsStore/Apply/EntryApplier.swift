@@ -24,6 +24,8 @@ struct EntryApplier {
     let position: Position?
     /// Called for each change with the rows before and after, when the caller notes marks.
     var observe: ((RowTable, _ old: [Value]?, _ new: [Value]?, RowMark?) -> Void)?
+    /// Called for each change with the rows before and after as far as footprints go: keys, unique columns and references.
+    var certify: ((RowTable, _ old: [Value]?, _ new: [Value]?) -> Void)?
 
     init(
         session: MergeSession, direction: Direction, position: Position?,
@@ -135,6 +137,7 @@ struct EntryApplier {
 
         init(_ layout: TableLayout, _ table: TableDefinition?) throws {
             key = layout.key
+            guard Set(layout.columns.map(\.foldedIdentifier)).count == layout.columns.count else { throw WireError.badValue("columns") }
             guard let table else { integer = nil; return }
             let names = table.primaryKey.map { table.columns[$0].name }
             guard names.count == key.count, zip(key, names).allSatisfy({ layout.columns[$0].isSameIdentifier(as: $1) }) else {
@@ -195,9 +198,10 @@ struct EntryApplier {
             defer { found.reset() }
             throw differs(table, place, key.map(bytes.value), stored: found.value(place), expected: bytes.value(values[index]))
         }
-        if observe != nil || table.isReferenced {
+        if observe != nil || certify != nil || table.isReferenced {
             let old = found.values(0..<table.columnCount)
             observe?(table, old, nil, mark)
+            certify?(table, old, nil)
             session.checks.noteGone(table, old)
         }
         try table.delete(found, key: key, in: bytes)
@@ -234,6 +238,7 @@ struct EntryApplier {
             throw taken(row.table, row.table.key(of: row.new), error)
         }
         observe?(row.table, row.old, row.new, row.mark)
+        certify?(row.table, row.old, row.new)
         session.noteHighestKey(row.table, row.new)
         try session.checks.noteChanged(row.table, old: row.old, new: row.new)
     }
@@ -248,13 +253,15 @@ struct EntryApplier {
             } catch let error as DatabaseError where Self.isRefusal(error) {
                 throw taken(table, localKey(inUse, values).map(bytes.value), error)
             }
-            if observe != nil || table.hasReferences || table.definition.rowidAlias != nil {
+            if observe != nil || certify != nil || table.hasReferences || table.definition.rowidAlias != nil {
                 var row = [Value](repeating: .null, count: table.columnCount)
-                for (index, place) in inUse.places.enumerated() where observe != nil || table.isNaming[place] {
+                let isWhole = observe != nil || certify != nil && table.hasUniqueColumns
+                for (index, place) in inUse.places.enumerated() where isWhole || table.isNaming[place] {
                     row[place] = bytes.value(values[index])
                 }
                 for (place, value) in inUse.layout.missing { row[place] = value }
                 observe?(table, nil, row, change.mark)
+                certify?(table, nil, row)
                 try session.checks.noteNew(table, row)
                 session.noteHighestKey(table, row)
             }
@@ -285,6 +292,7 @@ struct EntryApplier {
             // Only columns that this store lacks: a change of the row all the same.
             found.reset()
             if let old { observe?(table, old, old, change.mark) }
+            certifyKey(table, change.key.map(bytes.value))
             return
         }
         do {
@@ -292,11 +300,21 @@ struct EntryApplier {
         } catch let error as DatabaseError where Self.isRefusal(error) {
             throw taken(table, change.key.map(bytes.value), error)
         }
-        guard let old else { return }
+        guard let old else { return certifyKey(table, change.key.map(bytes.value)) }
         var new = old
         for (place, value) in zip(places, target) { new[place] = bytes.value(value) }
         observe?(table, old, new, change.mark)
+        certify?(table, old, new)
         try session.checks.noteChanged(table, old: old, new: new)
+    }
+
+    /// Of an update that touches neither unique columns nor references, a footprint holds the row only; of a change that cannot be made, at
+    /// least the row.
+    private func certifyKey(_ table: RowTable, _ key: @autoclosure () -> [Value]) {
+        guard let certify else { return }
+        var row = [Value](repeating: .null, count: table.columnCount)
+        for (place, value) in zip(table.definition.primaryKey, key()) { row[place] = value }
+        certify(table, row, row)
     }
 
     // MARK: Keys and errors
@@ -319,10 +337,12 @@ struct EntryApplier {
     }
 
     private func missing(_ table: RowTable, _ key: [Value]) -> MergeError {
-        .diverged(Divergence(table: table.definition.name, key: key, position: position, kind: .missingRow))
+        certifyKey(table, key)
+        return .diverged(Divergence(table: table.definition.name, key: key, position: position, kind: .missingRow))
     }
 
     private func differs(_ table: RowTable, _ place: Int, _ key: [Value], stored: Value, expected: Value) -> MergeError {
+        certifyKey(table, key)
         let column = table.definition.columns[place].name
         return .diverged(
             Divergence(
@@ -336,7 +356,9 @@ struct EntryApplier {
     }
 
     private func taken(_ table: RowTable, _ key: [Value], _ error: DatabaseError) -> MergeError {
-        .diverged(Divergence(table: table.definition.name, key: key, position: position, kind: .refused(error.message ?? "constraint")))
+        certifyKey(table, key)
+        return .diverged(
+            Divergence(table: table.definition.name, key: key, position: position, kind: .refused(error.message ?? "constraint")))
     }
 }
 

@@ -86,6 +86,8 @@ final class RowTable {
     var name: String { definition.name }
     var columnCount: Int { columns.count }
     var hasReferences: Bool { !referencePlaces.isEmpty }
+    /// Beyond the key.
+    var hasUniqueColumns: Bool { !rules.uniques.isEmpty }
     var lastHistoryID: Int64 { history.lastID }
     func rewindHistory(to id: Int64) { history.lastID = id }
 

@@ -26,6 +26,7 @@ struct EntryRefusal: Error {
             }
             return error
         }
+        if reason is MergeError, error.code == .waitingForMigration { error.code = .corruptBatch }
         error.message = "the entry at position \(entry.position)\(author) cannot be applied: \(detail)"
         error.hint = hint
         return error
@@ -104,6 +105,13 @@ extension Pull {
             guard let known = error.entry ?? Self.schemaRefusal(error, entry) else { return nil }
             entry = known
             detail = ""
+        case MergeError.unknownTable(let table):
+            // Whoever adds a table says so in an entry before.
+            (entry.table, entry.rule) = (table, .badSchema)
+            detail = "no entry of the log adds the table \(table), of which it has rows"
+        case MergeError.unknownColumn(let table, let column):
+            (entry.table, entry.column, entry.rule) = (table, column, .badSchema)
+            detail = "no entry of the log adds the column \(table).\(column), of which it has values"
         case MergeError.unknownLayout:
             detail = "it names a table that its batch does not describe"
         case MergeError.diverged(let divergence):
@@ -166,6 +174,7 @@ extension Pull {
         case .notSealed, .badSeal: .badSeal
         case .badDigest: .wrongDigest
         case .badValue("schema"): .badSchema
+        case .badValue("footprint"): .badFootprint
         case .badValue, .tooLarge: .badValue
         case .truncated, .badMagic, .badChecksum, .badLength, .voided: .damagedBatch
         }

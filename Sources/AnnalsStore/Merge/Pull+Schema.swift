@@ -18,8 +18,8 @@ extension Pull {
         // The first one made the space.
         guard entry.version > 1 else { return true }
         guard !entry.isBreaking else { throw Self.breaking(entry) }
-        guard tried?.has(entry) ?? true else { throw PullError.untriedSchema }
-        try SpaceSchema.take(entry, db, session, tried: tried ?? TriedSchemas())
+        guard let tried = attempt.tried else { throw PullError.untriedSchema }
+        try SpaceSchema.take(entry, db, session, tried: tried)
         return true
     }
 

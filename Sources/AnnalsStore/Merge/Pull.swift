@@ -29,8 +29,8 @@ struct Pull {
     let now: HybridTime
     /// A rebase lays the whole outbox anew from the first transaction that meets something.
     var laysAllAnew = false
-    /// The schema entries that were tried before the transaction; nil tries each when it comes.
-    var tried: TriedSchemas?
+    /// What an earlier attempt at the page showed.
+    var attempt = PageAttempt()
     /// The page was taken in up to where the rows came into doubt.
     private(set) var isCutShort = false
 
@@ -133,6 +133,10 @@ struct Pull {
             index.record(entry.footprint, replica: entry.replica, position: entry.position)
         }
         func isMet(_ footprint: Footprint) -> Bool { index.conflict(of: footprint, base: state.position, replica: state.replica) != nil }
+        if attempt.undoesOutbox, let first = outbox.first {
+            policies = try MergePolicies(policiesInForce(after: entries), over: policies)
+            return try .all(db, from: first.sequence)
+        }
         let (met, unsettled) = (outbox.first { isMet($0.footprint) }?.sequence, try UnsettledReferences.first(db))
         guard let first = [met, unsettled].compactMap({ $0 }).min() else { return .none }
         policies = try MergePolicies(policiesInForce(after: entries), over: policies)
@@ -225,7 +229,7 @@ struct Pull {
             if header.replica == .relay { isDoubtful = try !explainVoids(content) }
             let bringsSchema = try takeSchema(of: content, footprint)
             let (changes, lost, id) = try applyEntry(
-                content, header.replica, receivedAt: frame.receivedAt, position, notes, bringsSchema: bringsSchema)
+                content, header.replica, footprint, receivedAt: frame.receivedAt, position, notes, bringsSchema: bringsSchema)
             summary.transactions += 1
             summary.changes += changes
             summary.lost += lost
@@ -331,8 +335,8 @@ struct Pull {
     }
 
     private mutating func applyEntry(
-        _ content: TransactionParts, _ replica: ReplicaID, receivedAt: Int64, _ position: Position, _ notes: LifeNotes?,
-        bringsSchema: Bool
+        _ content: TransactionParts, _ replica: ReplicaID, _ footprint: Footprint, receivedAt: Int64, _ position: Position,
+        _ notes: LifeNotes?, bringsSchema: Bool
     ) throws -> (changes: Int, lost: Int, id: TransactionID) {
         let info = try content.info()
         let mark = session.historyMark()
@@ -340,7 +344,17 @@ struct Pull {
         var applier = EntryApplier(session: session, direction: .forward, position: position)
         session.checks.position = position
         if let notes { applier.observe = notes.note }
-        let changes = try applier.apply(content)
+        let claim = replica == .relay ? nil : ClaimedFootprint(footprint, of: info.id, key: cipher?.footprintKey ?? .none)
+        if let claim { applier.certify = claim.note }
+        let changes: Int
+        do {
+            changes = try applier.apply(content)
+        } catch {
+            // That an entry does not fit the rows may be due to its footprint.
+            try claim?.check()
+            throw error
+        }
+        try claim?.check()
         notes?.endEntry(by: writer)
         let spans = session.spans(since: mark)
         if !spans.isEmpty {
@@ -359,6 +373,8 @@ struct Pull {
                 db, entries, from: first, transaction: info, replica: replica, position: position, receivedAt: receivedAt)
         }
         guard rest.voids.isEmpty || replica == .relay else { throw WireError.badValue("void") }
+        // Policies are read ahead of entries that meet everything.
+        guard rest.policies.isEmpty || footprint.everything else { throw WireError.badValue("footprint") }
         guard rest.schema == nil || bringsSchema else { throw WireError.badValue("schema") }
         if isKnown { try notes?.noteKnownWork(info.id, journal: journal, session) }
         try HumanDecisions(rest).apply(db)

@@ -12,8 +12,6 @@ struct TriedSchemas: Sendable {
         verdicts[entry.statements] = .some(try SchemaTrial.refusal(of: entry.statements))
     }
 
-    func has(_ entry: SchemaEntry) -> Bool { verdicts[entry.statements] != nil }
-
     /// nil where the entry only declares.
     func verdict(on entry: SchemaEntry) throws -> SchemaTrial.Refusal? {
         if let verdict = verdicts[entry.statements] { return verdict }

@@ -181,13 +181,23 @@ extension Store {
         return taken
     }
 
+    /// Applies a page in at most three attempts, each of which knows more: one that meets schema entries ends before they are tried, and
+    /// one in which an entry does not fit the rows is made again without unsent work in them.
     private func applyRowsKeepingEvidence(_ page: Page) async throws -> TakenPage {
-        do {
-            return try await applyRows(page, TriedSchemas())
-        } catch let error as AnnalsError {
-            if case .untriedSchema? = error.underlying as? PullError { return try await applyRows(page, trySchemas(of: page)) }
-            if let found = error.underlying as? ContradictingLog { try await keep(found.evidence) }
-            throw error
+        var attempt = PageAttempt()
+        while true {
+            do {
+                return try await applyRows(page, attempt)
+            } catch let error as AnnalsError {
+                if case .untriedSchema? = error.underlying as? PullError, attempt.tried == nil {
+                    attempt.tried = try await trySchemas(of: page)
+                } else if let entry = error.entry, PageAttempt.mayFitWithoutOutbox(entry), !attempt.undoesOutbox {
+                    attempt.undoesOutbox = true
+                } else {
+                    if let found = error.underlying as? ContradictingLog { try await keep(found.evidence) }
+                    throw error
+                }
+            }
         }
     }
 
@@ -203,7 +213,7 @@ extension Store {
         return tried
     }
 
-    private func applyRows(_ page: Page, _ tried: TriedSchemas) async throws -> TakenPage {
+    private func applyRows(_ page: Page, _ attempt: PageAttempt) async throws -> TakenPage {
         let policies = configuration.mergePolicies
         if page.frames.isEmpty {
             if let status = try await looking("sync", { [lastLook] db in try lastLook.taken(page, db) }) {
@@ -213,7 +223,7 @@ extension Store {
             let taken = try await managed("sync") { db, step -> (page: TakenPage, state: FileState)? in
                 let exchange = try Self.exchange(db, step, taking: page)
                 guard try !step.schemaStanding().isCaughtUp, try UnsettledReferences.first(db) == nil else { return nil }
-                return (try Self.take(page, exchange, step, policies, tried), try FileState(db))
+                return (try Self.take(page, exchange, step, policies, attempt), try FileState(db))
             }
             if let taken {
                 lastLook.note(taken.state, taken: page, taken.page.status)
@@ -227,7 +237,7 @@ extension Store {
                 conflicts = try Self.pull(db, step, exchange.state, policies).takeKept().conflicts
                 step.forgetStanding()
             }
-            var taken = try Self.take(page, exchange, step, policies, tried)
+            var taken = try Self.take(page, exchange, step, policies, attempt)
             taken.conflicts += conflicts
             return (taken, try Self.ready(after: taken, db), try FileState(db))
         }
@@ -276,11 +286,11 @@ extension Store {
     }
 
     private static func take(
-        _ page: Page, _ exchange: ReplicaExchange, _ step: ManagedStep, _ policies: MergePolicies, _ tried: TriedSchemas
+        _ page: Page, _ exchange: ReplicaExchange, _ step: ManagedStep, _ policies: MergePolicies, _ attempt: PageAttempt
     ) throws -> TakenPage {
         var exchange = exchange
         var pull = try pull(exchange.db, step, exchange.state, policies, isWriting: !page.frames.isEmpty)
-        pull.tried = tried
+        pull.attempt = attempt
         let summary: Pull.Summary
         do {
             summary = try pull.apply(page)
@@ -290,7 +300,7 @@ extension Store {
             step.forgetStanding()
             pull = try Self.pull(exchange.db, step, exchange.state, policies)
             pull.laysAllAnew = true
-            pull.tried = tried
+            pull.attempt = attempt
             summary = try pull.apply(page)
         }
         try StoreClock.save(pull.clock, exchange.db)

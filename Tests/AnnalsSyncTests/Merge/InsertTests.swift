@@ -22,7 +22,9 @@ import Testing
             let outcome = try await Story.conflict(
                 Self.number,
                 first: ["INSERT INTO invoice VALUES (9223372036854775807, 'last', 0), (2, 'theirs', 2)", gone].filter { !$0.isEmpty },
-                second: ["INSERT INTO invoice VALUES (2, 'mine', 3), (3, 'free', 4); INSERT INTO invoice VALUES (9223372036854775807, 'mine too', 5)"])
+                second: [
+                    "INSERT INTO invoice VALUES (2, 'mine', 3), (3, 'free', 4); INSERT INTO invoice VALUES (9223372036854775807, 'mine too', 5)"
+                ])
             let rows = try await outcome.rows("invoice")
             #expect(rows.filter { $0.hasSuffix("|mine|3") || $0.hasSuffix("|mine too|5") }.count == 2, "\(rows)")
             #expect(rows.count == (gone.isEmpty ? 6 : 5) && rows.contains("3|free|4") && rows.contains("2|theirs|2"), "\(rows)")
