@@ -43,7 +43,7 @@ extension RelayDatabase {
             }
             guard reporters.count >= count else { return (nil, []) }
             var work = try Voided(space, db, now: now)
-            try work.begin(at: position, .ofOwner(owner))
+            try work.begin(at: position, .ofAuthorsOwner)
             let (outcome, files) = try work.finish(name)
             let positions = outcome.voided.map { "\($0)" }.joined(separator: ", ")
             try AuditStorage.add(

@@ -20,7 +20,7 @@ package enum VoidRefusal: Error, Sendable, Hashable {
     case isVoided
     /// The relay's own entry, or the one with which the space begins.
     case cannotBeVoided
-    /// These have taken it in, so it can be opened.
+    /// These, of other owners than the author's, say that they have it.
     case isTakenIn(by: [ReplicaRecord])
     /// A later entry, of its author or of one that had taken it in, may rest on it: it is to be voided first, or with it.
     case isBuiltUpon(at: Position)
@@ -31,7 +31,7 @@ package enum VoidRefusal: Error, Sendable, Hashable {
         case .noSuchPosition: "no such position"
         case .isVoided: "void already"
         case .cannotBeVoided: "cannot be voided"
-        case .isTakenIn: "taken in by others"
+        case .isTakenIn: "acknowledged by others"
         case .isBuiltUpon(let position): "position \(position) may rest on it"
         }
     }
@@ -94,8 +94,8 @@ struct Voided {
     enum Later {
         case none
         case all
-        /// That of one owner's replicas, which do not keep the entry from being voided either.
-        case ofOwner(String)
+        /// That of the replicas of the author's owner.
+        case ofAuthorsOwner
     }
 
     private let space: LogStorage.Space
@@ -121,10 +121,22 @@ struct Voided {
         // Parts are kept as they come, and are taken in with the last.
         let taken = part.isWhole ? first : first.advanced(by: part.count - 1)
         let replicas = try LogStorage.replicas(of: space.id, in: db)
-        let own = Set(replicas.filter { later.concerns($0) }.map(\.replica)).union([author])
+        let own = try ownWord(of: author, among: replicas)
         let others = replicas.filter { !own.contains($0.replica) && $0.holdsBack && !$0.isRetired && $0.position >= taken }
         guard others.isEmpty else { throw VoidRefusal.isTakenIn(by: others) }
         try addLater(later, own)
+    }
+
+    /// The replicas whose acknowledgement does not keep the author's entry: the author, and where another owner has reported the entry all
+    /// replicas of the author's owner. Those lose nothing: each brings the work again that it had applied. An entry that nobody reports is
+    /// likely to be in their rows, and would come back once from each.
+    private func ownWord(of author: ReplicaID, among replicas: [ReplicaRecord]) throws -> Set<ReplicaID> {
+        guard let owner = replicas.first(where: { $0.replica == author })?.owner else { return [author] }
+        let positions = runs.flatMap { run, _ in (0..<run.count).map(run.firstPosition.advanced) }
+        let isReported = try positions.contains { position in
+            try ReportStorage.reporters(of: position, in: space.id, db).contains { $0 != owner }
+        }
+        return isReported ? Set(replicas.filter { $0.credential == owner }.map(\.replica)).union([author]) : [author]
     }
 
     private func run(at position: Position) throws -> (run: LogStorage.Run, header: BatchHeader) {
@@ -210,17 +222,12 @@ struct Voided {
 }
 
 extension Voided.Later {
-    /// Whether a replica is of the owner that is meant.
-    fileprivate func concerns(_ replica: ReplicaRecord) -> Bool {
-        if case .ofOwner(replica.credential) = self { true } else { false }
-    }
-
     /// Whether an entry of this replica may go as well.
     fileprivate func takes(_ replica: ReplicaID, _ own: Set<ReplicaID>) -> Bool {
         switch self {
         case .none: false
         case .all: true
-        case .ofOwner: own.contains(replica)
+        case .ofAuthorsOwner: own.contains(replica)
         }
     }
 }

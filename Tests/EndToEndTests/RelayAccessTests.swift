@@ -5,6 +5,15 @@ import Testing
 @Suite struct RelayAccessTests {
     private func write(_ text: String, _ path: String) throws { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) }
 
+    /// A token for writing in each of these files.
+    private func makeTokens(_ names: String..., in shop: Workshop) async throws {
+        for name in names {
+            let made = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop")
+            try write(made.output, shop.file(name))
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: shop.file(name))
+        }
+    }
+
     @Test func `a space is deleted when its name is typed, or with --yes, also while the relay serves`() async throws {
         try await Workshop.with { shop in
             let url = try await shop.relay()
@@ -32,11 +41,7 @@ import Testing
     {
         try await Workshop.with { shop in
             let (url, program) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0"])
-            for name in ["one", "two"] {
-                let made = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop")
-                try write(made.output, shop.file(name))
-                try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: shop.file(name))
-            }
+            try await makeTokens("one", "two", in: shop)
             try await shop.makeShop()
             try await shop.succeed("track", "shop.db", "--all")
             try await shop.succeed("join", "shop.db", "--relay", url, "--space", "shop", "--credential-file", "one")
@@ -81,11 +86,7 @@ import Testing
     @Test func `with --auto-void 2 the space goes on when the second owner has reported an entry`() async throws {
         try await Workshop.with { shop in
             let (url, _) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0", "--auto-void", "2"])
-            for name in ["author", "one", "two"] {
-                let made = try await shop.succeed("relay", "token", "create", "--data", "relay-data", "--space", "shop")
-                try write(made.output, shop.file(name))
-                try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: shop.file(name))
-            }
+            try await makeTokens("author", "one", "two", in: shop)
             try await shop.shell("author.db", "CREATE TABLE item (id TEXT PRIMARY KEY, pieces INTEGER CHECK (pieces >= 0))")
             try await shop.succeed("track", "author.db", "--all")
             try await shop.succeed("join", "author.db", "--relay", url, "--space", "shop", "--credential-file", "author")
@@ -100,6 +101,43 @@ import Testing
             for name in ["one", "two"] { try await shop.succeed("sync", "\(name).db") }
             let audit = try await shop.succeed("relay", "audit", "--data", "relay-data", "--json").output
             #expect(audit.contains("automatic") && audit.contains("reported by token 2, token 3"), "\(audit)")
+        }
+    }
+
+    @Test func `a refused void names the replicas that have the entry, with their owners, and what to do`()
+        async throws
+    {
+        try await Workshop.with { shop in
+            let (url, _) = try await shop.startRelay(["--data", "relay-data", "--listen", "127.0.0.1:0"])
+            try await makeTokens("author", "other", in: shop)
+            try await shop.shell("author.db", "CREATE TABLE item (id TEXT PRIMARY KEY, pieces INTEGER)")
+            try await shop.succeed("track", "author.db", "--all")
+            try await shop.succeed("join", "author.db", "--relay", url, "--space", "shop", "--credential-file", "author")
+            for (name, file) in [("second", "author"), ("other", "other")] {
+                try await shop.succeed("clone", url, "shop", "\(name).db", "--name", name, "--credential-file", file)
+            }
+            try await shop.shell("author.db", "INSERT INTO item VALUES ('bad', 1)")
+            try await shop.succeed("sync", "author.db")
+            // The second exchange says that the first one's entries were applied.
+            for _ in 1...2 { try await shop.succeed("sync", "second.db", "other.db") }
+            var listed: [[String: Any]] = []
+            try await eventually("the relay has written down who was there") {
+                listed = try await shop.succeed("relay", "replicas", "--data", "relay-data", "--space", "shop", "--json").objects()
+                return listed.count { $0["position"] as? Int == 2 } >= 2
+            }
+            let owners = Dictionary(uniqueKeysWithValues: listed.map { ($0["name"] as? String, $0) })
+            #expect(owners["second"]?["seenWith"] as? String == "token 1" && owners["second"]?["owner"] is NSNull)
+            #expect(listed.contains { $0["owner"] as? String == "token 1" && $0["seenWith"] is NSNull })
+            let table = try await shop.succeed("relay", "replicas", "--data", "relay-data", "--space", "shop").output
+            #expect(table.contains("seen with token 1") && table.contains("seen with token 2"), "\(table)")
+
+            let words = ["relay", "void", "2", "--data", "relay-data", "--space", "shop"]
+            let refused = try await Program.run(Workshop.annals, words, in: shop.path)
+            shop.expectFailure(refused, 65, "position 2 was acknowledged by other (token 2), second (token 1)")
+            #expect(refused.errors.contains("These replicas say that they have the entry"), "\(refused.errors)")
+            #expect(refused.errors.contains("annals relay quarantine \"token 2\""), "\(refused.errors)")
+            for name in ["other", "second"] { try await shop.succeed("relay", "retire", name, "--data", "relay-data", "--space", "shop") }
+            try await shop.succeed("relay", "void", "2", "--data", "relay-data", "--space", "shop")
         }
     }
 

@@ -251,7 +251,7 @@ struct VoidTests {
                     $0["replica"] as? String == replica && $0["position"] as? Int == 4
                 }
             }
-            try await shop.fail(65, "was taken in by", "relay", "void", "4", "--data", "relay-data", "--space", "shop")
+            try await shop.fail(65, "was acknowledged by", "relay", "void", "4", "--data", "relay-data", "--space", "shop")
         }
     }
 }

@@ -200,4 +200,87 @@ import Testing
         #expect(try await log.pull(from: .shop, after: Position(3), seen: seen).isSnapshotDue)
         await log.close()
     }
+
+    @Test func `other replicas of the author's owner do not keep what another owner reported, and those of any other owner do`()
+        async throws
+    {
+        let (ann, bob) = (ReplicaOwner.subject("ann", issuer: "i"), ReplicaOwner.token(2))
+        var (one, sister, other) = (TestReplica(1), TestReplica(2), TestReplica(3))
+        for _ in 1...2 { try await push(&one, by: ann) }
+        // One that pushed before, and one that ann's credential only named: both say that they have everything.
+        try await push(&sister, by: ann, .writing(9))
+        log.note(sister.id, named: "sister", at: Position(3), in: .shop, by: ann)
+        log.note(TestReplica(4).id, named: "seen", at: Position(3), in: .shop, by: ann)
+        // As long as nobody else says that it is wrong, they may have applied it.
+        #expect(try await keepers().sorted() == ["seen", "sister"])
+        try await report(by: ann)
+        #expect(try await keepers().sorted() == ["seen", "sister"])
+        try await report(by: bob)
+        // Another owner's counts: named only, and one that pushed on top of it; and so does one that is nobody's.
+        log.note(TestReplica(5).id, named: "other", at: Position(2), in: .shop, by: bob)
+        #expect(try await keepers() == ["other"])
+        clock.advance(milliseconds: 1)
+        #expect(try await log.retire(TestReplica(5).id, of: .shop))
+        try await push(&other, by: bob, .writing(8))
+        #expect(try await keepers() == [""])
+        clock.advance(milliseconds: 1)
+        #expect(try await log.retire(other.id, of: .shop))
+        log.note(TestReplica(6).id, named: "nobody's", at: Position(2), in: .shop)
+        #expect(try await keepers() == ["nobody's"])
+        clock.advance(milliseconds: 1)
+        #expect(try await log.retire(TestReplica(6).id, of: .shop))
+        #expect(try await log.void(Position(2), of: .shop, withLater: false).voided == [Position(2)])
+        await log.close()
+    }
+
+    @Test func `what another replica of the author's owner wrote on top goes only where that is asked for`() async throws {
+        let ann = ReplicaOwner.token(1)
+        var (one, sister) = (TestReplica(1), TestReplica(2))
+        for _ in 1...2 { try await push(&one, by: ann) }
+        try await push(&sister, by: ann)
+        try await report(by: .token(2))
+        await #expect(throws: VoidRefusal.isBuiltUpon(at: Position(3))) { try await log.void(Position(2), of: .shop, withLater: false) }
+        let outcome = try await log.void(Position(2), of: .shop, withLater: true)
+        #expect(outcome.voided == [Position(2), Position(3)] && outcome.others == [sister.id])
+        await log.close()
+    }
+
+    @Test func `where the author is nobody's, all other replicas keep its entry`() async throws {
+        let ann = ReplicaOwner.token(1)
+        var one = TestReplica(1)
+        for _ in 1...2 { try await push(&one, by: ann) }
+        try await report(by: .token(2))
+        log.note(TestReplica(4).id, named: "seen", at: Position(2), in: .shop, by: ann)
+        log.note(TestReplica(5).id, named: "nobody's", at: Position(2), in: .shop)
+        #expect(try await keepers() == ["nobody's"])
+        #expect(try await log.release(one.id, of: .shop))
+        #expect(try await keepers().sorted() == ["nobody's", "seen"])
+        await log.close()
+    }
+
+    /// Pushes the replica's next entry on top of the head.
+    private func push(_ replica: inout TestReplica, by owner: ReplicaOwner, _ footprint: Footprint = .writing(1)) async throws {
+        let batch = replica.batch(lineage, base: try await log.describe(.shop).head, footprint)
+        #expect(try await log.push(batch.bytes, header: batch.header(), to: .shop, by: owner).outcome == .accepted)
+        replica.accept(batch)
+    }
+
+    /// Says that the entry at position 2 cannot be applied.
+    private func report(by owner: ReplicaOwner) async throws {
+        let frame = try #require(try await log.pull(from: .shop, after: Position(1), byteLimit: .max).frames.first)
+        let digest = try BatchHeader.parse(frame.batch).certificates[0].digest
+        let report = EntryReport(position: Position(2), digest: digest, rule: .check)
+        #expect(try await log.report(report, of: .shop, by: owner, as: .anyone) == .recorded)
+    }
+
+    /// The names of the replicas that keep the entry at position 2 from being voided.
+    private func keepers() async throws -> [String] {
+        do {
+            _ = try await log.void(Position(2), of: .shop, withLater: true)
+        } catch VoidRefusal.isTakenIn(let replicas) {
+            return replicas.map(\.name)
+        }
+        Issue.record("it is void")
+        return []
+    }
 }

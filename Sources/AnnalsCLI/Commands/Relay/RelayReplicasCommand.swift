@@ -9,7 +9,8 @@ struct RelayReplicasCommand: AsyncParsableCommand {
         abstract: "List a space's replicas, how far each has come and when it was seen, also while the relay serves.",
         discussion: """
             A serving relay writes down who was there every second. A replica belongs to the token, or the subject of an identity \
-            provider, that was the first to push as it; nobody else pushes as it. The state says whether that owner is quarantined.
+            provider, that was the first to push as it; nobody else pushes as it. Of one that never pushed, "seen with" is the owner whose \
+            requests name it. The state says whether that owner is quarantined.
 
             Example:
               annals relay replicas --data relay-data --space shop
@@ -34,7 +35,7 @@ struct RelayReplicasCommand: AsyncParsableCommand {
             for record in records {
                 table.append([
                     .init(record.replica.description), .init(record.name), .init(record.position.rawValue),
-                    .init(Timestamp.text(record.lastSeen)), .init(record.program), .init(RelayReplicas.owner(record)),
+                    .init(Timestamp.text(record.lastSeen)), .init(record.program), .init(RelayReplicas.belonging(record)),
                     .init(RelayReplicas.state(record), colour: record.isRetired ? .dim : nil),
                 ])
             }
@@ -141,6 +142,16 @@ enum RelayReplicas {
         PrintableText.of(ReplicaOwner.shown(record.owner ?? ""))
     }
 
+    /// Its owner, or where it never pushed whose requests name it.
+    static func credential(_ record: ReplicaRecord) -> String {
+        PrintableText.of(ReplicaOwner.shown(record.credential ?? ""))
+    }
+
+    static func belonging(_ record: ReplicaRecord) -> String {
+        guard record.owner == nil, record.credential != nil else { return owner(record) }
+        return "seen with \(credential(record))"
+    }
+
     /// Runs what looks for a space, and tells when there is none.
     static func found<T>(_ space: SpaceName, _ body: () async throws -> T) async throws -> T {
         do {
@@ -163,7 +174,8 @@ enum RelayReplicas {
         .object([
             "replica": .text(record.replica.description), "name": .text(record.name), "position": .integer(record.position.rawValue),
             "counter": .integer(record.counter.rawValue), "lastSeen": .text(Timestamp.text(record.lastSeen)),
-            "owner": .text(record.owner.map { _ in owner(record) }), "program": .text(record.program),
+            "owner": .text(record.owner.map { _ in owner(record) }),
+            "seenWith": .text(record.owner == nil && record.credential != nil ? credential(record) : nil), "program": .text(record.program),
             "retired": .text(record.isRetired ? Timestamp.text(record.retired) : nil),
             "quarantined": .text(record.quarantined.map { Timestamp.text($0) }),
         ])

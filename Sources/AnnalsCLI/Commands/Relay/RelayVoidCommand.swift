@@ -13,9 +13,10 @@ struct RelayVoidCommand: AsyncParsableCommand {
             new transaction with its next sync. What came in the same batch, or is a part of the same transaction, goes with it. \
             An entry of the relay's own says in the log what was voided, for good.
 
-            Refused where a live replica other than the author is known to have taken the entry in, by having pulled what follows \
-            it (a replica that is gone is retired), and where later work may rest on it, of its author or of a replica that had taken it in \
-            and is retired, unless --with-later voids that as well.
+            Refused where a live replica other than the author has acknowledged the entry, by having pulled what follows it. Where another \
+            owner has reported the entry, no replica of the author's owner counts. A replica that is gone is retired; an owner that must not hold back the void is quarantined. Refused as well where later \
+            work may rest on the entry, of its author, of another replica of the author's owner, or of one that had acknowledged it and \
+            is retired, unless --with-later voids that too.
 
             Several entries go with one call: positions and ranges of them, all of one author's from a position on, or all that \
             receivers reported. The newest goes first; one that is refused keeps no other from being voided.
@@ -138,13 +139,31 @@ struct RelayVoidCommand: AsyncParsableCommand {
             AnnalsError(.usage, "position \(position) is the space's first entry or the relay's own, and cannot be voided")
         case .isTakenIn(let replicas):
             AnnalsError(
-                .constraint,
-                "position \(position) was taken in by \(replicas.map { $0.name.isEmpty ? $0.replica.description : $0.name }.joined(separator: ", "))",
-                hint: "So it can be opened. A replica that is gone for good is retired: annals relay retire")
+                .constraint, "position \(position) was acknowledged by \(replicas.map(named).joined(separator: ", "))", hint: hint(replicas)
+            )
         case .isBuiltUpon(let later):
             AnnalsError(
                 .constraint, "position \(later), by its author or by one that had taken it in, may rest on position \(position)",
                 hint: "--with-later voids both; nothing was changed")
         }
+    }
+
+    /// A replica's name, with its owner where that is known.
+    private func named(_ replica: ReplicaRecord) -> String {
+        let name = replica.name.isEmpty ? replica.replica.description : PrintableText.of(replica.name)
+        return replica.credential == nil ? name : "\(name) (\(RelayReplicas.credential(replica)))"
+    }
+
+    private func hint(_ replicas: [ReplicaRecord]) -> String {
+        let one = replicas.count == 1
+        let retired = """
+            \(one ? "That replica says that it has" : "These replicas say that they have") the entry. One that is gone for good is retired: \
+            annals relay retire
+            """
+        guard let owned = replicas.first(where: { $0.credential != nil }) else { return retired }
+        return """
+            \(retired). An owner that must not hold back the void is quarantined: annals relay quarantine \
+            "\(RelayReplicas.credential(owned))"
+            """
     }
 }
