@@ -14,7 +14,8 @@
 final class FileSink: BodySink {
     private let destination: HTTPFile
     private let start: Int64
-    private let limit: Int64
+    private var limit: Int64
+    private let acceptance: HTTPFile.Acceptance?
     private let promise: ResponsePromise
     private let onPiece: (@Sendable (UnsafeRawBufferPointer, Int64) -> Void)?
     private let onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)?
@@ -25,9 +26,10 @@ final class FileSink: BodySink {
     private var refusal = BoundedBytes(limit: HTTPLimits.refusalBody)
 
     init(
-        _ destination: HTTPFile, start: Int64, limit: Int64, _ promise: ResponsePromise,
+        _ destination: HTTPFile, start: Int64, limit: Int64, _ promise: ResponsePromise, accept: HTTPFile.Acceptance? = nil,
         onPiece: (@Sendable (UnsafeRawBufferPointer, Int64) -> Void)? = nil, onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
     ) {
+        acceptance = accept
         self.onPiece = onPiece
         self.onProgress = onProgress
         self.destination = destination
@@ -49,6 +51,13 @@ final class FileSink: BodySink {
             return
         }
         if let announced = head.announcedLength, announced > limit { throw tooLarge }
+        if let acceptance {
+            guard let whole = wholeLength(head), whole >= offset else {
+                throw HTTPError(.protocolError, "the server does not say how long the file is")
+            }
+            try acceptance(head.headers, whole)
+            limit = min(limit, whole - offset)
+        }
         let file = try open()
         guard let size = try file.size() else { throw HTTPError(.localFile, "the download's file is not a regular file") }
         guard size >= offset else {
@@ -58,6 +67,12 @@ final class FileSink: BodySink {
         self.file = file
         headers = head.headers
         onProgress?(headers, offset)
+    }
+
+    /// Of the file, and not only of the part that comes.
+    private func wholeLength(_ head: ResponseHead) -> Int64? {
+        guard head.status == 206 else { return head.announcedLength }
+        return head.headers["content-range"]?.split(separator: "/").last.flatMap { Int64($0) }
     }
 
     func accept(_ piece: UnsafeRawBufferPointer) throws(HTTPError) -> Bool {
@@ -93,6 +108,9 @@ final class FileSink: BodySink {
 
 /// A file to download to.
 package enum HTTPFile: Sendable, Hashable {
+    /// Looks at an answer before any of it is written: its headers, and how long the whole file will be.
+    package typealias Acceptance = @Sendable (HTTPHeaders, Int64) throws(HTTPError) -> Void
+
     /// Created if it does not exist, once the server has accepted the request.
     case path(String)
     /// Open for writing, and staying the caller's, who closes it after the download has returned. Bytes are

@@ -83,20 +83,23 @@ public final class HTTPClient: Sendable {
     ///   - file: where the body goes.
     ///   - offset: bytes of the file that stay; the others are cut off.
     ///   - maximumLength: bytes to write; beyond them it throws `tooLarge`.
+    ///   - accept: given the answer's headers and how long the whole file will be, before the file is opened. Where it throws, the file stays
+    ///     as it was. An answer that does not say how long it is is then refused.
     ///   - onPiece: shown every piece of the body and where in the file it was written, as `onProgress` is.
     ///   - onProgress: told the answer's headers and how long the file is, when the body begins and with every piece; on the
     ///     client's thread, so it must return quickly. By it a caller knows what a download that broke off was of.
     /// - Returns: the answer; its `bodyLength` is what was written now.
     package func download(
         _ request: HTTPRequest, to file: HTTPFile, startingAt offset: Int64 = 0, maximumLength: Int64 = HTTPLimits.downloadedFile,
-        onPiece: (@Sendable (UnsafeRawBufferPointer, Int64) -> Void)? = nil, onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
+        accept: HTTPFile.Acceptance? = nil, onPiece: (@Sendable (UnsafeRawBufferPointer, Int64) -> Void)? = nil,
+        onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
     ) async throws(HTTPError) -> HTTPResponse {
         // The caller's mistake: nothing that comes from a server leads here.
         precondition(offset >= 0, "a file has no bytes before its first")
         var request = request
         if offset > 0 { request.headers.append(("Range", "bytes=\(offset)-")) }
         let promise = ResponsePromise()
-        let sink = FileSink(file, start: offset, limit: maximumLength, promise, onPiece: onPiece, onProgress: onProgress)
+        let sink = FileSink(file, start: offset, limit: maximumLength, promise, accept: accept, onPiece: onPiece, onProgress: onProgress)
         return try await perform(Transfer(request, sink: sink), promise)
     }
 

@@ -48,6 +48,7 @@ extension HTTPRelay {
                     await answer { () async throws(HTTPError) in
                         try await client.download(
                             request, to: .path(path), startingAt: start,
+                            accept: { headers, length throws(HTTPError) in try checkHead(headers, length, for: path) },
                             onPiece: { piece, offset in running.withLock { $0.take(piece, at: offset) } }
                         ) { headers, length in
                             let tag = headers["ETag"]
@@ -74,6 +75,19 @@ extension HTTPRelay {
                 try await patience.wait(after: error, moved: length - start >= Int64(slowest.bytes))
             }
         }
+    }
+
+    /// Refuses an answer that is no snapshot, or for which there is no room, before any of it is written. The length that it gives is the
+    /// relay's word, and nothing beyond it is written.
+    private func checkHead(_ headers: HTTPHeaders, _ length: Int64, for path: String) throws(HTTPError) {
+        guard headers.mediaType == Endpoints.MediaType.snapshot, headers[Endpoints.Header.digest] != nil,
+            headers[Endpoints.Header.position] != nil
+        else { throw HTTPError(.protocolError, "it answers with something else than a snapshot") }
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        let present = (try? Self.size(of: path)) ?? 0
+        guard let free = freeBytes(folder), free < max(0, length - present) + SyncLimits.bytesLeftFree else { return }
+        throw HTTPError(
+            .localFile, "the snapshot has \(length) bytes, and the disk has \(free) free", systemError: ENOSPC)
     }
 
     private func check(_ response: HTTPResponse, _ received: Digest?) throws(TransportError) -> Position {

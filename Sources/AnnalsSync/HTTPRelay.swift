@@ -31,6 +31,8 @@ public struct HTTPRelay: RelayTransport {
     let client: HTTPClient
     /// The least that bodies must move.
     var slowest = HTTPLimits.slowestBody
+    /// Bytes that are free in the file system of a folder; nil where nobody knows.
+    var freeBytes: @Sendable (_ folder: String) -> Int64? = DiskSpace.freeBytes
 
     /// - Parameters:
     ///   - address: the relay's base address, `http` or `https`.

@@ -1,5 +1,7 @@
 /// Named bounds of an exchange with the relay.
 package enum SyncLimits {
+    /// Of the disk, beyond a snapshot that is to be downloaded.
+    static let bytesLeftFree: Int64 = 64 << 20
     /// Bytes asked for in one page of the log.
     package static let pageBytes = 2 << 20
     /// How often a push is refused in one call of `sync`; more means that others write the same rows all the while.

@@ -51,8 +51,8 @@ extension TransportError {
             AnnalsError(.notARelay, operation: "sync", "what answers is not an annals relay: \(reason)", hint: "Check the address")
         case .badAnswer(let error):
             AnnalsError(.corruptBatch, operation: "sync", "the relay's answer is damaged: \(error)", hint: "Nothing was applied")
-        case .localFile(_, isDiskFull: true):
-            AnnalsError(.diskFull, operation: "sync", "the disk is full", hint: "Make room; nothing was changed")
+        case .localFile(let reason, isDiskFull: true):
+            AnnalsError(.diskFull, operation: "sync", "the disk is full: \(reason)", hint: "Make room; nothing was changed")
         case .localFile(let reason, isDiskFull: false):
             AnnalsError(.cannotCreate, operation: "sync", reason, hint: "Check the folder and its permissions")
         case .cancelled:

@@ -10,14 +10,14 @@ import Testing
 /// no second. On a machine that is busy it takes longer, and comes out the same.
 @Suite("A relay that sends its answer byte by byte", .timeLimit(.minutes(20)))
 struct DrippingRelayTests {
-    private func relay(_ server: DrippingServer, _ client: HTTPClient, _ slowest: TransferRate) throws -> HTTPRelay {
+    private func relay(_ server: ScriptedServer, _ client: HTTPClient, _ slowest: TransferRate) throws -> HTTPRelay {
         var relay = try HTTPRelay(address: server.address, space: #require(SpaceName("shop")), client: client)
         relay.slowest = slowest
         return relay
     }
 
     private func expectTooSlow(_ request: (HTTPRelay) async throws(TransportError) -> Void) async throws {
-        let server = try DrippingServer(piece: 1)
+        let server = try ScriptedServer.dripping(1)
         defer { server.end() }
         let client = try HTTPClient()
         let relay = try relay(server, client, TransferRate(bytes: 2_000, in: .milliseconds(300)))
@@ -54,7 +54,7 @@ struct DrippingRelayTests {
     @Test func `gets all the time that it needs when enough comes`() async throws {
         let path = NSTemporaryDirectory() + "annals-dripping-\(ReplicaID.random())"
         defer { try? FileManager.default.removeItem(atPath: path) }
-        let server = try DrippingServer(piece: 500)
+        let server = try ScriptedServer.dripping(500)
         defer { server.end() }
         let client = try HTTPClient()
         let relay = try relay(server, client, TransferRate(bytes: 100, in: .milliseconds(1_500)))
@@ -63,30 +63,12 @@ struct DrippingRelayTests {
     }
 }
 
-/// Answers every request with a snapshot of 20,000 bytes, a piece every twentieth of a second. It ends with this process or before.
-private final class DrippingServer: Sendable {
-    let address: String
-    private let process = Process()
-    private let input = Pipe()
+extension ScriptedServer {
+    /// Answers every request with a snapshot of 20,000 bytes, a piece every twentieth of a second.
+    fileprivate static func dripping(_ piece: Int) throws -> ScriptedServer { try ScriptedServer(dripping, "\(piece)") }
 
-    init(piece: Int) throws {
-        let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["python3", "-c", Self.script, "\(piece)"]
-        process.standardInput = input
-        process.standardOutput = output
-        try process.run()
-        let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-        address = "http://127.0.0.1:\(line.trimmingCharacters(in: .whitespacesAndNewlines))"
-    }
-
-    /// It ends with its input.
-    func end() {
-        try? input.fileHandleForWriting.close()
-    }
-
-    private static let script = """
-        import hashlib, http.server, os, sys, threading
+    private static let dripping = """
+        import hashlib, threading
         piece, body, never = int(sys.argv[1]), b"x" * 20000, threading.Event()
         class Handler(http.server.BaseHTTPRequestHandler):
             def log_message(self, *_): pass
@@ -105,10 +87,5 @@ private final class DrippingServer: Sendable {
                         never.wait(0.05)
                 except OSError: pass
             do_POST = do_GET
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        print(server.server_address[1], flush=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        sys.stdin.read()
-        os._exit(0)
         """
 }
