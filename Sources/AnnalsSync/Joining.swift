@@ -421,7 +421,8 @@ package struct Joining: Sendable {
         if let seal { try check(seal, snapshot, description.lineage) }
         async let storing: Void = isKept ? OutputFile.beginStoring(plain) : ()
         let store = try await Store.fromSnapshot(
-            at: plain, membership: membership(description.lineage, sealedUnder: seal?.keyID), configuration: scratch
+            at: plain, membership: membership(description.lineage, sealedUnder: seal?.keyID), configuration: scratch,
+            relayTime: description.time
         ) {
             // What a replica sealed goes before what the relay says.
             if let seal { return seal.position == $0 ? seal.logDigest : nil }

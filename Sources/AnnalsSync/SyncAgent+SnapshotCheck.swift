@@ -64,7 +64,7 @@ extension Joining {
         do {
             let description = try await transport.describe()
             return try await withTemporaryFolder(beside: store.path) { folder in
-                guard let own = try await store.digestOfLog(scratch: folder.file("own.db")) else { return (.notNow, nil) }
+                guard let own = try await store.standingInLog(scratch: folder.file("own.db")) else { return (.notNow, nil) }
                 let purpose = asked.map { SnapshotChoice.exactly($0) } ?? .atOrBefore(own.position)
                 var digest: Digest?
                 var snapshot = asked ?? own.position
@@ -76,12 +76,16 @@ extension Joining {
                     guard snapshot <= own.position else { return (.notNow, nil) }
                     let log = LogThrough(last: own.position, of: transport)
                     try await SyncAgent(store: copy, transport: log, environment: environment).sync(.pullOnly)
-                    guard let there = try await copy.digestOfLog(scratch: folder.file("theirs.db")), there.position == own.position else {
+                    guard let there = try await copy.standingInLog(scratch: folder.file("theirs.db")), there.position == own.position else {
                         return (.notNow, nil)
                     }
-                    if there.digest == own.digest { return (.equal(snapshot: snapshot, at: own.position), digest) }
-                    let differences = try await store.differences(from: copy.path)
-                    return (.different(snapshot: snapshot, at: own.position, differences), digest)
+                    guard there.rows == own.rows else {
+                        let differences = try await store.differences(from: copy.path)
+                        return (.different(snapshot: snapshot, at: own.position, differences), digest)
+                    }
+                    let others = own.differences(of: there)
+                    guard others.isEmpty else { return (.unusable(snapshot: snapshot, Self.otherwise(others)), digest) }
+                    return (.equal(snapshot: snapshot, at: own.position), digest)
                 } catch let error as AnnalsError where Self.isOfSnapshot(error) || error.code == .relayWentBack {
                     // A relay that still has this replica's log has not gone back: the snapshot says that it is of another.
                     if error.code == .relayWentBack, let state = try await store.replicaState() {
@@ -94,5 +98,12 @@ extension Joining {
         } catch let error as TransportError {
             throw error.annalsError
         }
+    }
+
+    /// A snapshot with the right rows can say wrong things beside them, by which clones go.
+    private static func otherwise(_ differences: [String]) -> AnnalsError {
+        AnnalsError(
+            .corruptBatch, operation: "verify",
+            "its rows are right, and it says otherwise than the log: \(differences.joined(separator: ", "))")
     }
 }

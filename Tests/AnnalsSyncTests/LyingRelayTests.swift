@@ -62,6 +62,7 @@ import Testing
         let evidence = try #require(await world.stores[1].logEvidence())
         #expect(evidence.kind == .missingEntry && evidence.author.isSigned && evidence.here.isSigned)
         #expect(evidence.author.replica == (try await world.stores[0].replicaState()?.replica.description))
+        try Self.checkWithOtherSoftware(evidence, in: world.folder)
         // Nothing more is exchanged, also with the relay as it was, and local work goes on.
         let again = await #expect(throws: AnnalsError.self) { try await world.sync(1) }
         #expect(again?.code == .relayInconsistent)
@@ -97,8 +98,35 @@ import Testing
         #expect(evidence.author.position == evidence.here.position && evidence.author.digest != evidence.here.digest)
         // What is signed is what the clear part of the batch says.
         #expect(evidence.author.message == Data(BatchSignature.message(clear: [UInt8](evidence.clearPart)[...])))
+        try Self.checkWithOtherSoftware(evidence, in: world.folder)
         try note(world, 3, "local work goes on")
         #expect(try await world.stores[3].verify().map(\.code) == [.relay])
+    }
+
+    /// Python and openssl come to the same, and find each byte that was changed.
+    private static func checkWithOtherSoftware(_ evidence: LogEvidence, in folder: TemporaryFolder) throws {
+        func status(_ evidence: LogEvidence) throws -> Int32 {
+            let path = folder.file("proof-\(ReplicaID.random()).json")
+            try JSONEncoder().encode(evidence).write(to: URL(fileURLWithPath: path))
+            let process = Process()
+            let script = URL(fileURLWithPath: #filePath).appending(path: "../../../Scripts/check-evidence").standardized
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            process.arguments = ["python3", script.path, path]
+            process.standardOutput = FileHandle.nullDevice
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            process.waitUntilExit()
+            return process.terminationStatus
+        }
+        #expect(try status(evidence) == 0)
+        let parts: [WritableKeyPath<LogEvidence, Data>] = [
+            \.clearPart, \.author.message, \.author.signature, \.author.publicKey, \.here.message, \.here.signature, \.here.publicKey,
+        ]
+        for part in parts {
+            var changed = evidence
+            changed[keyPath: part][changed[keyPath: part].count - 1] ^= 1
+            #expect(try status(changed) == 1)
+        }
     }
 
     @Test func `an entry that its author did not sign is refused, and named`() async throws {

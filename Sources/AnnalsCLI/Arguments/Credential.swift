@@ -42,16 +42,16 @@ enum Credential {
     /// More than any token has that a relay takes.
     private static let maximumBytes = 16_384
 
-    /// Says on standard error that other users of this machine can read a token.
+    /// Says on standard error that other users of this machine can read a token, or put another in its place.
     static func warnIfShared(_ path: String) {
         var status = stat()
         guard stat(path, &status) == 0, isShared(status.st_mode) else { return }
-        let warning = "annals: warning: other users can read the credential file \(path). Run chmod 600 \(path)\n"
+        let warning = "annals: warning: other users can read or change the credential file \(path). Run chmod 600 \(path)\n"
         FileHandle.standardError.write(Data(warning.utf8))
     }
 
-    /// Whether the group or others may read a file.
-    static func isShared(_ mode: mode_t) -> Bool { mode & 0o044 != 0 }
+    /// Whether the group or others may read or change a file.
+    static func isShared(_ mode: mode_t) -> Bool { mode & 0o066 != 0 }
 
     static func read(_ path: String) throws -> String {
         guard FileManager.default.fileExists(atPath: path) else {

@@ -13,21 +13,24 @@ extension Store {
     ///   - path: the file.
     ///   - membership: what the replica is of its space.
     ///   - configuration: how the store is opened.
+    ///   - relayTime: the relay's clock, in milliseconds since 1970; nil where it does not say. The replica's clock starts no more than a minute
+    ///     beyond this or the machine's, whatever time the snapshot states.
     ///   - logDigest: gives the log's running digest at the snapshot's position, where that is known.
     /// - Throws: `AnnalsError`; code `corruptBatch`, `schemaRefused` or `newerFormat` where it is the snapshot that cannot be used.
     package static func fromSnapshot(
-        at path: String, membership: Membership, configuration: Configuration = Configuration(),
+        at path: String, membership: Membership, configuration: Configuration = Configuration(), relayTime: Int64? = nil,
         logDigest: @escaping @Sendable (Position) -> Digest? = { _ in nil }
     ) async throws -> Store {
         do {
-            return try await madeFromSnapshot(at: path, membership, configuration, logDigest)
+            return try await madeFromSnapshot(at: path, membership, configuration, relayTime, logDigest)
         } catch let error as AnnalsError where [.defect, .constraint, .notADatabase].contains(error.code) {
             throw SnapshotFile.unusable(error)
         }
     }
 
     private static func madeFromSnapshot(
-        at path: String, _ membership: Membership, _ configuration: Configuration, _ logDigest: @escaping @Sendable (Position) -> Digest?
+        at path: String, _ membership: Membership, _ configuration: Configuration, _ relayTime: Int64?,
+        _ logDigest: @escaping @Sendable (Position) -> Digest?
     ) async throws -> Store {
         var configuration = configuration.withoutMigrations
         configuration.isUntrusted = true
@@ -58,7 +61,7 @@ extension Store {
             try Meta(db).set(.outboxed, 0)
             try HighestKeys.save(db, contents.highestKeys)
             var clock = try step.clock()
-            clock.observe(contents.time)
+            clock.observe(contents.time.clamped(toReceipt: max(step.environment.now(), relayTime ?? .min)))
             try StoreClock.save(clock, db)
             guard try StoreDigest.rows(db) == contents.rows else { throw SnapshotFile.otherRows }
             // What another machine made up would be found when it is looked at, and the clone be of no use.

@@ -1,4 +1,4 @@
-package import AnnalsCore
+import AnnalsCore
 package import AnnalsWire
 import Foundation
 import GRDB
@@ -27,13 +27,13 @@ extension Store {
         try await readingLog(attaching: path) { try $0.run(relayTime: relayTime) }
     }
 
-    /// The digest of the rows as the log at this replica's position has them, as `annals digest` defines it: what a clone at that position
+    /// What the log at this replica's position comes to: the rows without what waits in the outbox, and what else a clone at that position
     /// has. It reads in one read transaction, as `makeSnapshot` does.
     ///
     /// - Parameter scratch: a file that rows are copied to, where there is work here that the log lacks.
     /// - Returns: nil where the rows are not what the log has at one position.
-    package func digestOfLog(scratch path: String) async throws -> (position: Position, digest: Digest)? {
-        try await readingLog(attaching: path) { try $0.digest() }
+    package func standingInLog(scratch path: String) async throws -> LogStanding? {
+        try await readingLog(attaching: path) { try $0.logStanding() }
     }
 
     private func readingLog<T: Sendable>(attaching path: String, _ body: @escaping @Sendable (SnapshotMaking) throws -> T) async throws -> T
@@ -76,17 +76,24 @@ private struct SnapshotMaking {
         return (state, tables, space)
     }
 
-    func digest() throws -> (position: Position, digest: Digest)? {
-        guard let (state, tables, _) = try standing() else { return nil }
+    func logStanding() throws -> LogStanding? {
+        guard let (state, tables, space) = try standing() else { return nil }
+        let policies = try PolicyTable.load(db).filter { !$0.isOverride }.map(\.setting)
+        return LogStanding(
+            position: state.position, rows: try digest(tables), schemaVersion: space.version, added: space.added.mapValues { Set($0) },
+            names: space.names ?? [:], policies: Set(policies), authors: try authors(state))
+    }
+
+    private func digest(_ tables: TrackedTables) throws -> Digest {
         let changes = try NetChanges(db, tables: tables)
         let copy = copying(changes)
         let way = WayToLog(db, copy: copy, changes: changes)
-        if try way.isEmpty() { return (state.position, try StoreDigest.rows(db)) }
+        if try way.isEmpty() { return try StoreDigest.rows(db) }
         let schema = SchemaCopy(db: db, tables: tables.entries.map(\.definition))
         try schema.makeTables()
         try copy.move(.back, through: changes.unsealedParts())
         try way.undoOutbox()
-        return (state.position, try digestOfCopy(tables))
+        return try digestOfCopy(tables)
     }
 
     private func copying(_ changes: NetChanges) -> HistoryCopy {
@@ -130,7 +137,7 @@ private struct SnapshotMaking {
     /// No own entry is ahead of the position, so the last accepted one is this replica's newest in the log.
     private func authors(_ state: ReplicaState) throws -> [ReplicaID: AuthorChains.Link?] {
         var all = try AuthorChains.all(db)
-        all[state.replica] = state.lastCounter == .zero ? nil : AuthorChains.Link(counter: state.lastCounter, digest: state.lastDigest)
+        if state.lastCounter != .zero { all[state.replica] = AuthorChains.Link(counter: state.lastCounter, digest: state.lastDigest) }
         return all
     }
 }
