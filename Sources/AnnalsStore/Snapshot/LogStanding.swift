@@ -29,10 +29,11 @@ package struct LogStanding: Sendable {
         return differences
     }
 
-    /// An entry that one of them does not know is believed; one that only one of them has is not.
+    /// Where one of them does not know the newest entry, as of an identity that it gave up, the author's next one is believed. An author that
+    /// only one of them has is none.
     private func isAlike(_ one: AuthorChains.Link??, _ other: AuthorChains.Link??) -> Bool {
-        guard let one, let other else { return false }
-        guard let one, let other else { return true }
+        let isUnknown = one == .some(nil) || other == .some(nil)
+        guard !isUnknown, let one = one ?? nil, let other = other ?? nil else { return isUnknown }
         return one.counter == other.counter && (one.digest == other.digest || one.digest == .zero || other.digest == .zero)
     }
 }
