@@ -205,7 +205,7 @@ extension RelayLimits {
         RelayLimit("token-part-bytes", \.tokenPartBytes, "503: parts of one token's unfinished transactions in a space"),
         RelayLimit("space-part-bytes", \.spacePartBytes, "503: parts of a space's unfinished transactions"),
         RelayLimit("part-idle-seconds", \.partIdleSeconds, "dropped: parts of a transaction that did not go on; its author sends it again"),
-        RelayLimit("space-bytes", \.spaceBytes, "507: pushes to a space; reads go on, and a purge makes room"),
+        RelayLimit("space-bytes", \.spaceBytes, "507: pushes to a space, and snapshots beyond it; reads go on, and a purge makes room"),
         RelayLimit("disk-reserve-bytes", \.diskReserveBytes, "507: pushes, spaces and snapshots that would leave less free; reads go on"),
         RelayLimit("snapshot-bytes", \.snapshotBytes, "413: bytes of one snapshot"),
         RelayLimit("snapshot-uploads", \.snapshotUploads, "503: snapshots being received"),

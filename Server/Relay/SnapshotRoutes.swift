@@ -33,9 +33,9 @@ struct SnapshotRoutes: Sendable {
             }
             return try await takePart(request, context.taker(space), space, position, digest, range)
         }
-        _ = try request.announcedLength(limit: limits.log.snapshotBytes)
+        let total = try request.announcedLength(limit: limits.log.snapshotBytes)
         let upload = try await log.snapshots.begin(
-            space, position: position, lineage: try request.lineage(), by: context.taker(space))
+            space, position: position, of: total, lineage: try request.lineage(), by: context.taker(space))
         do {
             var chunks = request.body.makeAsyncIterator()
             while let chunk = try await BodyReader.next(&chunks) { try await upload.write(Array(chunk.readableBytesView)) }
@@ -62,7 +62,7 @@ struct SnapshotRoutes: Sendable {
                 throw ProblemResponse.badRequest("The part has \(bytes.count) bytes, and not those of its range")
             }
             let upload = try await uploads.uploadInParts(
-                space, position: position, digest: digest, lineage: try request.lineage(), by: taker)
+                space, position: position, digest: digest, of: range.total, lineage: try request.lineage(), by: taker)
             let partDigest = request.headers[.partDigest].flatMap { Hexadecimal.decode($0) }.flatMap { Digest(bytes: $0) }
             do {
                 let isDone = try await upload.add(bytes, at: first, partDigest: partDigest, of: range.total, digest: digest)

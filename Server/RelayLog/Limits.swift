@@ -56,7 +56,8 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var nameCharacters = 128
     /// Spaces that there may be; making one more is refused.
     package var spaces = 10_000
-    /// Bytes that a space may have: its log as far as it is kept, parts that wait, and snapshots. Beyond it pushes are refused.
+    /// Bytes that a space may have: its log as far as it is kept, parts that wait, and snapshots. Beyond it pushes are refused; its
+    /// snapshots, and those being received, have no more than that among themselves.
     package var spaceBytes: Int64 = 256 << 30
     /// For how long it is believed what a space has, as far as that changes by others than its pushes.
     package var spaceUseMilliseconds: Int64 = 5_000

@@ -147,10 +147,12 @@ final class LogWriter: Sendable {
     /// One transaction for all. If it fails, each is tried alone, so that one bad push fails alone.
     private func commit(_ pushes: [Push], _ db: any LogConnection, attempt: Int = 1) -> [Result<Committed, RelayLogError>] {
         do {
+            var files: [String] = []
             let outcomes = try spaces.withLock { spaces in
-                try commit(pushes, spaces: &spaces, db)
+                try commit(pushes, spaces: &spaces, files: &files, db)
             }
             groups.withLock { $0 += 1 }
+            for file in files { database.snapshots.remove(file) }
             return outcomes
         } catch {
             // What was judged in memory did not happen: forget it, the next push loads the log's state.
@@ -168,8 +170,9 @@ final class LogWriter: Sendable {
         }
     }
 
+    /// - Parameter files: is given those that no snapshot needs any more.
     private func commit(
-        _ pushes: [Push], spaces: inout LoadedSpaces, _ db: any LogConnection
+        _ pushes: [Push], spaces: inout LoadedSpaces, files: inout [String], _ db: any LogConnection
     ) throws -> [Result<Committed, RelayLogError>] {
         var outcomes: [Result<Committed, RelayLogError>] = []
         try db.transaction {
@@ -185,7 +188,7 @@ final class LogWriter: Sendable {
                     outcomes.append(.failure(.spaceNotFound))
                     continue
                 }
-                if let refusal = try refusal(of: push, in: &space, db) {
+                if let refusal = try refusal(of: push, in: &space, files: &files, db) {
                     outcomes.append(.failure(refusal))
                 } else {
                     outcomes.append(.success(try write(push, to: &space, db)))
@@ -273,7 +276,9 @@ final class LogWriter: Sendable {
 
     // MARK: What is refused
 
-    private func refusal(of push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> RelayLogError? {
+    private func refusal(
+        of push: Push, in space: inout LoadedSpace, files: inout [String], _ db: any LogConnection
+    ) throws -> RelayLogError? {
         try recall(push.header.replica, in: &space, db)
         guard try mayPush(push, in: &space, db) else { return .replicaOwnedElsewhere(push.header.replica) }
         // A push that is in the log is answered as before, also from a quarantined owner and where the space is full: it adds nothing.
@@ -281,7 +286,7 @@ final class LogWriter: Sendable {
         if let owner = push.owner, try isQuarantined(owner, &space, db) { return .quarantined(owner.text, push.space) }
         if reserve.isReached { return .diskReserved(bytes: limits.diskReserveBytes) }
         guard try makeRoom(for: push, in: &space, db) else { return .transactionTooLarge(limit: limits.pendingPartBytes) }
-        guard try fits(push, in: &space, db) else { return .spaceFull(limit: limits.spaceBytes) }
+        guard try fits(push, in: &space, files: &files, db) else { return .spaceFull(limit: limits.spaceBytes) }
         return try quotaRefusal(of: push, in: &space, db)
     }
 
@@ -316,14 +321,19 @@ final class LogWriter: Sendable {
         return !header.part.isWhole && space.pending[header.replica]?.holds(header) == true
     }
 
-    /// Whether the space may have so many bytes. What its snapshots take is looked up from time to time.
-    private func fits(_ push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> Bool {
-        let now = clock.monotonic()
+    /// Whether the space may have so many bytes. What its snapshots take is looked up from time to time; those that count as none make room.
+    private func fits(_ push: Push, in space: inout LoadedSpace, files: inout [String], _ db: any LogConnection) throws -> Bool {
+        let (now, size) = (clock.monotonic(), Int64(push.batch.count))
         if now >= space.snapshotBytesUntil {
             space.snapshotBytes = try LogStorage.snapshotBytes(of: space.id, in: db)
             space.snapshotBytesUntil = now + limits.spaceUseMilliseconds
         }
-        return space.byteCount + Int64(push.batch.count) <= limits.spaceBytes
+        guard space.byteCount + size > limits.spaceBytes, space.snapshotBytes > 0 else {
+            return space.byteCount + size <= limits.spaceBytes
+        }
+        files += try LogStorage.dropUncounted(of: space.id, in: db)
+        space.snapshotBytes = try LogStorage.snapshotBytes(of: space.id, in: db)
+        return space.byteCount + size <= limits.spaceBytes
     }
 
     /// Whether the replica is the sender's, or nobody's any more.

@@ -77,24 +77,20 @@ extension RelayDatabase {
     ) async throws -> PurgeOutcome {
         let entry = AuditEntry(.spacePurge, by: by, space: name, at: now)
         return try await RelayLogError.wrapped {
-            let (space, plan) = try await storage.read { db in try self.plan(name, rules, now: now, db) }
-            guard commits else { return plan }
-            if plan.horizon > plan.before {
-                let files = try await storage.write { db in
-                    guard try RunningDigests.atHorizon(of: space, in: db).position < plan.horizon else {
-                        try AuditStorage.add(entry, subject: plan.summary, outcome: "another was quicker", in: db)
-                        return [String]()
-                    }
-                    try AuditStorage.add(entry, subject: plan.summary, outcome: AuditEntry.done, in: db)
-                    guard let digest = try RunningDigests.at(plan.horizon, of: space, in: db) else {
-                        throw RelayLogError.storage("the log's digest at \(plan.horizon) is not known")
-                    }
-                    try PurgeStorage.setHorizon(plan.horizon, digest, of: space, in: db)
-                    return try LogStorage.dropOldSnapshots(of: space, limits: limits, in: db)
+            let (space, first) = try await storage.read { db in try self.plan(name, rules, now: now, db) }
+            guard commits else { return first }
+            var plan = first
+            while plan.horizon > plan.before {
+                let files = try await storage.write { [plan] in try Self.begin(plan, of: space, entry, limits: limits, in: $0) }
+                if let files {
+                    for file in files { snapshots.remove(file) }
+                    break
                 }
-                for file in files { snapshots.remove(file) }
-            } else if entry != nil {
-                try await storage.write { db in
+                // The snapshot went meanwhile: an older one is there, or none.
+                plan = try await storage.read { db in try self.plan(name, rules, now: now, db).1 }
+            }
+            if plan.horizon == plan.before, entry != nil {
+                try await storage.write { [plan] db in
                     try AuditStorage.add(entry, subject: plan.summary, outcome: "nothing could go", in: db)
                 }
             }
@@ -104,6 +100,24 @@ extension RelayDatabase {
             }
             return plan
         }
+    }
+
+    /// Has the log begin where the plan says. Returns the files that no snapshot needs any more, or nil where the one that the plan rests
+    /// on is gone, as where one that was being brought needed its room: then nothing is changed.
+    static func begin(
+        _ plan: PurgeOutcome, of space: Int64, _ entry: AuditEntry?, limits: RelayLogLimits, in db: any LogConnection
+    ) throws -> [String]? {
+        guard try RunningDigests.atHorizon(of: space, in: db).position < plan.horizon else {
+            try AuditStorage.add(entry, subject: plan.summary, outcome: "another was quicker", in: db)
+            return []
+        }
+        guard try LogStorage.snapshots(of: space, in: db).contains(where: { $0.position == plan.horizon }) else { return nil }
+        try AuditStorage.add(entry, subject: plan.summary, outcome: AuditEntry.done, in: db)
+        guard let digest = try RunningDigests.at(plan.horizon, of: space, in: db) else {
+            throw RelayLogError.storage("the log's digest at \(plan.horizon) is not known")
+        }
+        try PurgeStorage.setHorizon(plan.horizon, digest, of: space, in: db)
+        return try LogStorage.dropOldSnapshots(of: space, limits: limits, in: db)
     }
 
     private func plan(_ name: SpaceName, _ rules: PurgeRules, now: Int64, _ db: any LogConnection) throws -> (Int64, PurgeOutcome) {

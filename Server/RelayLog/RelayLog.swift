@@ -98,9 +98,10 @@ package final class RelayLog: Sendable {
         watch.publish(.zero, of: name)
     }
 
-    /// Another replica may be asked about the newest snapshot, unless it is confirmed.
-    func noteChecked(_ name: SpaceName, isConfirmed: Bool) {
-        jobs.endCheck(in: name, isConfirmed: isConfirmed)
+    /// Another replica may be asked to compare a snapshot, or to make one.
+    func noteChecked(_ name: SpaceName) async {
+        jobs.endCheck(in: name)
+        try? await noteSnapshots(of: name)
     }
 
     /// Wakes who waits for the head to be beyond what it was.
@@ -115,7 +116,7 @@ package final class RelayLog: Sendable {
         var description = try await reading { db in
             guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
             let usable = try self.snapshots.usable(of: space.id, name, in: db)
-            let newest = try Owners(of: space.id, in: db).preferred(of: usable, horizon: space.horizon)
+            let newest = try SpaceSnapshots(of: space.id, horizon: space.horizon, in: db).only(usable).preferred
             // A space that has its first entry only and no snapshot is anybody's to begin, which this one is not.
             let named = try newest ?? (space.head > Position(1) ? nil : LogStorage.snapshot(of: space.id, in: db))
             return try LogStorage.describe(name, space, named, in: db)
@@ -202,9 +203,9 @@ package final class RelayLog: Sendable {
             answer.page?.relayTime = nil
         }
         if let replica = seen?.replica, verdict.outcome == .accepted, verdict.accepted > 0 {
-            if !jobs.knows(space) { try? await noteNewestSnapshot(of: space) }
+            if !jobs.knows(space) { try? await noteSnapshots(of: space) }
             answer.isSnapshotDue = jobs.gives(
-                to: replica, in: space, head: committed.head, logBytes: committed.logBytes, now: clock.monotonic())
+                to: replica, by: owner, in: space, head: committed.head, logBytes: committed.logBytes, now: clock.monotonic())
             if !answer.isSnapshotDue, let owner, jobs.mayNeedCheck(by: owner, in: space) {
                 answer.snapshotToCheck = try? await snapshotToCheck(by: replica, owner, in: space)
             }
@@ -212,24 +213,23 @@ package final class RelayLog: Sendable {
         return answer
     }
 
-    /// The newest snapshot, where this replica is to compare it with its rows.
+    /// A snapshot that this replica is to compare with its rows.
     private func snapshotToCheck(by replica: ReplicaID, _ owner: ReplicaOwner?, in name: SpaceName) async throws -> Position? {
         let found = try await reading { db -> Position? in
-            guard let space = try LogStorage.space(name, in: db), let newest = try LogStorage.snapshot(of: space.id, in: db) else {
-                return nil
-            }
-            return try CheckStorage.lacks(newest, owner, space, in: db) ? newest.position : nil
+            guard let space = try LogStorage.space(name, in: db) else { return nil }
+            let snapshots = try SpaceSnapshots(of: space.id, horizon: space.horizon, in: db)
+            return try CheckStorage.open(to: owner, of: snapshots, space.id, in: db)?.position
         }
         guard let found, jobs.givesCheck(to: replica, in: name, now: clock.monotonic()) else { return nil }
         return found
     }
 
-    /// What a relay that started anew does not know yet, for those who only push.
-    private func noteNewestSnapshot(of name: SpaceName) async throws {
-        let newest = try await reading { db in
-            try LogStorage.space(name, in: db).flatMap { try LogStorage.snapshot(of: $0.id, in: db) }
+    /// What a relay that started anew does not know yet, for those who only push; and what another owner's word has changed.
+    private func noteSnapshots(of name: SpaceName) async throws {
+        let found = try await reading { db in
+            try LogStorage.space(name, in: db).map { try SpaceSnapshots(of: $0.id, horizon: $0.horizon, in: db) }
         }
-        if let newest { jobs.note(.init(newest, isLost: snapshots.isLost(newest)), of: name) }
+        if let found { snapshots.note(found, of: name) }
     }
 
     // MARK: Pull
@@ -239,8 +239,8 @@ package final class RelayLog: Sendable {
     /// The first frame may begin before `after`, where that lies within what one batch brought. With nothing to hand
     /// out it waits up to `wait` for something, and then answers an empty page.
     ///
-    /// A replica that may write, and is of another `owner` than the newest snapshot, is asked to compare that with its rows. A replica
-    /// of a quarantined owner is asked for nothing.
+    /// A replica that may write, and is of another `owner` than a snapshot that waits for it, is asked to compare that with its rows. A
+    /// replica of a quarantined owner is asked for nothing.
     ///
     /// Throws `RelayLogError`: `.spaceNotFound`, `.expired`, `.wentBack`, `.overloaded` or `.storage`.
     package func pull(
@@ -259,7 +259,7 @@ package final class RelayLog: Sendable {
     }
 
     private func page(of name: SpaceName, after: Position, byteLimit: Int, seen: LogMark?, _ owner: ReplicaOwner?) async throws -> Page {
-        var (page, logBytes, newest, mayBring, isToCheck) = try await reading { db in
+        var (page, logBytes, found, toCheck) = try await reading { db in
             let space = try Self.find(name, seen: seen, in: db)
             guard after <= space.head else { throw RelayLogError.wentBack(head: space.head) }
             guard after >= space.horizon else { throw RelayLogError.expired(horizon: space.horizon) }
@@ -268,18 +268,20 @@ package final class RelayLog: Sendable {
             let page = Page(
                 lineage: space.lineage, head: space.head, horizon: space.horizon, after: after, frames: runs.map { $0.frame() },
                 isLast: last == space.head)
-            let newest = try LogStorage.snapshot(of: space.id, in: db)
-            let mayBring = try page.isLast && !QuarantineStorage.holds(owner, in: space.id, db: db)
-            let isToCheck = try newest.map { try mayBring && CheckStorage.lacks($0, owner, space, in: db) } ?? false
-            return (page, space.logBytes, newest, mayBring, isToCheck)
+            var (found, toCheck): (SpaceSnapshots?, Position?)
+            if page.isLast, seen?.replica != nil, try !QuarantineStorage.holds(owner, in: space.id, db: db) {
+                let snapshots = try SpaceSnapshots(of: space.id, horizon: space.horizon, in: db)
+                (found, toCheck) = (snapshots, try CheckStorage.open(to: owner, of: snapshots, space.id, in: db)?.position)
+            }
+            return (page, space.logBytes, found, toCheck)
         }
         page.relayTime = clock.wall()
-        if mayBring, let replica = seen?.replica, let newest {
-            // Another process may have recorded it.
-            jobs.note(.init(newest, isLost: snapshots.isLost(newest)), of: name)
+        if let found, let replica = seen?.replica {
+            // Another process may have recorded one.
+            snapshots.note(found, of: name)
             let now = clock.monotonic()
-            page.isSnapshotDue = jobs.gives(to: replica, in: name, head: page.head, logBytes: logBytes, now: now)
-            if !page.isSnapshotDue, isToCheck, jobs.givesCheck(to: replica, in: name, now: now) { page.snapshotToCheck = newest.position }
+            page.isSnapshotDue = jobs.gives(to: replica, by: owner, in: name, head: page.head, logBytes: logBytes, now: now)
+            if !page.isSnapshotDue, let toCheck, jobs.givesCheck(to: replica, in: name, now: now) { page.snapshotToCheck = toCheck }
         }
         return page
     }

@@ -10,32 +10,34 @@ internal import Logging
 /// found out, too.
 struct Owners: Sendable {
     private let all: Set<String>
+    private let quarantined: Set<String>
 
     init(_ replicas: [ReplicaRecord]) {
         all = Set(replicas.compactMap(\.owner))
+        quarantined = []
     }
 
     init(of space: Int64, in db: any LogConnection) throws {
+        // Two are as good as more: whether there is one beside a snapshot's own is all that matters.
         let sql = """
             SELECT DISTINCT owner FROM annals_replicas
-            WHERE space = ?1 AND owner IS NOT NULL AND owner NOT IN (SELECT owner FROM annals_quarantines WHERE space = ?1)
+            WHERE space = ?1 AND owner IS NOT NULL AND owner NOT IN (SELECT owner FROM annals_quarantines WHERE space = ?1) LIMIT 2
             """
         all = Set(try db.rows(sql, [space]).map { try $0.text(0) })
+        quarantined = Set(try QuarantineStorage.all(of: space, in: db).map(\.owner))
     }
 
-    /// Whether the rows of a snapshot may be believed. Those with which the log begins are what the space is, so nobody can have others.
+    func isQuarantined(_ owner: String) -> Bool { quarantined.contains(owner) }
+
+    /// Whether the rows of a snapshot may be believed.
     func trust(_ snapshot: SnapshotRecord, horizon: Position) -> Bool {
-        if snapshot.position <= max(horizon, Position(1)) { return true }
-        switch snapshot.verdict {
-        case .confirmed: return true
-        case .refuted: return false
-        case .unchecked: return all.union(snapshot.owner.isEmpty ? [] : [snapshot.owner]).count <= 1
-        }
+        if Self.isProven(snapshot, horizon: horizon) { return true }
+        return snapshot.verdict == .unchecked && all.union(snapshot.owner.isEmpty ? [] : [snapshot.owner]).count <= 1
     }
 
-    /// What a clone begins with, of snapshots in the order of their positions: the newest that may be believed, or the newest of all.
-    func preferred(of snapshots: [SnapshotRecord], horizon: Position) -> SnapshotRecord? {
-        snapshots.last { trust($0, horizon: horizon) } ?? snapshots.last
+    /// Whether that is so however many owners there are. Those with which the log begins are what the space is, so nobody can have others.
+    static func isProven(_ snapshot: SnapshotRecord, horizon: Position) -> Bool {
+        snapshot.position <= max(horizon, Position(1)) || snapshot.verdict == .confirmed
     }
 }
 
@@ -50,15 +52,15 @@ package enum CheckOutcome: Sendable, Hashable {
 }
 
 enum CheckStorage {
-    /// Whether a replica of this owner is to compare the snapshot.
-    static func lacks(
-        _ snapshot: SnapshotRecord, _ owner: ReplicaOwner?, _ space: LogStorage.Space, in db: any LogConnection
-    ) throws -> Bool {
-        guard let owner = owner?.text, owner != snapshot.owner, !snapshot.owner.isEmpty, snapshot.verdict != .confirmed,
-            snapshot.position > max(space.horizon, Position(1))
-        else { return false }
+    /// The snapshot that a replica of this owner is to compare with its rows; nil where there is none that it has not compared.
+    static func open(
+        to owner: ReplicaOwner?, of snapshots: SpaceSnapshots, _ space: Int64, in db: any LogConnection
+    ) throws -> SnapshotRecord? {
+        guard let owner = owner?.text else { return nil }
         let sql = "SELECT count(*) FROM annals_snapshot_checks WHERE space = ?1 AND position = ?2 AND owner = ?3 AND digest = ?4"
-        return try db.integer(sql, [space.id, snapshot.position, owner, snapshot.digest]) == 0
+        return try snapshots.toCompare.first { snapshot in
+            try snapshot.owner != owner && db.integer(sql, [space, snapshot.position, owner, snapshot.digest]) == 0
+        }
     }
 
     /// Writes an owner's word; false where there is one about the same bytes, which stays.
@@ -117,7 +119,7 @@ extension RelayLog {
         _ check: SnapshotCheck, of name: SpaceName, by owner: ReplicaOwner?, as reporter: Operator? = nil
     ) async throws -> CheckOutcome {
         let outcome = try await database.check(check, of: name, by: owner, now: clock.wall(), as: reporter)
-        noteChecked(name, isConfirmed: check.isGood && outcome == .recorded(isDispute: false))
+        await noteChecked(name)
         if outcome == .recorded(isDispute: true) {
             logger.error(
                 "a replica has other rows than a snapshot of its space: the snapshot's maker or that replica is wrong",

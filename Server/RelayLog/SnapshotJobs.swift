@@ -6,18 +6,21 @@ internal import Synchronization
 /// The job goes along with an answer to a replica that has everything, and is that replica's for a while; then another one
 /// gets it. It is kept in memory only: after a restart two replicas may make the same snapshot, and the first one counts.
 package final class SnapshotJobs: Sendable {
-    /// The newest snapshot, as far as it matters here.
-    package struct Newest: Sendable {
+    /// A snapshot, as far as it matters here.
+    package struct Known: Sendable {
         package var position: Position
         package var byteCount: Int64
         package var logBytes: Int64
-        /// Its file is gone or cut off: another is due now.
+        /// Its file is gone or cut off: where it is the newest another is due now.
         package var isLost: Bool
-        /// Whose it is, where a replica of another owner has yet to confirm it.
-        var unconfirmedOwner: String?
+        /// Who sent it; empty at a relay that is open to everybody.
+        var owner = ""
+        /// Whether it keeps others from being due: see `SpaceSnapshots.counts`.
+        var counts = true
+        /// A replica of another owner has yet to confirm it.
+        var isToCompare = false
 
-        package init(position: Position, byteCount: Int64, logBytes: Int64, isLost: Bool = false, unconfirmedOwner: String? = nil) {
-            self.unconfirmedOwner = unconfirmedOwner
+        package init(position: Position, byteCount: Int64, logBytes: Int64, isLost: Bool = false) {
             self.position = position
             self.byteCount = byteCount
             self.logBytes = logBytes
@@ -33,7 +36,8 @@ package final class SnapshotJobs: Sendable {
     private let limits: RelayLogLimits
     private let jobs = Mutex<[SpaceName: Job]>([:])
     private let checks = Mutex<[SpaceName: Job]>([:])
-    private let newest = Mutex<[SpaceName: Newest]>([:])
+    /// Of each space all snapshots, oldest first.
+    private let known = Mutex<[SpaceName: [Known]]>([:])
 
     package init(limits: RelayLogLimits) {
         self.limits = limits
@@ -41,14 +45,21 @@ package final class SnapshotJobs: Sendable {
 
     /// Whether this replica, which has everything up to `head`, is to make a snapshot now.
     ///
+    /// A snapshot that does not count keeps nobody from making another but its own owner, who would only bring the same rows again.
+    ///
     /// - Parameters:
+    ///   - owner: whose the replica is.
     ///   - logBytes: of all batches up to the head since the space's beginning.
     ///   - now: in monotonic milliseconds.
-    package func gives(to replica: ReplicaID, in space: SpaceName, head: Position, logBytes: Int64, now: Int64) -> Bool {
-        guard let newest = newest.withLock({ $0[space] }), newest.isLost || newest.position < head else { return false }
-        let (bytes, positions) = (logBytes - newest.logBytes, head.rawValue - newest.position.rawValue)
-        let isLarge = bytes >= max(limits.snapshotLogBytes, newest.byteCount) || positions >= limits.snapshotLogPositions
-        guard newest.isLost || isLarge else { return false }
+    package func gives(
+        to replica: ReplicaID, by owner: ReplicaOwner? = nil, in space: SpaceName, head: Position, logBytes: Int64, now: Int64
+    ) -> Bool {
+        guard let all = known.withLock({ $0[space] }), !all.isEmpty else { return false }
+        if let newest = all.last(where: { $0.counts || $0.owner == owner?.text }), !newest.isLost {
+            guard newest.position < head else { return false }
+            let (bytes, positions) = (logBytes - newest.logBytes, head.rawValue - newest.position.rawValue)
+            guard bytes >= max(limits.snapshotLogBytes, newest.byteCount) || positions >= limits.snapshotLogPositions else { return false }
+        }
         return jobs.withLock { jobs in
             if let job = jobs[space], job.replica != replica, now < job.until { return false }
             jobs[space] = Job(replica: replica, until: now + limits.snapshotLeaseMilliseconds)
@@ -65,26 +76,26 @@ package final class SnapshotJobs: Sendable {
         }
     }
 
-    /// Whether the newest snapshot waits for the word of an owner, as far as is remembered here: so that most pushes need no look.
+    /// Whether a snapshot waits for the word of an owner, as far as is remembered here: so that most pushes need no look.
     func mayNeedCheck(by owner: ReplicaOwner, in space: SpaceName) -> Bool {
-        newest.withLock { $0[space]?.unconfirmedOwner.map { $0 != owner.text } ?? false }
+        known.withLock { $0[space]?.contains { $0.isToCompare && $0.owner != owner.text } ?? false }
     }
 
-    /// A replica has compared the newest snapshot, or there is another.
-    package func endCheck(in space: SpaceName, isConfirmed: Bool = false) {
+    /// A replica has compared a snapshot, or there is another.
+    package func endCheck(in space: SpaceName) {
         checks.withLock { $0[space] = nil }
-        if isConfirmed { newest.withLock { $0[space]?.unconfirmedOwner = nil } }
     }
 
-    /// The newest snapshot that is there, which is an older one than before where that held what is voided. Without one nothing is
-    /// due, since the store that makes the space brings the first.
-    package func note(_ snapshot: Newest, of space: SpaceName) {
-        newest.withLock { $0[space] = snapshot }
+    /// The snapshots that are there, oldest first. Without any nothing is due, since the store that makes the space brings the first.
+    package func note(_ snapshots: [Known], of space: SpaceName) {
+        known.withLock { $0[space] = snapshots.isEmpty ? nil : snapshots }
     }
 
-    /// The newest snapshot cannot be handed out any more.
-    func noteLoss(in space: SpaceName) {
-        newest.withLock { $0[space]?.isLost = true }
+    /// A snapshot cannot be handed out any more.
+    func noteLoss(of position: Position, in space: SpaceName) {
+        known.withLock { known in
+            for place in (known[space] ?? []).indices where known[space]?[place].position == position { known[space]?[place].isLost = true }
+        }
     }
 
     /// The job is done.
@@ -96,10 +107,10 @@ package final class SnapshotJobs: Sendable {
     package func forget(_ space: SpaceName) {
         jobs.withLock { $0[space] = nil }
         checks.withLock { $0[space] = nil }
-        newest.withLock { $0[space] = nil }
+        known.withLock { $0[space] = nil }
     }
 
     package func knows(_ space: SpaceName) -> Bool {
-        newest.withLock { $0[space] != nil }
+        known.withLock { $0[space] != nil }
     }
 }

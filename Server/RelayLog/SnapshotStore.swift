@@ -16,6 +16,8 @@ package final class SnapshotStore: Sendable {
     private let logger: Logger
     /// Uploads under way, which are counted until they end.
     private let uploads: Shares
+    /// The bytes of those under way.
+    private let room: SnapshotRoom
     private let state = Mutex(State())
 
     private struct State {
@@ -48,7 +50,7 @@ package final class SnapshotStore: Sendable {
     ///
     /// Throws what `begin` throws.
     package func uploadInParts(
-        _ space: SpaceName, position: Position, digest: Digest, lineage: Lineage? = nil, by taker: Taker = Taker()
+        _ space: SpaceName, position: Position, digest: Digest, of total: Int64? = nil, lineage: Lineage? = nil, by taker: Taker = Taker()
     ) async throws -> SnapshotUpload {
         let key = PartsKey(space: space, position: position, digest: digest)
         let now = clock.monotonic()
@@ -60,7 +62,7 @@ package final class SnapshotStore: Sendable {
             _ = try await check(space, position: position, lineage: lineage, by: taker)
             return known
         }
-        let upload = try await begin(space, position: position, lineage: lineage, by: taker)
+        let upload = try await begin(space, position: position, of: total, lineage: lineage, by: taker)
         let other = state.withLock { state in
             if let other = state.parked[key]?.upload { return other }
             state.parked[key] = (upload, now)
@@ -95,6 +97,7 @@ package final class SnapshotStore: Sendable {
         self.limits = limits
         self.clock = clock
         self.logger = logger
+        room = SnapshotRoom(limits: limits)
         uploads = Shares(.snapshotUploads, total: limits.snapshotUploads, percents: limits.shares, retryAfterSeconds: 10)
         do {
             let kept = Set(try database.storage.readNow { try LogStorage.snapshotFiles(in: $0) })
@@ -111,25 +114,35 @@ package final class SnapshotStore: Sendable {
 
     /// Begins an upload of the rows at `position`.
     ///
+    /// - Parameter total: the bytes that its sender means to bring. Where there can be no room for them it is refused before the first.
+    ///
     /// Throws `.spaceNotFound`, `.quarantined`, `.wentBack` when the position is beyond the head or the lineage another,
-    /// `.snapshotSuperseded` when a later one is there; `finish` throws it also when another one of that position is,
-    /// `.quota`, `.closing`, `.diskReserved`.
+    /// `.snapshotSuperseded` when a later one is there that counts; `finish` throws it also when another one of that position is,
+    /// `.snapshotTooLarge`, `.spaceFull`, `.quota`, `.closing`, `.diskReserved`.
     package func begin(
-        _ space: SpaceName, position: Position, lineage: Lineage? = nil, by taker: Taker = Taker()
+        _ space: SpaceName, position: Position, of total: Int64? = nil, lineage: Lineage? = nil, by taker: Taker = Taker()
     ) async throws -> SnapshotUpload {
         try reserve.check()
         await abandonStale()
         let found = try await check(space, position: position, lineage: lineage, by: taker)
         guard state.withLock({ !$0.isClosed }) else { throw RelayLogError.closing }
+        let limit = min(limits.snapshotBytes, limits.spaceBytes)
+        if let total {
+            guard total <= limit else { throw RelayLogError.snapshotTooLarge(limit: limit) }
+            let mayFit = try await RelayLogError.wrapped {
+                try await room.mayFit(total, in: found.id, of: taker.credential?.text ?? "", database)
+            }
+            guard mayFit else { throw RelayLogError.spaceFull(limit: limits.spaceBytes) }
+        }
         try uploads.take(1, by: taker)
         do {
             let file = try database.snapshots.create()
             return SnapshotUpload(
                 store: self, space: space, spaceID: found.id, position: position, file: file,
                 container: SnapshotContainer(lineage: found.lineage, position: position),
-                limit: min(limits.snapshotBytes, limits.spaceBytes), taker: taker)
+                limit: limit, taker: taker)
         } catch {
-            uploadEnded(taker)
+            uploads.give(1, by: taker)
             throw RelayLogError.wrapping(error)
         }
     }
@@ -151,7 +164,8 @@ package final class SnapshotStore: Sendable {
                     let fitting = try self.usable(of: found.id, space, in: db).filter {
                         $0.position <= position ?? found.head && $0.position >= found.horizon && (!exact || $0.position == position)
                     }
-                    return exact ? fitting.last : try Owners(of: found.id, in: db).preferred(of: fitting, horizon: found.horizon)
+                    if exact { return fitting.last }
+                    return try SpaceSnapshots(of: found.id, horizon: found.horizon, in: db).only(fitting).preferred
                 }
                 guard let record else { throw RelayLogError.noSnapshot }
                 // A purge, or a newer snapshot, may have removed the file since the look: look again.
@@ -163,17 +177,32 @@ package final class SnapshotStore: Sendable {
 
     // MARK: Files that were lost
 
-    /// The snapshots of a space that can be handed out, oldest first. Where the newest cannot, the next replica that has everything is
-    /// asked for another.
+    /// The snapshots of a space that can be handed out, oldest first. Where the newest that counts cannot, the next replica that has
+    /// everything is asked for another.
     func usable(of space: Int64, _ name: SpaceName, in db: any LogConnection) throws -> [SnapshotRecord] {
-        let all = try LogStorage.snapshots(of: space, in: db)
-        let usable = all.filter { isUsable($0, name, in: db) }
-        if let newest = all.last, newest.file != usable.last?.file { jobs.noteLoss(in: name) }
-        return usable
+        try LogStorage.snapshots(of: space, in: db).filter { snapshot in
+            let isUsable = isUsable(snapshot, name, in: db)
+            if !isUsable { jobs.noteLoss(of: snapshot.position, in: name) }
+            return isUsable
+        }
+    }
+
+    /// Remembers the snapshots of a space for when the next is due.
+    func note(_ snapshots: SpaceSnapshots, of name: SpaceName) {
+        let toCompare = Set(snapshots.toCompare.map(\.position))
+        let known = snapshots.all.map { snapshot in
+            var known = SnapshotJobs.Known(
+                position: snapshot.position, byteCount: snapshot.byteCount, logBytes: snapshot.logBytes, isLost: isLost(snapshot))
+            known.owner = snapshot.owner
+            known.counts = snapshots.counts(snapshot)
+            known.isToCompare = toCompare.contains(snapshot.position)
+            return known
+        }
+        jobs.note(known, of: name)
     }
 
     /// Whether its file was found to be gone or cut off.
-    func isLost(_ record: SnapshotRecord) -> Bool { state.withLock { $0.lost.contains(record.file) } }
+    private func isLost(_ record: SnapshotRecord) -> Bool { state.withLock { $0.lost.contains(record.file) } }
 
     private func isUsable(_ record: SnapshotRecord, _ space: SpaceName, in db: any LogConnection) -> Bool {
         let byteCount = database.snapshots.byteCount(of: record.file, in: db)
@@ -232,29 +261,31 @@ package final class SnapshotStore: Sendable {
     /// Returns the files that are of no more use.
     private func add(_ record: SnapshotRecord, of upload: SnapshotUpload.Finished) async throws -> [String] {
         let (now, space) = (clock.wall(), upload.spaceID)
-        let (added, files) = try await database.storage.write { [self, limits] db in
+        // What else is on its way has its room.
+        let bound = limits.spaceBytes - (room.bytes(of: space) - upload.granted)
+        let (snapshots, files) = try await database.storage.write { [self, limits] db in
+            guard let found = try LogStorage.space(upload.space, in: db, locking: true), found.id == space else {
+                throw RelayLogError.spaceNotFound
+            }
             var files: [String] = []
             // It may have come to that while the bytes were on their way.
             try Self.requireFree(upload.owner, in: space, upload.space, db)
-            if let void = try LogStorage.newestVoid(of: space, in: db), void > record.position {
-                throw RelayLogError.snapshotSuperseded(by: void)
+            try requireNewest(record.position, digest: record.digest, in: found, upload.space, db)
+            for other in try LogStorage.snapshots(of: space, in: db) where other.position <= record.position {
+                let isSame = other.position == record.position
+                // It takes the place of those that were lost, and of one that has the same bytes or does not count.
+                guard isLost(other) || isSame else { continue }
+                // What was said of the same bytes stays said.
+                if !isSame || other.digest != record.digest { try LogStorage.dropSnapshot(at: other.position, of: space, in: db) }
+                files.append(other.file)
             }
-            let usable = try self.usable(of: space, upload.space, in: db)
-            if let newest = usable.last {
-                // Others may have begun from the one that is there: at one position there is one set of rows.
-                let isOther = newest.position == record.position && newest.digest != record.digest
-                if newest.position > record.position || isOther { throw RelayLogError.snapshotSuperseded(by: newest.position) }
-                if newest.position == record.position, newest.file != record.file { files.append(newest.file) }
+            _ = try LogStorage.addSnapshot(record, of: space, at: now, in: db)
+            guard let old = try LogStorage.dropOldSnapshots(of: space, behind: record, to: bound, limits: limits, in: db) else {
+                throw RelayLogError.spaceFull(limit: limits.spaceBytes)
             }
-            // It takes the place of those that were lost.
-            for lost in try LogStorage.snapshots(of: space, in: db) where isLost(lost) && lost.position <= record.position {
-                try LogStorage.dropSnapshot(at: lost.position, of: space, in: db)
-                files.append(lost.file)
-            }
-            let added = try LogStorage.addSnapshot(record, of: space, at: now, in: db)
-            return (added, files + (try LogStorage.dropOldSnapshots(of: space, limits: limits, in: db)))
+            return (try SpaceSnapshots(of: space, horizon: found.horizon, in: db), files + old)
         }
-        jobs.note(.init(added), of: upload.space)
+        note(snapshots, of: upload.space)
         jobs.end(in: upload.space)
         jobs.endCheck(in: upload.space)
         return files
@@ -264,7 +295,19 @@ package final class SnapshotStore: Sendable {
         String(UInt64.random(in: 0 ... .max), radix: 36)
     }
 
-    func uploadEnded(_ taker: Taker) {
+    /// Room for so many more bytes of an upload, or for some more than that. Throws `.spaceFull`, `.spaceNotFound`.
+    func grant(_ bytes: Int64, to taker: Taker, of name: SpaceName, _ space: Int64) async throws -> Int64 {
+        try await RelayLogError.wrapped {
+            let (granted, files) = try await room.grant(bytes, in: space, of: taker.credential?.text ?? "", database)
+            for file in files { database.snapshots.remove(file) }
+            return granted
+        }
+    }
+
+    func takeBack(_ bytes: Int64, in space: Int64) { room.give(bytes, in: space) }
+
+    func uploadEnded(_ taker: Taker, granted: Int64, in space: Int64) {
+        room.give(granted, in: space)
         uploads.give(1, by: taker)
     }
 
@@ -284,24 +327,24 @@ package final class SnapshotStore: Sendable {
                 guard position <= space.head, lineage == nil || lineage == space.lineage else {
                     throw RelayLogError.wentBack(head: space.head)
                 }
-                // It may hold what was voided after it.
-                if let void = try LogStorage.newestVoid(of: space.id, in: db), void > position {
-                    throw RelayLogError.snapshotSuperseded(by: void)
-                }
-                if let newest = try self.usable(of: space.id, name, in: db).last, newest.position > position {
-                    throw RelayLogError.snapshotSuperseded(by: newest.position)
-                }
+                try self.requireNewest(position, in: space, name, db)
                 return (space.id, space.lineage)
             }
         }
     }
-}
 
-extension SnapshotJobs.Newest {
-    init(_ record: SnapshotRecord, isLost: Bool = false) {
-        let isToConfirm = record.verdict != .confirmed && !record.owner.isEmpty && record.position > Position(1)
-        self.init(
-            position: record.position, byteCount: record.byteCount, logBytes: record.logBytes, isLost: isLost,
-            unconfirmedOwner: isToConfirm ? record.owner : nil)
+    /// Throws `.snapshotSuperseded` where a void, or a snapshot that counts, is of a later position, or has the position with other bytes.
+    private func requireNewest(
+        _ position: Position, digest: Digest? = nil, in space: LogStorage.Space, _ name: SpaceName, _ db: any LogConnection
+    ) throws {
+        // It may hold what was voided after it.
+        if let void = try LogStorage.newestVoid(of: space.id, in: db), void > position {
+            throw RelayLogError.snapshotSuperseded(by: void)
+        }
+        let snapshots = try SpaceSnapshots(of: space.id, horizon: space.horizon, in: db).only(usable(of: space.id, name, in: db))
+        guard let newest = snapshots.newestThatCounts else { return }
+        // Others may have begun from the one that is there: at one position there is one set of rows.
+        let isOther = newest.position == position && digest.map { $0 != newest.digest } ?? false
+        if newest.position > position || isOther { throw RelayLogError.snapshotSuperseded(by: newest.position) }
     }
 }

@@ -13,6 +13,8 @@ package actor SnapshotUpload {
         var digest: Digest
         /// Who brought it.
         var owner: ReplicaOwner?
+        /// The bytes for which it was given room.
+        var granted: Int64
     }
 
     private let store: SnapshotStore
@@ -25,6 +27,10 @@ package actor SnapshotUpload {
     private var hasher = Digest.Hasher()
     private var container: SnapshotContainer
     private var byteCount: Int64 = 0
+    /// The bytes for which there is room in the space.
+    private var granted: Int64 = 0
+    /// Another request adds bytes, and waits for room for them.
+    private var isWriting = false
     /// Nothing more is taken: it has ended, or is being recorded, which others' requests may come amid.
     private var isClosed = false
     private var isEnded = false
@@ -58,19 +64,22 @@ package actor SnapshotUpload {
     package func add(_ bytes: [UInt8], at start: Int64, partDigest: Digest?, of total: Int64, digest: Digest) async throws -> Bool {
         guard !isClosed, start == byteCount else { throw RelayLogError.snapshotPartElsewhere(offset: isClosed ? 0 : byteCount) }
         if let partDigest, Digest.sha256(bytes[...]) != partDigest { throw RelayLogError.snapshotDigestMismatch }
-        try write(bytes)
+        try await write(bytes)
         guard byteCount == total else { return false }
         _ = try await finish(digest: digest)
         return true
     }
 
-    /// Adds the next bytes. Throws `.snapshotPartElsewhere` where it takes none any more, `.snapshotTooLarge`, `.diskFull` or `.storage`;
-    /// `.badSnapshot` or `.diskReserved`, and then nothing is left of it.
-    package func write(_ bytes: [UInt8]) throws {
-        guard !isClosed else { throw RelayLogError.snapshotPartElsewhere(offset: 0) }
+    /// Adds the next bytes. Throws `.snapshotPartElsewhere` where it takes none any more, or others are being added, `.snapshotTooLarge`,
+    /// `.diskFull` or `.storage`; `.badSnapshot`, `.spaceFull` or `.diskReserved`, and then nothing is left of it.
+    package func write(_ bytes: [UInt8]) async throws {
+        guard !isClosed, !isWriting else { throw RelayLogError.snapshotPartElsewhere(offset: isClosed ? 0 : byteCount) }
         guard Int64(bytes.count) <= limit - byteCount else { throw RelayLogError.snapshotTooLarge(limit: limit) }
+        isWriting = true
+        defer { isWriting = false }
         do {
             try store.reserve.check()
+            try await makeRoom(for: Int64(bytes.count))
         } catch {
             // What has come takes room that others need now.
             abandon()
@@ -91,12 +100,23 @@ package actor SnapshotUpload {
         }
     }
 
+    private func makeRoom(for count: Int64) async throws {
+        let missing = count - (granted - byteCount)
+        guard missing > 0 else { return }
+        let more = try await store.grant(missing, to: taker, of: space, spaceID)
+        guard !isClosed else {
+            store.takeBack(more, in: spaceID)
+            throw RelayLogError.snapshotPartElsewhere(offset: 0)
+        }
+        granted += more
+    }
+
     /// Makes the upload the space's snapshot if its bytes have this digest.
     ///
-    /// Throws `.snapshotDigestMismatch`, `.badSnapshot`, `.snapshotSuperseded`, `.quarantined`, `.diskFull` or `.storage`; then nothing is
-    /// left of it. Throws `.snapshotPartElsewhere` where another request is at it, or was.
+    /// Throws `.snapshotDigestMismatch`, `.badSnapshot`, `.snapshotSuperseded`, `.quarantined`, `.spaceFull`, `.diskFull` or `.storage`; then
+    /// nothing is left of it. Throws `.snapshotPartElsewhere` where another request is at it, or was.
     package func finish(digest: Digest) async throws -> SnapshotRecord {
-        guard !isClosed else { throw RelayLogError.snapshotPartElsewhere(offset: 0) }
+        guard !isClosed, !isWriting else { throw RelayLogError.snapshotPartElsewhere(offset: isClosed ? 0 : byteCount) }
         isClosed = true
         do {
             guard hasher.finish() == digest else { throw RelayLogError.snapshotDigestMismatch }
@@ -107,7 +127,7 @@ package actor SnapshotUpload {
             }
             let finished = Finished(
                 file: file, space: space, spaceID: spaceID, position: position, byteCount: byteCount, digest: digest,
-                owner: taker.credential)
+                owner: taker.credential, granted: granted)
             let record = try await store.record(finished)
             end()
             return record
@@ -130,8 +150,9 @@ package actor SnapshotUpload {
 
     private func end() {
         isClosed = true
+        guard !isEnded else { return }
         isEnded = true
-        store.uploadEnded(taker)
+        store.uploadEnded(taker, granted: granted, in: spaceID)
     }
 }
 

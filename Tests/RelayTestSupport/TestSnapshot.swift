@@ -25,7 +25,7 @@ extension SnapshotUpload {
     @discardableResult
     package func complete(_ content: [UInt8] = []) async throws -> SnapshotRecord {
         let bytes = TestSnapshot.bytes(content)
-        try write(bytes)
+        try await write(bytes)
         return try await finish(digest: .sha256(bytes[...]))
     }
 }

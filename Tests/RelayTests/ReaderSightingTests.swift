@@ -66,11 +66,12 @@ import Testing
         }
     }
 
-    @Test func `a replica of a writer's token holds back both before it has pushed`() async throws {
+    @Test func `a replica of another writer's token holds back both before it has pushed`() async throws {
+        let other = try await fixture.log.tokens.create(space: .shop, scope: .write).secret
         try await fixture.run { client in
             var author = TestReplica(1)
             for _ in 0..<2 { try await push(&author, client) }
-            try await pull(client, writer, as: TestReplica(2).id, after: 2)
+            try await pull(client, other, as: TestReplica(2).id, after: 2)
             await #expect(throws: VoidRefusal.self) { try await fixture.log.void(Position(2), of: .shop, withLater: false) }
             // Its first word counts, also when a reader spoke for it before.
             try await pull(client, reader, as: TestReplica(3).id, after: 0)

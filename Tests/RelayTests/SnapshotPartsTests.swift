@@ -51,4 +51,41 @@ import Testing
             }
         }
     }
+
+    @Test func `one that has no room in its space is refused with its first part, and a download of what went begins anew`() async throws {
+        var limits = RelayLimits()
+        limits.spaceBytes = 20_000
+        let fixture = try RelayFixture(limits: limits)
+        try await fixture.run { client in
+            let lineage = try await client.create().lineage
+            var replica = TestReplica(1)
+            for number in 0..<3 {
+                let batch = replica.batch(lineage, base: Position(Int64(number)), .writing(1), payload: [1])
+                #expect(try await client.push(batch.bytes).status == .ok)
+                replica.accept(batch)
+            }
+            let contents = [4_000, 8_000, 6_000, 6_000, 12_000].map { count in
+                TestSnapshot.bytes((0..<count).map { _ in UInt8.random(in: 0 ... .max) })
+            }
+            for position in 0..<3 {
+                #expect(try await client.upload(bytes: contents[position], position: Int64(position)).status == .created)
+            }
+            let path = "/v1/spaces/shop/snapshot?position=1"
+            let old = try await client.send(.get, path)
+            let tag = try #require(old.headers[.eTag])
+            #expect(old.bytes == contents[1])
+            // It needs the room of the one between.
+            #expect(try await client.upload(bytes: contents[3], position: 3).status == .created)
+            let range: HTTPFields = [.range: "bytes=3000-", .ifRange: tag]
+            let next = try await client.send(.get, path, headers: range)
+            #expect(next.status == .ok && next.bytes == contents[0] && next.headers[.eTag] != tag)
+            #expect(try await client.send(.get, "/v1/spaces/shop/snapshot?at=1", headers: range).status == .notFound)
+            // The first and the newest stay, and beside them there is no room.
+            let all = contents[4]
+            let headers = Self.headers(all, "bytes 0-9/\(all.count)", part: Array(all[..<10]))
+            try await client.send(.put, "/v1/spaces/shop/snapshot?position=3", headers: headers, body: Array(all[..<10]))
+                .expectProblem(507, "space-full")
+            #expect(try await client.send(.get, "/v1/spaces/shop/snapshot").bytes == contents[3])
+        }
+    }
 }

@@ -97,7 +97,8 @@ enum APIOperations {
                 .init(
                     status: 202, description: "The part is here, others are missing", mediaType: json, schema: Components.ref("Status"),
                     headers: ["Annals-Offset", "Cache-Control"]),
-            ], problems: mark + [.quarantined, .snapshotSuperseded, .badDigest, .badSnapshot, .rangeNotSatisfiable, .storageFull]),
+            ],
+            problems: mark + [.quarantined, .snapshotSuperseded, .badDigest, .badSnapshot, .rangeNotSatisfiable, .storageFull, .spaceFull]),
         APIOperation(
             method: .get, path: "\(space)/\(Endpoints.Action.snapshot)", id: "downloadSnapshot", tag: .snapshots,
             summary: "Download the newest snapshot", scope: "read",

@@ -1,4 +1,4 @@
-package import AnnalsCore
+internal import AnnalsCore
 
 /// All SQL of snapshots' records.
 extension LogStorage {
@@ -60,18 +60,50 @@ extension LogStorage {
         try db.execute("DELETE FROM annals_snapshot_checks WHERE space = ?1 AND position = ?2", [space, position])
     }
 
-    /// Drops what nothing needs any more: snapshots before the horizon, where no log follows them, and of those after it the
-    /// ones between that come closest to their neighbours, beyond the number that is kept. The newest and the oldest stay.
-    ///
-    /// - Returns: the files that no record names any more.
+    /// Drops what nothing needs any more: see `SnapshotRetention`. Returns the files that no record names any more.
     static func dropOldSnapshots(of space: Int64, limits: RelayLogLimits, in db: any LogConnection) throws -> [String] {
+        var retention = try retention(of: space, in: db)
+        retention.dropUnneeded(kept: limits.snapshotsKept)
+        return try drop(retention.dropped, of: space, in: db)
+    }
+
+    /// The same when a snapshot was recorded, which stays, and what can be spared until all have no more bytes than that.
+    ///
+    /// - Returns: nil where what cannot be spared has more bytes; then nothing is dropped.
+    static func dropOldSnapshots(
+        of space: Int64, behind new: SnapshotRecord, to bytes: Int64, limits: RelayLogLimits, in db: any LogConnection
+    ) throws -> [String]? {
+        var retention = try retention(of: space, coming: (new.position, new.owner), in: db)
+        retention.dropUnneeded(kept: limits.snapshotsKept)
+        return try retention.shrink(to: bytes) ? drop(retention.dropped, of: space, in: db) : nil
+    }
+
+    /// Drops what can be spared until the snapshots have no more bytes than that, for one that is on its way. It may not come to its end, so
+    /// nothing goes that needs not.
+    ///
+    /// - Returns: nil where what cannot be spared has more bytes; then nothing is dropped.
+    static func shrinkSnapshots(of space: Int64, to bytes: Int64, for owner: String, in db: any LogConnection) throws -> [String]? {
+        var retention = try retention(of: space, coming: (nil, owner), in: db)
+        return try retention.shrink(to: bytes) ? drop(retention.dropped, of: space, in: db) : nil
+    }
+
+    /// Drops the snapshots that count as none, for a push to a space that is full.
+    static func dropUncounted(of space: Int64, in db: any LogConnection) throws -> [String] {
+        var retention = try retention(of: space, in: db)
+        retention.dropUncounted()
+        return try drop(retention.dropped, of: space, in: db)
+    }
+
+    static func retention(
+        of space: Int64, coming: (position: Position?, owner: String)? = nil, in db: any LogConnection
+    ) throws -> SnapshotRetention {
         let horizon = try RunningDigests.atHorizon(of: space, in: db).position
-        let all = try snapshots(of: space, in: db)
-        let owners = try Owners(of: space, in: db)
-        let trusted = all.last { owners.trust($0, horizon: horizon) }?.position
-        let old = SnapshotRecord.dispensable(all.map(\.position), horizon: horizon, kept: limits.snapshotsKept, needed: trusted)
-        for position in old { try dropSnapshot(at: position, of: space, in: db) }
-        return all.filter { old.contains($0.position) }.map(\.file)
+        return SnapshotRetention(try SpaceSnapshots(of: space, horizon: horizon, in: db), coming: coming)
+    }
+
+    private static func drop(_ snapshots: [SnapshotRecord], of space: Int64, in db: any LogConnection) throws -> [String] {
+        for snapshot in snapshots { try dropSnapshot(at: snapshot.position, of: space, in: db) }
+        return snapshots.map(\.file)
     }
 
     static func snapshotBytes(of space: Int64, in db: any LogConnection) throws -> Int64 {
@@ -80,23 +112,5 @@ extension LogStorage {
 
     static func snapshotFiles(in db: any LogConnection) throws -> [String] {
         try db.rows("SELECT file FROM annals_snapshots", []).map { try $0.text(0) }
-    }
-}
-
-extension SnapshotRecord {
-    /// The positions of snapshots that are not to be kept.
-    ///
-    /// - Parameter needed: one that stays wherever it is.
-    package static func dispensable(_ positions: [Position], horizon: Position, kept: Int, needed: Position? = nil) -> Set<Position> {
-        var rest = positions.sorted()
-        var dropped: Set<Position> = []
-        while rest.count > 1, rest[0] < horizon { dropped.insert(rest.removeFirst()) }
-        while rest.count > max(kept, 2) {
-            let gap = { (place: Int) in rest[place + 1].rawValue - rest[place - 1].rawValue }
-            let places = (1..<rest.count - 1).filter { rest[$0] != needed }
-            guard let place = places.min(by: { gap($0) < gap($1) }) else { break }
-            dropped.insert(rest.remove(at: place))
-        }
-        return dropped
     }
 }
