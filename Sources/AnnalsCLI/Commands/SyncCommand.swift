@@ -61,6 +61,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     private func opened(_ progress: @escaping @Sendable (Joining.Stage, Int64) -> Void) async throws -> Opened {
         let named = stores.map { AgentFile.Entry(path: $0) }
         let entries = named + (try config.map { try AgentFile(readingFrom: $0).stores } ?? [])
+        if entries.count > 1 { try OpenFiles.require(stores: entries.count) }
         var relays = RelayConnections()
         var opened = Opened()
         for entry in entries {
