@@ -81,7 +81,7 @@ extension RelayDatabase {
             guard commits else { return first }
             var plan = first
             while plan.horizon > plan.before {
-                let files = try await storage.write { [plan] in try Self.begin(plan, of: space, entry, limits: limits, in: $0) }
+                let files = try await storage.write { [plan] in try Self.begin(plan, of: space, entry, at: now, limits: limits, in: $0) }
                 if let files {
                     for file in files { snapshots.remove(file) }
                     break
@@ -105,7 +105,7 @@ extension RelayDatabase {
     /// Has the log begin where the plan says. Returns the files that no snapshot needs any more, or nil where the one that the plan rests
     /// on is gone, as where one that was being brought needed its room: then nothing is changed.
     static func begin(
-        _ plan: PurgeOutcome, of space: Int64, _ entry: AuditEntry?, limits: RelayLogLimits, in db: any LogConnection
+        _ plan: PurgeOutcome, of space: Int64, _ entry: AuditEntry?, at now: Int64, limits: RelayLogLimits, in db: any LogConnection
     ) throws -> [String]? {
         guard try RunningDigests.atHorizon(of: space, in: db).position < plan.horizon else {
             try AuditStorage.add(entry, subject: plan.summary, outcome: "another was quicker", in: db)
@@ -117,6 +117,7 @@ extension RelayDatabase {
             throw RelayLogError.storage("the log's digest at \(plan.horizon) is not known")
         }
         try PurgeStorage.setHorizon(plan.horizon, digest, of: space, in: db)
+        try CheckStorage.confirm(at: plan.horizon, of: space, at: now, in: db)
         return try LogStorage.dropOldSnapshots(of: space, limits: limits, in: db)
     }
 
@@ -128,11 +129,12 @@ extension RelayDatabase {
         }
         // The log never begins at one that was lost.
         let kept = try LogStorage.snapshots(of: space.id, in: db, keptIn: snapshots)
-        let owners = Owners(replicas.filter { rules.counts($0, now: now) })
+        let owners = Owners(
+            replicas.filter { rules.counts($0, now: now) }, ofFirstEntry: try ReportStorage.authorsOwner(of: Position(1), in: space.id, db))
         let (snapshots, newest) = (kept.map(\.position), kept.last?.position)
         let latest = kept.last { $0.position <= limit }
         // One owner's word for rows of several is not enough to drop what they came from; an operator who forces it decides alone.
-        let trusted = rules.isForced ? latest : kept.last { $0.position <= limit && owners.trust($0, horizon: space.horizon) }
+        let trusted = rules.isForced ? latest : kept.last { $0.position <= limit && owners.trust($0) }
         let horizon = max(space.horizon, trusted?.position ?? .zero)
         let holding = replicas.filter { replica in
             rules.counts(replica, now: now) && newest.map { replica.position < $0 } ?? false

@@ -7,6 +7,8 @@ package enum ReplicaOwner: Sendable, Hashable {
     case subject(String, issuer: String)
 
     static let tokenPrefix = "token "
+    /// Stands where an owner does for what the relay itself decided. No owner is written down like that.
+    static let relayText = "relay"
 
     /// How it is written down, and shown to the operator.
     package var text: String {

@@ -11,10 +11,13 @@ internal import Logging
 struct Owners: Sendable {
     private let all: Set<String>
     private let quarantined: Set<String>
+    /// Whose the replica is that wrote the log's first entry; nil where it is nobody's, or the log begins later.
+    let ofFirstEntry: String?
 
-    init(_ replicas: [ReplicaRecord]) {
+    init(_ replicas: [ReplicaRecord], ofFirstEntry: String?) {
         all = Set(replicas.compactMap(\.owner))
         quarantined = []
+        self.ofFirstEntry = ofFirstEntry
     }
 
     init(of space: Int64, in db: any LogConnection) throws {
@@ -25,19 +28,22 @@ struct Owners: Sendable {
             """
         all = Set(try db.rows(sql, [space]).map { try $0.text(0) })
         quarantined = Set(try QuarantineStorage.all(of: space, in: db).map(\.owner))
+        ofFirstEntry = try ReportStorage.authorsOwner(of: Position(1), in: space, db)
     }
 
     func isQuarantined(_ owner: String) -> Bool { quarantined.contains(owner) }
 
     /// Whether the rows of a snapshot may be believed.
-    func trust(_ snapshot: SnapshotRecord, horizon: Position) -> Bool {
-        if Self.isProven(snapshot, horizon: horizon) { return true }
+    func trust(_ snapshot: SnapshotRecord) -> Bool {
+        if isProven(snapshot) { return true }
         return snapshot.verdict == .unchecked && all.union(snapshot.owner.isEmpty ? [] : [snapshot.owner]).count <= 1
     }
 
-    /// Whether that is so however many owners there are. Those with which the log begins are what the space is, so nobody can have others.
-    static func isProven(_ snapshot: SnapshotRecord, horizon: Position) -> Bool {
-        snapshot.position <= max(horizon, Position(1)) || snapshot.verdict == .confirmed
+    /// Whether that is so however many owners there are. The rows with which a space begins are those of the owner of its first entry; a
+    /// relay without tokens knows no owners.
+    func isProven(_ snapshot: SnapshotRecord) -> Bool {
+        snapshot.verdict == .confirmed
+            || (snapshot.position <= Position(1) && (snapshot.owner.isEmpty || snapshot.owner == ofFirstEntry))
     }
 }
 
@@ -61,6 +67,13 @@ enum CheckStorage {
         return try snapshots.toCompare.first { snapshot in
             try snapshot.owner != owner && db.integer(sql, [space, snapshot.position, owner, snapshot.digest]) == 0
         }
+    }
+
+    /// Has a snapshot count as confirmed for good: the log begins with it.
+    static func confirm(at position: Position, of space: Int64, at now: Int64, in db: any LogConnection) throws {
+        guard let snapshot = try LogStorage.snapshot(of: space, atOrBefore: position, in: db), snapshot.position == position else { return }
+        let check = SnapshotCheck(position: position, digest: snapshot.digest, isGood: true)
+        _ = try record(check, by: ReplicaOwner.relayText, of: space, at: now, in: db)
     }
 
     /// Writes an owner's word; false where there is one about the same bytes, which stays.

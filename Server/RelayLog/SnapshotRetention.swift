@@ -20,7 +20,7 @@ struct SpaceSnapshots: Sendable {
     /// The same owners, and of the snapshots these.
     func only(_ snapshots: [SnapshotRecord]) -> SpaceSnapshots { SpaceSnapshots(snapshots, owners: owners, horizon: horizon) }
 
-    func isTrusted(_ snapshot: SnapshotRecord) -> Bool { owners.trust(snapshot, horizon: horizon) }
+    func isTrusted(_ snapshot: SnapshotRecord) -> Bool { owners.trust(snapshot) }
 
     /// Whether it is one when it is decided whether another is due, and which one is in the way of another. One that a replica of another
     /// owner refuted is none, and neither is one of a quarantined owner, unless it is trusted all the same.
@@ -36,9 +36,10 @@ struct SpaceSnapshots: Sendable {
     /// Those that a replica of another owner is to compare with its rows, the most useful first. One that nobody has compared goes before
     /// one that was refuted, whose maker may be right all the same.
     var toCompare: [SnapshotRecord] {
-        let isProven = { [horizon] in Owners.isProven($0, horizon: horizon) }
-        let proven = all.last(where: isProven)?.position ?? .zero
-        let open = all.reversed().filter { $0.position > proven && !$0.owner.isEmpty && !owners.isQuarantined($0.owner) }
+        let proven = all.last(where: owners.isProven)?.position
+        let open = all.reversed().filter { snapshot in
+            (proven.map { snapshot.position > $0 } ?? true) && !snapshot.owner.isEmpty && !owners.isQuarantined(snapshot.owner)
+        }
         return open.filter { $0.verdict == .unchecked } + open.filter { $0.verdict == .refuted }
     }
 }

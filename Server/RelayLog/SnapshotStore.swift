@@ -270,7 +270,7 @@ package final class SnapshotStore: Sendable {
             var files: [String] = []
             // It may have come to that while the bytes were on their way.
             try Self.requireFree(upload.owner, in: space, upload.space, db)
-            try requireNewest(record.position, digest: record.digest, in: found, upload.space, db)
+            try requireNewest(record.position, digest: record.digest, of: upload.owner, in: found, upload.space, db)
             for other in try LogStorage.snapshots(of: space, in: db) where other.position <= record.position {
                 let isSame = other.position == record.position
                 // It takes the place of those that were lost, and of one that has the same bytes or does not count.
@@ -280,6 +280,10 @@ package final class SnapshotStore: Sendable {
                 files.append(other.file)
             }
             _ = try LogStorage.addSnapshot(record, of: space, at: now, in: db)
+            if try record.position <= Position(1) && record.owner == Owners(of: space, in: db).ofFirstEntry {
+                // Also when its maker goes on with another token.
+                try CheckStorage.confirm(at: record.position, of: space, at: now, in: db)
+            }
             guard let old = try LogStorage.dropOldSnapshots(of: space, behind: record, to: bound, limits: limits, in: db) else {
                 throw RelayLogError.spaceFull(limit: limits.spaceBytes)
             }
@@ -327,7 +331,7 @@ package final class SnapshotStore: Sendable {
                 guard position <= space.head, lineage == nil || lineage == space.lineage else {
                     throw RelayLogError.wentBack(head: space.head)
                 }
-                try self.requireNewest(position, in: space, name, db)
+                try self.requireNewest(position, of: taker.credential, in: space, name, db)
                 return (space.id, space.lineage)
             }
         }
@@ -335,7 +339,8 @@ package final class SnapshotStore: Sendable {
 
     /// Throws `.snapshotSuperseded` where a void, or a snapshot that counts, is of a later position, or has the position with other bytes.
     private func requireNewest(
-        _ position: Position, digest: Digest? = nil, in space: LogStorage.Space, _ name: SpaceName, _ db: any LogConnection
+        _ position: Position, digest: Digest? = nil, of owner: ReplicaOwner?, in space: LogStorage.Space, _ name: SpaceName,
+        _ db: any LogConnection
     ) throws {
         // It may hold what was voided after it.
         if let void = try LogStorage.newestVoid(of: space.id, in: db), void > position {
@@ -343,8 +348,11 @@ package final class SnapshotStore: Sendable {
         }
         let snapshots = try SpaceSnapshots(of: space.id, horizon: space.horizon, in: db).only(usable(of: space.id, name, in: db))
         guard let newest = snapshots.newestThatCounts else { return }
-        // Others may have begun from the one that is there: at one position there is one set of rows.
-        let isOther = newest.position == position && digest.map { $0 != newest.digest } ?? false
+        // Others may have begun from the one that is there: at one position there is one set of rows. With which rows the space begins
+        // says the owner of its first entry.
+        let isFirst = position <= Position(1) && owner != nil && owner?.text == snapshots.owners.ofFirstEntry
+        let isFree = isFirst && !snapshots.isTrusted(newest)
+        let isOther = newest.position == position && digest.map { $0 != newest.digest } ?? false && !isFree
         if newest.position > position || isOther { throw RelayLogError.snapshotSuperseded(by: newest.position) }
     }
 }

@@ -42,6 +42,13 @@ import Testing
         for (from, to) in [(3, 2), (1, 2), (3, 1 << 40)] {
             try await look("UPDATE annals_runs SET position = \(to) WHERE position = \(from)")
         }
+        try await look("UPDATE annals_runs SET position = position + 1 WHERE position = 3")
+        try await look("UPDATE annals_runs SET first_index = 1, count = 1 WHERE position = 1")
+    }
+
+    @Test(arguments: [1, 2, 3, 5, 9] as [Int64]) func `a head or a floor that no run ends at is an error, too`(position: Int64) async throws
+    {
+        for column in ["head", "floor", "horizon"] { try await look("UPDATE annals_spaces SET \(column) = \(position)") }
     }
 
     /// Damages a log and has it do everything that it can.

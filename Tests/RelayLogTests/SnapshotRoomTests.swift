@@ -243,7 +243,7 @@ import Testing
         try await bring(9, 9_000)
         #expect(try await positions() == [1, 8, 9])
         let begun = try await log.database.storage.write {
-            try RelayDatabase.begin(plan, of: 1, nil, limits: RelayLogLimits(), in: $0)
+            try RelayDatabase.begin(plan, of: 1, nil, at: 1, limits: RelayLogLimits(), in: $0)
         }
         #expect(begun == nil)
         #expect(try await log.describe(.shop).horizon == .zero)

@@ -1,4 +1,5 @@
 import Foundation
+import RelayLog
 import Testing
 
 /// The list of what is defended names the tests that hold it, and they are there.
@@ -16,5 +17,19 @@ import Testing
             found.formUnion(code.matches(of: /struct ([A-Za-z]+Tests)\b/).map { String($0.output.1) })
         }
         #expect(named.subtracting(found).isEmpty)
+    }
+}
+
+/// The list of what the audit log holds.
+@Suite struct AuditDocumentTests {
+    @Test func `the document names every kind of line, and the operator's page has words for each`() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
+        let text = try String(contentsOf: root.appending(path: "Documentation/relay.md"), encoding: .utf8)
+        let section = text.components(separatedBy: "\n## ").first { $0.hasPrefix("The audit log") } ?? ""
+        let page = try String(contentsOf: root.appending(path: "Server/Relay/Admin/Page/audit.js"), encoding: .utf8)
+        for action in OperatorAction.allCases {
+            #expect(section.contains("`\(action.rawValue)`"), "\(action)")
+            #expect(page.contains("'\(action.rawValue)'"), "\(action)")
+        }
     }
 }

@@ -6,7 +6,8 @@ import * as relay from './relay.js';
 const WORDS = {
   'token-create': 'made a token', 'token-revoke': 'revoked a token', 'replica-retire': 'retired a replica',
   'replica-release': 'released a replica', 'space-purge': 'purged a space', 'entry-void': 'voided entries',
-  'owner-quarantine': 'quarantined an owner', 'owner-lift': 'lifted a quarantine',
+  'owner-quarantine': 'quarantined an owner', 'owner-lift': 'lifted a quarantine', 'space-delete': 'deleted a space',
+  'entry-report': 'reported an entry', 'snapshot-refuted': 'refuted a snapshot',
 };
 
 export async function showAudit({ place, signal, failed }) {
