@@ -100,13 +100,13 @@ extension Pull {
             guard let rule = Self.rule(of: error) else { return nil }
             entry.rule = rule
             entry.position = firstUnreadable(entries) ?? entry.position
-            detail = "\(error)"
+            detail = Self.words(for: error)
         case let error as AnnalsError:
             guard let known = error.entry ?? Self.schemaRefusal(error, entry) else { return nil }
             entry = known
             detail = ""
         case MergeError.unknownTable(let table):
-            // Whoever adds a table says so in an entry before.
+            // A replica that adds a table pushes a schema entry before its rows.
             (entry.table, entry.rule) = (table, .badSchema)
             detail = "no entry of the log adds the table \(table), of which it has rows"
         case MergeError.unknownColumn(let table, let column):
@@ -177,6 +177,16 @@ extension Pull {
         case .badValue("footprint"): .badFootprint
         case .badValue, .tooLarge: .badValue
         case .truncated, .badMagic, .badChecksum, .badLength, .voided: .damagedBatch
+        }
+    }
+
+    /// What is wrong, where the name of a value does not say it.
+    private static func words(for error: WireError) -> String {
+        switch error {
+        case .badValue("footprint"): "it changes more than its footprint names, by which the relay compares it with other entries"
+        case .badValue("key"): "a row in it has no whole key, or its key is not that of the table"
+        case .badValue("columns"): "a table in it has a column twice"
+        default: "\(error)"
         }
     }
 
