@@ -193,6 +193,11 @@ import Testing
 
             let warned = try await shop.succeed("sync", "shop.db", "--credential-file", "two")
             #expect(warned.errors.contains("other users can read or change the credential file two. Run chmod 600 two"), "\(warned.errors)")
+            for mode in [0o600, 0o620, 0o602] {
+                try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: shop.file("two"))
+                let errors = try await shop.succeed("sync", "shop.db", "--credential-file", "two").errors
+                #expect(errors.contains("chmod 600 two") == (mode != 0o600), "\(errors)")
+            }
             try FileManager.default.removeItem(atPath: shop.file("one"))
             try await shop.succeed("sync", "shop.db")
             try await shop.fail(77, "token", "sync", "shop.db", "--credential-file", "other")
