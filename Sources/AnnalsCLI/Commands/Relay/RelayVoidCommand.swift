@@ -139,8 +139,8 @@ struct RelayVoidCommand: AsyncParsableCommand {
             AnnalsError(.usage, "position \(position) is the space's first entry or the relay's own, and cannot be voided")
         case .isTakenIn(let replicas):
             AnnalsError(
-                .constraint, "position \(position) was acknowledged by \(replicas.map(named).joined(separator: ", "))", hint: hint(replicas)
-            )
+                .constraint, "position \(position) was acknowledged by \(replicas.map(named).sorted().joined(separator: ", "))",
+                hint: hint(replicas.sorted { named($0) < named($1) }))
         case .isBuiltUpon(let later):
             AnnalsError(
                 .constraint, "position \(later), by its author or by one that had taken it in, may rest on position \(position)",
