@@ -1,5 +1,13 @@
 internal import Synchronization
 
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
 /// Keeps a part of the disk free, so that whoever runs the relay can still do something when it is full: what would write is refused,
 /// and reads go on.
 package final class DiskReserve: Sendable {
@@ -32,5 +40,13 @@ package final class DiskReserve: Sendable {
     /// Throws `RelayLogError.diskReserved`.
     package func check() throws {
         if isReached { throw RelayLogError.diskReserved(bytes: limits.diskReserveBytes) }
+    }
+
+    /// Of the file system that a folder is in; nil where it cannot be asked.
+    package static func freeBytes(at path: String) -> Int64? {
+        var status = statvfs()
+        guard statvfs(path, &status) == 0 else { return nil }
+        let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return overflow ? .max : Int64(clamping: bytes)
     }
 }

@@ -56,7 +56,7 @@ package final class RelayDatabase: Sendable {
     var isShared: Bool { directory == nil }
 
     /// Bytes that are free where the log is; nil where it is elsewhere.
-    func freeBytes() -> Int64? { directory.flatMap { DiskSpace.freeBytes(at: $0) } }
+    func freeBytes() -> Int64? { directory.flatMap { DiskReserve.freeBytes(at: $0) } }
 
     package func close() throws { try storage.close() }
 

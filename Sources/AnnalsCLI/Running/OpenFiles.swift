@@ -1,4 +1,5 @@
 import AnnalsCore
+import Relay
 
 /// Files and connections that stores take while they are synced: where the system gives none any more, SQLite cannot open a file, and
 /// parts of the system's own libraries end the process.
