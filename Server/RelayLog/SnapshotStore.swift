@@ -299,8 +299,8 @@ package final class SnapshotStore: Sendable {
         String(UInt64.random(in: 0 ... .max), radix: 36)
     }
 
-    /// Room for so many more bytes of an upload, or for some more than that. Throws `.spaceFull`, `.spaceNotFound`.
-    func grant(_ bytes: Int64, to taker: Taker, of name: SpaceName, _ space: Int64) async throws -> Int64 {
+    /// Room for so many more bytes of an upload, or for some more than that. Throws `.spaceFull` and `.storage`.
+    func grant(_ bytes: Int64, to taker: Taker, in space: Int64) async throws -> Int64 {
         try await RelayLogError.wrapped {
             let (granted, files) = try await room.grant(bytes, in: space, of: taker.credential?.text ?? "", database)
             for file in files { database.snapshots.remove(file) }

@@ -103,7 +103,7 @@ package actor SnapshotUpload {
     private func makeRoom(for count: Int64) async throws {
         let missing = count - (granted - byteCount)
         guard missing > 0 else { return }
-        let more = try await store.grant(missing, to: taker, of: space, spaceID)
+        let more = try await store.grant(missing, to: taker, in: spaceID)
         guard !isClosed else {
             store.takeBack(more, in: spaceID)
             throw RelayLogError.snapshotPartElsewhere(offset: 0)

@@ -20,7 +20,7 @@ package enum VoidRefusal: Error, Sendable, Hashable {
     case isVoided
     /// The relay's own entry, or the one with which the space begins.
     case cannotBeVoided
-    /// These, of other owners than the author's, say that they have it.
+    /// These say that they have it.
     case isTakenIn(by: [ReplicaRecord])
     /// A later entry, of its author or of one that had taken it in, may rest on it: it is to be voided first, or with it.
     case isBuiltUpon(at: Position)

@@ -60,6 +60,20 @@ import Testing
         return (store, other)
     }
 
+    /// Ann's store begins the space, and nobody else is there to compare a snapshot.
+    private func oneOwner(_ log: RelayLog) async throws -> Store {
+        let path = folder.file("ann.db")
+        let queue = try DatabaseQueue(path: path)
+        try await queue.write { db in try db.execute(sql: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT)") }
+        try queue.close()
+        let store = try Store(path: path)
+        _ = try await store.track(.all)
+        _ = try await joining(log, ann).join(store)
+        try await write(store, "INSERT INTO note VALUES('a', 'x')")
+        try await sync(store, log, ann)
+        return store
+    }
+
     private func write(_ store: Store, _ sql: String) async throws {
         let queue = try DatabaseQueue(path: store.path)
         try await queue.write { db in try db.execute(sql: sql) }
@@ -214,16 +228,7 @@ import Testing
 
     @Test func `a snapshot with a time far ahead does not move a clone's clock there`() async throws {
         let log = try relayLog()
-        let path = folder.file("ann.db")
-        let queue = try DatabaseQueue(path: path)
-        try await queue.write { db in try db.execute(sql: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT)") }
-        try queue.close()
-        let store = try Store(path: path)
-        _ = try await store.track(.all)
-        _ = try await joining(log, ann).join(store)
-        try await write(store, "INSERT INTO note VALUES('a', 'x')")
-        try await sync(store, log, ann)
-        // Nobody else is there to compare it.
+        let store = try await oneOwner(log)
         try await bring(store, log, ann, changing: "UPDATE annals_snapshot SET value = 1 << 61 WHERE name = 'time'")
         _ = try await joining(log, bob).clone(to: folder.file("bob.db"))
         let clone = try Store(path: folder.file("bob.db"))
@@ -249,15 +254,7 @@ import Testing
 
     @Test func `a space of one owner rests on that owner's word`() async throws {
         let log = try relayLog()
-        let path = folder.file("ann.db")
-        let queue = try DatabaseQueue(path: path)
-        try await queue.write { db in try db.execute(sql: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT)") }
-        try queue.close()
-        let store = try Store(path: path)
-        _ = try await store.track(.all)
-        _ = try await joining(log, ann).join(store)
-        try await write(store, "INSERT INTO note VALUES('a', 'x')")
-        try await sync(store, log, ann)
+        let store = try await oneOwner(log)
         let position = try await bring(store, log, ann)
         #expect(try await log.purge(space, now).horizon == position)
     }

@@ -9,9 +9,10 @@ import GRDBSQLite
 /// constraints and expressions of SQLite's own functions: no query, no other file, no function of a program, and none whose result can
 /// be far larger than what it is given.
 ///
-/// Every expression is compiled. Errors that depend on values are none here. Only defaults and generated columns are computed, once and for one row, since the size of what a default
-/// makes shows in no other way. SQLite counts its instructions, and one call of a function is one instruction. So values are short, calls
-/// are counted, and functions whose time grows with the product of two lengths are replaced by quick ones.
+/// Every expression is compiled. Only defaults and generated columns are computed, once and for one row, since the size of what a default
+/// makes shows in no other way; an error that depends on values refuses nothing. SQLite counts its instructions, and one call of a function
+/// is one instruction. So values are short, calls are counted, and functions whose time grows with the product of two lengths are replaced
+/// by quick ones.
 final class SchemaTrial {
     /// Why a statement is refused.
     struct Refusal: Error, Hashable {

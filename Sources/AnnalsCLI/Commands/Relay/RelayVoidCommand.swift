@@ -14,9 +14,9 @@ struct RelayVoidCommand: AsyncParsableCommand {
             An entry of the relay's own says in the log what was voided, for good.
 
             Refused where a live replica other than the author has acknowledged the entry, by having pulled what follows it. Where another \
-            owner has reported the entry, no replica of the author's owner counts. A replica that is gone is retired; an owner that must not hold back the void is quarantined. Refused as well where later \
-            work may rest on the entry, of its author, of another replica of the author's owner, or of one that had acknowledged it and \
-            is retired, unless --with-later voids that too.
+            owner has reported the entry, no replica of the author's owner counts. A replica that is gone is retired; an owner that must not \
+            hold back the void is quarantined. Refused as well where later work may rest on the entry, of its author, of another replica \
+            of the author's owner, or of one that had acknowledged it and is retired, unless --with-later voids that too.
 
             Several entries go with one call: positions and ranges of them, all of one author's from a position on, or all that \
             receivers reported. The newest goes first; one that is refused keeps no other from being voided.
