@@ -6,20 +6,20 @@ package struct LogStanding: Sendable {
     package var position: Position
     /// Of the rows, without what waits in the outbox, as `annals digest` defines it.
     package var rows: Digest
-    var schemaVersion: Int64
-    /// Columns that came after the first schema, by folded names of tables.
-    var added: [String: Set<String>]
-    var names: [String: SpaceSchema.PresentNames]
+    var tables: TrackedTables
+    var space: SpaceSchema
     var policies: Set<PolicySetting>
     var authors: [ReplicaID: AuthorChains.Link?]
 
     /// What of a clone's standing at the same position is not as it is here, beyond the rows; empty where everything is.
     ///
-    /// Highest keys are left out: they count work that was not sent, and one that is wrong costs no row. The clock is left out, since a clone
-    /// bounds it by the relay's.
+    /// Left out is what honest replicas have otherwise: highest keys count work that was not sent, and one that is wrong costs no row; each
+    /// store drops lines of the conflict journal by its own rule, once its people have seen them; defaults of columns that the space began
+    /// with, indexes that are not unique, views, triggers and untracked tables are each store's own. A clone bounds the clock by the relay's.
     package func differences(of clone: LogStanding) -> [String] {
         var differences: [String] = []
-        if (schemaVersion, added, names) != (clone.schemaVersion, clone.added, clone.names) {
+        if let difference = declaration(of: clone) { differences.append(difference) }
+        if (space.version, added, space.names ?? [:]) != (clone.space.version, clone.added, clone.space.names ?? [:]) {
             differences.append("the history of the space's schema")
         }
         if policies != clone.policies { differences.append("the space's policies") }
@@ -27,6 +27,18 @@ package struct LogStanding: Sendable {
             differences.append("the newest entries of authors")
         }
         return differences
+    }
+
+    /// Columns that came after the first schema, by folded names of tables.
+    private var added: [String: Set<String>] { space.added.mapValues { Set($0) } }
+
+    /// A clone with fewer constraints, or other ones, writes what others cannot hold, and computes other footprints.
+    private func declaration(of clone: LogStanding) -> String? {
+        do {
+            return try SchemaStanding(tables, clone.space, lacking: Lacking()).isAlike ? nil : "tables or columns that the space lacks"
+        } catch {
+            return (error as? AnnalsError)?.message ?? "the declaration of its tables"
+        }
     }
 
     /// Where one of them does not know the newest entry, as of an identity that it gave up, the author's next one is believed. An author that

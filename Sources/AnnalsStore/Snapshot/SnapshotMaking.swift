@@ -80,8 +80,8 @@ private struct SnapshotMaking {
         guard let (state, tables, space) = try standing() else { return nil }
         let policies = try PolicyTable.load(db).filter { !$0.isOverride }.map(\.setting)
         return LogStanding(
-            position: state.position, rows: try digest(tables), schemaVersion: space.version, added: space.added.mapValues { Set($0) },
-            names: space.names ?? [:], policies: Set(policies), authors: try authors(state))
+            position: state.position, rows: try digest(tables), tables: tables, space: space, policies: Set(policies),
+            authors: try authors(state))
     }
 
     private func digest(_ tables: TrackedTables) throws -> Digest {
