@@ -36,6 +36,7 @@ extension HTTPRelay {
     ) async throws(TransportError) -> Position {
         let earlier = PartialDownload(at: path)
         let state = Mutex((tag: earlier?.tag, length: earlier?.length ?? 0))
+        let told = Mutex<(tag: String?, length: Int64)?>(nil)
         let running = Mutex(RunningDigest())
         var mayBeOther = earlier != nil
         var patience = Patience()
@@ -48,7 +49,17 @@ extension HTTPRelay {
                     await answer { () async throws(HTTPError) in
                         try await client.download(
                             request, to: .path(path), startingAt: start,
-                            accept: { headers, length throws(HTTPError) in try checkHead(headers, length, for: path) },
+                            accept: { headers, length throws(HTTPError) in
+                                let before = told.withLock { told in
+                                    defer { told = (headers["ETag"], length) }
+                                    return told
+                                }
+                                // The same snapshot cannot grow: its first length bounds all tries together.
+                                if let before, before.tag == headers["ETag"], before.length != length {
+                                    throw HTTPError(.protocolError, "the snapshot has \(length) bytes, and had \(before.length) before")
+                                }
+                                try checkHead(headers, length, for: path)
+                            },
                             onPiece: { piece, offset in running.withLock { $0.take(piece, at: offset) } }
                         ) { headers, length in
                             let tag = headers["ETag"]

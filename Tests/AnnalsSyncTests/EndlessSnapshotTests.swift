@@ -60,6 +60,12 @@ import Testing
         #expect(try #require(outcome.length) <= 20_000)
     }
 
+    @Test func `a snapshot that grows from one try to the next is refused`() async throws {
+        let outcome = try await download("growing")
+        #expect(try reason(outcome) == "the snapshot has 20000 bytes, and had 10000 before")
+        #expect(outcome.length == 5_000)
+    }
+
     @Test(arguments: ["page", "no digest", "no position"])
     func `what is no snapshot by its head is refused before the file is made`(kind: String) async throws {
         let outcome = try await download(kind)
@@ -85,6 +91,7 @@ import Testing
     private static let script = """
         import hashlib
         kind, body = sys.argv[1], b"x" * 20000
+        half = 10000 if kind == "growing" else len(body)
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             def log_message(self, *_): pass
@@ -94,13 +101,17 @@ import Testing
                 self.send_header("Content-Type", "text/html" if kind == "page" else "application/vnd.annals.snapshot")
                 if start: self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
                 if kind.startswith("endless"): self.send_header("Transfer-Encoding", "chunked")
-                else: self.send_header("Content-Length", str(len(body) - start))
+                else: self.send_header("Content-Length", str((len(body) if start else half) - start))
                 self.send_header("ETag", '"tag"')
                 if kind != "no position": self.send_header("Annals-Position", "1")
                 if kind != "no digest": self.send_header("Annals-Digest", hashlib.sha256(body).hexdigest())
                 self.end_headers()
                 try:
-                    if not kind.startswith("endless"): self.wfile.write(body[start:])
+                    if kind == "growing" and not start:
+                        # It breaks off before what it said.
+                        self.wfile.write(body[:5000])
+                        self.close_connection = True
+                    elif not kind.startswith("endless"): self.wfile.write(body[start:])
                     else:
                         for _ in range(20000): self.wfile.write(b"4000\\r\\n" + b"x" * 0x4000 + b"\\r\\n")
                 except OSError: pass
