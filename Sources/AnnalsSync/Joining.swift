@@ -342,6 +342,9 @@ package struct Joining: Sendable {
                     try await SyncAgent(store: store, transport: LogThrough(of: transport), environment: environment).sync(.pullOnly)
                 } catch {
                     try store.close()
+                    // Of which log an older one is, its maker alone says.
+                    let isOlder = tried.withLock { $0 } != description.snapshot?.position
+                    if isOlder, (error as? AnnalsError)?.code == .relayWentBack { throw Self.otherLog }
                     throw error
                 }
                 return (store, unusable)
@@ -355,6 +358,10 @@ package struct Joining: Sendable {
                 throw first ?? error
             }
         }
+    }
+
+    private static var otherLog: AnnalsError {
+        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot says that it is of another log than the relay has")
     }
 
     /// Whether another snapshot may do where this one does not.

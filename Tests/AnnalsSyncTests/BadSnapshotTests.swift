@@ -10,20 +10,29 @@ import Testing
 /// A member of the space brings a snapshot that cannot be used: a clone uses an older one and the log.
 @Suite struct BadSnapshotTests {
     enum Kind: CaseIterable {
-        case noDatabase, otherDatabase, missingTable, rowsThatTheLogDoesNotFit, zerosBehindIt, manyZeros, cutOff, walMode
+        case noDatabase, otherDatabase, missingTable, rowsThatTheLogDoesNotFit, otherLog, zerosBehindIt, manyZeros, cutOff, walMode
 
         /// Whether a relay sees it without reading a row.
         var isSeenByRelay: Bool {
             switch self {
             case .noDatabase, .zerosBehindIt, .manyZeros, .cutOff, .walMode: true
-            case .otherDatabase, .missingTable, .rowsThatTheLogDoesNotFit: false
+            case .otherDatabase, .missingTable, .rowsThatTheLogDoesNotFit, .otherLog: false
+            }
+        }
+
+        /// Of the file's own tables.
+        var change: String {
+            switch self {
+            case .missingTable: "DROP TABLE annals_snapshot_authors"
+            case .otherLog: "UPDATE annals_snapshot SET value = randomblob(32) WHERE name = 'log'"
+            default: "UPDATE note SET text = 'made up'"
             }
         }
     }
 
     /// Makes the bad one the newest. What an honest relay refuses, another hands out.
     private func bring(_ kind: Kind, _ world: World) async throws -> (Position, any RelayTransport) {
-        let plain = world.folder.file("bad.db")
+        let plain = world.folder.file("bad-\(kind).db")
         let state = try #require(await world.stores[0].replicaState())
         switch kind {
         case .noDatabase:
@@ -32,19 +41,18 @@ import Testing
             let queue = try DatabaseQueue(path: plain)
             try await queue.write { db in try db.execute(sql: "CREATE TABLE other(id INTEGER PRIMARY KEY)") }
             try queue.close()
-        case .missingTable, .rowsThatTheLogDoesNotFit:
+        case .missingTable, .rowsThatTheLogDoesNotFit, .otherLog:
             _ = try #require(await world.stores[0].makeSnapshot(at: plain, relayTime: world.clock.milliseconds))
             let queue = try DatabaseQueue(path: plain)
             try await queue.writeWithoutTransaction { db in
-                let sql = kind == .missingTable ? "DROP TABLE annals_snapshot_authors" : "UPDATE note SET text = 'made up'"
-                try db.execute(sql: "\(sql); VACUUM")
+                try db.execute(sql: "\(kind.change); VACUUM")
             }
             try queue.close()
         case .zerosBehindIt, .manyZeros, .cutOff, .walMode:
             _ = try #require(await world.stores[0].makeSnapshot(at: plain, relayTime: world.clock.milliseconds))
             try change(plain, kind)
         }
-        let packed = world.folder.file("bad.zst")
+        let packed = world.folder.file("bad-\(kind).zst")
         let file = try Compression.compressFile(at: plain, to: packed)
         do {
             try await world.relay.uploadSnapshot(at: packed, seen: state.seen, digest: file.digest) { _ in }
@@ -111,6 +119,23 @@ import Testing
         let store = try Store(path: path, configuration: world.configuration("clone"))
         #expect(try await store.digest() == world.stores[0].digest())
         #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
+    @Test func `an older one that says that it is of another log is passed over, too`() async throws {
+        let world = try await World(
+            replicas: 2, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')")
+        var positions: [Position] = []
+        for kind in [Kind.otherLog, .missingTable] {
+            for index in [0, 1] { try world.outside(index, "INSERT INTO note VALUES('\(kind) \(index)', 'x')") }
+            try await world.settle()
+            positions.append(try await bring(kind, world).0)
+        }
+        // The relay says of the newest one alone of which log it is.
+        let clone = try await world.joining("clone").clone(to: world.folder.file("clone.db"))
+        #expect(clone.unusableSnapshots == positions.reversed())
+        let store = try Store(path: world.folder.file("clone.db"), configuration: world.configuration("clone"))
+        #expect(try await store.digest() == world.stores[0].digest())
         try store.close()
     }
 
