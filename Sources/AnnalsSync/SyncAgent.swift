@@ -352,7 +352,7 @@ public actor SyncAgent {
     func take(_ page: Page, _ summary: inout Summary) async throws -> ExchangeStatus {
         let taken: TakenPage
         do {
-            taken = try await store.apply(page)
+            taken = try await applyTryingOlderSnapshots(page, &summary)
         } catch let error as AnnalsError where error.code == .corruptBatch && !summary.droppedParts {
             // Parts that are kept may be of a log that the relay lost. Once; what is damaged then is the log itself.
             guard let status = try await store.dropKeptParts() else { throw error }

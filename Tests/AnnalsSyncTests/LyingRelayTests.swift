@@ -172,7 +172,7 @@ private final class RepeatingRelay: ForwardingTransport {
 }
 
 /// Leaves one entry out of the log, and counts the others on.
-private struct OmittingRelay: ForwardingTransport {
+struct OmittingRelay: ForwardingTransport {
     let base: any RelayTransport
     let position: Position
 

@@ -99,6 +99,10 @@ struct Entries {
             // Own entries are known by their digests, and those of another copy of this file make it a replica of its own.
             guard !follows, header.replica != state.replica else { continue }
             try header.checkSignature(in: frame.batch)
+            let isSeen = links.dropLast().contains { $0.replica == header.replica }
+            if !isSeen, let snapshot = try chains.snapshot(thatTold: header.replica) {
+                throw DoubtfulSnapshot(snapshot: snapshot, author: header.replica, position: place)
+            }
             throw ContradictingLog(
                 evidence: try state.evidence(
                     .missingEntry, of: header, in: frame.batch, at: place, about: position, known: known?.digest ?? .zero))
@@ -110,6 +114,7 @@ struct Entries {
         var newest: [ReplicaID: AuthorChains.Link] = [:]
         for entry in links where entry.position <= position && entry.replica != own { newest[entry.replica] = entry.link }
         for (replica, link) in newest.sorted(by: { $0.key < $1.key }) { try AuthorChains.save(db, link, of: replica) }
+        try ToldAuthors.remove(newest.keys, db)
     }
 
     private static func expectOwn(_ digests: [Position: Digest], in frame: LogFrame, _ header: BatchHeader) throws {

@@ -39,6 +39,7 @@ extension Pull {
         try ReplicaTables.copyShared(from: other, to: db)
         // The other one may have passed over later entries.
         try AuthorChains.replaceAll(db, with: snapshot.authors)
+        try ToldAuthors.begin(at: snapshot.position, db)
         try keepFrom(other)
         policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         if isCopy { policies.setKeyRule(.mergeRows) }

@@ -61,6 +61,12 @@ struct AuthorChains {
         return link
     }
 
+    /// The position of the snapshot that alone says what is kept of an author; nil where batches do.
+    func snapshot(thatTold author: ReplicaID) throws -> Position? {
+        guard let told = try ToldAuthors.load(db), try told.holds(author, db) else { return nil }
+        return told.snapshot
+    }
+
     private static func load(_ db: Database, _ replica: ReplicaID) throws -> Link? {
         let statement = try db.cachedStatement(sql: "SELECT counter, digest FROM annals_authors WHERE replica = ?")
         guard let row = try GRDB.Row.fetchOne(statement, arguments: [Data(replica.bytes)]) else { return .first }

@@ -50,6 +50,7 @@ extension Store {
             guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
             try SnapshotFile.unpack(db)
+            try ToldAuthors.begin(at: contents.position, db)
             let told = logDigest(contents.position)
             if let told, let own = contents.logDigest, told != own { throw SnapshotFile.otherLog }
             try membership.state(at: contents.position, told ?? contents.logDigest, as: configuration.identities.key()).save(db)

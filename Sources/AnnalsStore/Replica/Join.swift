@@ -106,6 +106,7 @@ enum ReplicaTables {
         try PolicyTable.set(db, PolicyTable.load(other).filter { !$0.isOverride }.map(\.setting), isOverride: false)
         try ConflictJournal.takeIn(from: other, to: db)
         try AuthorChains.replaceAll(db, with: AuthorChains.all(other))
+        try ToldAuthors.copy(from: other, to: db)
     }
 
     /// Those that every replica has.
@@ -128,7 +129,7 @@ enum ReplicaTables {
             .outboxed,
             .joinStage,
             .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .rowsInDoubt, .isCopy,
-            .renames, .evidence,
+            .renames, .evidence, .toldBySnapshot, .toldAuthors,
         ]
         for name in names { try meta.set(name, nil) }
     }

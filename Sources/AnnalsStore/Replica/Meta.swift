@@ -47,6 +47,10 @@ struct Meta {
         case rowsInDoubt = "rows_in_doubt"
         /// What proves that the relay showed different logs; see `LogEvidence`.
         case evidence
+        /// The position of the snapshot that this replica began with, where it says of authors what nobody has seen; see `ToldAuthors`.
+        case toldBySnapshot = "told_by_snapshot"
+        /// These authors' ids, one after another.
+        case toldAuthors = "told_authors"
         /// The file turned out to be a copy, and the log since then has not been seen: work of its outbox may be in the space.
         case isCopy = "is_copy"
         /// The newest transaction whose note of a renumbered row was purged; see `RenumberedRows`.

@@ -25,6 +25,8 @@ enum StoreError {
             var told = error.evidence.error
             told.underlying = error
             return told
+        case let error as DoubtfulSnapshot:
+            return error.annalsError
         case let error as StoreDamage:
             return AnnalsError(.corruptBatch, operation: operation, error.message, hint: "Run annals verify")
         case is RowDecodingError:
@@ -55,7 +57,8 @@ enum StoreError {
     /// Whether `translate` has words for it.
     static func knows(_ error: any Error) -> Bool {
         error is AnnalsError || error is DatabaseError || error is MergeError || error is EntryRefusal || error is PullError
-            || error is WireError || error is StoreDamage || error is ContradictingLog || error is CancellationError
+            || error is WireError || error is StoreDamage || error is ContradictingLog || error is DoubtfulSnapshot
+            || error is CancellationError
     }
 
     private static func database(_ error: DatabaseError, _ operation: String, _ path: String) -> AnnalsError {

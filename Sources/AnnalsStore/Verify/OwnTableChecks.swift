@@ -147,6 +147,7 @@ struct OwnTableChecks {
             checks.append((Place(table: "annals_push", name: "batch"), { try Push.check(db) }))
             checks.append((Place(table: "annals_meta", name: Meta.Name.evidence.rawValue), { _ = try LogEvidence.load(db) }))
             checks.append((Place(table: "annals_authors", name: "digest"), { _ = try AuthorChains.all(db) }))
+            checks.append((Place(table: "annals_meta", name: Meta.Name.toldAuthors.rawValue), { _ = try ToldAuthors.load(db) }))
         }
         return try checks.compactMap { place, check in
             do {
@@ -165,7 +166,7 @@ struct OwnTableChecks {
                 .sealedUnder, .passedVoids,
             ].map(\.rawValue))
     private static let blobs: Set<String> = Set(
-        [Meta.Name.replicaKey, .logDigest, .lastDigest, .spaceSchema, .renames, .evidence].map(\.rawValue))
+        [Meta.Name.replicaKey, .logDigest, .lastDigest, .spaceSchema, .renames, .evidence, .toldAuthors].map(\.rawValue))
 
     private static func type(of fact: String) -> String {
         texts.contains(fact) ? "text" : blobs.contains(fact) ? "blob" : "integer"
