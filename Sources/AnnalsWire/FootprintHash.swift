@@ -48,14 +48,15 @@ package struct FootprintHash: Sendable {
 
     /// A row by its primary key, in the key's order.
     package func rowHash(table: String, key: [Value]) -> UInt64 {
-        rows(of: table).hash(key)
+        rows(of: table, keyColumns: key.count).hash { key[$0] }
     }
 
     /// A tuple of the primary key or of a unique index: the values in the order of `columns`, which may be any.
     ///
     /// Tuples with a NULL in them are equal to nothing and have no hash: leave them out.
     package func tupleHash(table: String, columns: [String], values: [Value]) -> UInt64 {
-        tuples(of: table, columns: columns).hash(values)
+        precondition(columns.count == values.count, "a tuple has one value for each column")
+        return tuples(of: table, columns: columns).hash { values[$0] }
     }
 
     /// A unique index as a whole, where its tuples cannot be hashed: partial ones, those over expressions (whose text
@@ -81,9 +82,9 @@ package struct FootprintHash: Sendable {
     /// The one hash of additive schema entries, and its group.
     package var schemaHash: UInt64 { single(Kind.schema) }
 
-    /// Prepared for many rows of one table.
-    package func rows(of table: String) -> Tuples {
-        Tuples(state: start(Kind.row, table), order: nil)
+    /// Prepared for many rows of one table, whose values come in the order of the key.
+    package func rows(of table: String, keyColumns: Int) -> Tuples {
+        Tuples(state: start(Kind.row, table), order: Array(0..<keyColumns))
     }
 
     /// Prepared for many tuples of one index, whose values come in the order of `columns`.
@@ -98,17 +99,13 @@ package struct FootprintHash: Sendable {
     /// Hashes values of one table and index.
     package struct Tuples: Sendable {
         fileprivate let state: SipHash
-        /// Places of the values in the order in which they are hashed; nil where they come in it.
-        fileprivate let order: [Int]?
+        /// Places of the values in the order in which they are hashed.
+        fileprivate let order: [Int]
 
-        package func hash(_ values: [Value]) -> UInt64 {
-            precondition(order == nil || order?.count == values.count, "a tuple has one value for each column")
+        /// - Parameter value: the value at a place, counted as the columns were when this was prepared.
+        package func hash(_ value: (Int) -> Value) -> UInt64 {
             var state = state
-            if let order {
-                for place in order { state.value(values[place]) }
-            } else {
-                for value in values { state.value(value) }
-            }
+            for place in order { state.value(value(place)) }
             return state.finish()
         }
     }

@@ -7,18 +7,6 @@ package enum CanonicalTuple {
         collate(number(convert(value, to: column.affinity)), column.collation)
     }
 
-    /// nil when one of the values is NULL: such a tuple is in no conflict and references nothing.
-    package static func tuple(_ row: [Value], places: [Int], columns: [FootprintRules.Column]) -> [Value]? {
-        var values: [Value] = []
-        values.reserveCapacity(places.count)
-        for (place, column) in zip(places, columns) {
-            let value = row[place]
-            if value.isNull { return nil }
-            values.append(self.value(value, in: column))
-        }
-        return values
-    }
-
     /// Applies an affinity as SQLite does when it stores a value (https://sqlite.org/datatype3.html, section 3).
     static func convert(_ value: Value, to affinity: FootprintRules.Affinity) -> Value {
         switch (affinity, value) {

@@ -38,6 +38,15 @@ final class RowTable {
         return statement
     }
 
+    /// What hashes its rows; kept for one key.
+    func hasher(_ key: FootprintKey) -> TableHasher {
+        if let lastHasher, lastHasher.key == key { return lastHasher }
+        let hasher = TableHasher(rules, key)
+        lastHasher = hasher
+        return hasher
+    }
+    private var lastHasher: TableHasher?
+
     /// How its foreign keys call their parents, in the order of `references`; nil where the parent is not tracked.
     var parents: [ParentNaming?] = []
 

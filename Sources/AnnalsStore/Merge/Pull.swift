@@ -344,17 +344,21 @@ struct Pull {
         var applier = EntryApplier(session: session, direction: .forward, position: position)
         session.checks.position = position
         if let notes { applier.observe = notes.note }
-        let claim = replica == .relay ? nil : ClaimedFootprint(footprint, of: info.id, key: cipher?.footprintKey ?? .none)
-        if let claim { applier.certify = claim.note }
+        let key = cipher?.footprintKey ?? .none
+        let claim = replica == .relay ? nil : ClaimedFootprint(footprint, of: info.id, key: key)
+        if let claim { applier.certify = { table, old, new in claim.note(table.hasher(key), old, new) } }
+        func check() throws {
+            guard claim?.holds ?? true else { throw WireError.badValue("footprint") }
+        }
         let changes: Int
         do {
             changes = try applier.apply(content)
         } catch {
             // That an entry does not fit the rows may be due to its footprint.
-            try claim?.check()
+            try check()
             throw error
         }
-        try claim?.check()
+        try check()
         notes?.endEntry(by: writer)
         let spans = session.spans(since: mark)
         if !spans.isEmpty {

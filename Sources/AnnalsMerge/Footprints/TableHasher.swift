@@ -1,0 +1,106 @@
+import AnnalsCore
+package import AnnalsWire
+
+/// The hashes of one table's rows, prepared once for many of them.
+package struct TableHasher: Sendable {
+    /// A unique index, the primary key, or the parent's index that a foreign key references.
+    struct Index: Sendable {
+        var table: UInt64
+        var places: [Int]
+        var columns: [FootprintRules.Column]
+        var tuples: FootprintHash.Tuples
+        /// The one hash of a coarse index.
+        var coarse: UInt64?
+        var coarseColumns: [Int]?
+
+        var isCoarse: Bool { coarse != nil }
+
+        /// nil where a value is NULL: such a tuple is in no conflict and references nothing.
+        func hash(_ row: [Value]) -> UInt64? {
+            if let coarse { return coarse }
+            if places.contains(where: { row[$0].isNull }) { return nil }
+            return tuples.hash { CanonicalTuple.value(row[places[$0]], in: columns[$0]) }
+        }
+
+        func isSame(_ old: [Value], _ new: [Value]) -> Bool {
+            places.allSatisfy { old[$0] == new[$0] }
+        }
+
+        func isTouched(_ old: [Value]?, _ new: [Value]?) -> Bool {
+            guard let old, let new, let coarseColumns else { return true }
+            return coarseColumns.contains { old[$0] != new[$0] }
+        }
+    }
+
+    /// What the hashes are keyed with.
+    package let key: FootprintKey
+    let table: UInt64
+    let indexes: [Index]
+    let references: [Index]
+    private let rowPlaces: [Int]
+    private let rowColumns: [FootprintRules.Column]
+    private let rows: FootprintHash.Tuples
+
+    package init(_ rules: FootprintRules, _ key: FootprintKey) {
+        let hash = FootprintHash(key: key)
+        let table = hash.tableHash(rules.table)
+        self.key = key
+        self.table = table
+        rowPlaces = rules.key.places
+        rowColumns = rules.key.columns
+        rows = hash.rows(of: rules.table, keyColumns: rules.key.places.count)
+        indexes = ([rules.key] + rules.uniques).map { index in
+            let names = index.columns.map(\.name)
+            return Index(
+                table: table, places: index.places, columns: index.columns, tuples: hash.tuples(of: rules.table, columns: names),
+                coarse: index.isCoarse ? hash.indexHash(table: rules.table, columns: names) : nil, coarseColumns: index.coarseColumns)
+        }
+        references = rules.references.map { reference in
+            let names = reference.parentColumns.map(\.name)
+            return Index(
+                table: hash.tableHash(reference.parentTable), places: reference.places, columns: reference.parentColumns,
+                tuples: hash.tuples(of: reference.parentTable, columns: names),
+                coarse: reference.isCoarse ? hash.indexHash(table: reference.parentTable, columns: names) : nil)
+        }
+    }
+
+    /// The row under its old and new key, and each tuple of the key and the unique indexes that the change takes or gives up.
+    func writes(_ old: [Value]?, _ new: [Value]?, _ write: (UInt64) -> Void) {
+        if let old, let new {
+            let before = row(old)
+            write(before)
+            if !rowPlaces.allSatisfy({ old[$0] == new[$0] }) {
+                let after = row(new)
+                if after != before { write(after) }
+            }
+        } else if let row = new ?? old {
+            write(self.row(row))
+        }
+        for index in indexes {
+            if let coarse = index.coarse {
+                if index.isTouched(old, new) { write(coarse) }
+                continue
+            }
+            // Most changes leave the values of an index as they are; values that differ may still be the same to it.
+            if let old, let new, index.isSame(old, new) { continue }
+            let (given, taken) = (old.flatMap(index.hash), new.flatMap(index.hash))
+            guard taken != given else { continue }
+            if let given { write(given) }
+            if let taken { write(taken) }
+        }
+    }
+
+    /// The parent's tuple for every foreign key value that the change sets, with the hash of the parent's table.
+    func reads(_ old: [Value]?, _ new: [Value]?, _ read: (_ table: UInt64, UInt64) -> Void) {
+        guard let new else { return }
+        for reference in references {
+            if let old, reference.isSame(old, new) { continue }
+            if let hash = reference.hash(new) { read(reference.table, hash) }
+        }
+    }
+
+    /// The row that a key names.
+    private func row(_ row: [Value]) -> UInt64 {
+        rows.hash { CanonicalTuple.value(row[rowPlaces[$0]], in: rowColumns[$0]) }
+    }
+}
