@@ -259,7 +259,8 @@ package final class RelayLog: Sendable {
     }
 
     private func page(of name: SpaceName, after: Position, byteLimit: Int, seen: LogMark?, _ owner: ReplicaOwner?) async throws -> Page {
-        var (page, logBytes, found, toCheck) = try await reading { db in
+        let now = clock.monotonic()
+        var (page, logBytes, found, toCheck) = try await reading { [jobs] db in
             let space = try Self.find(name, seen: seen, in: db)
             guard after <= space.head else { throw RelayLogError.wentBack(head: space.head) }
             guard after >= space.horizon else { throw RelayLogError.expired(horizon: space.horizon) }
@@ -269,7 +270,10 @@ package final class RelayLog: Sendable {
                 lineage: space.lineage, head: space.head, horizon: space.horizon, after: after, frames: runs.map { $0.frame() },
                 isLast: last == space.head)
             var (found, toCheck): (SpaceSnapshots?, Position?)
-            if page.isLast, seen?.replica != nil, try !QuarantineStorage.holds(owner, in: space.id, db: db) {
+            if page.isLast, seen?.replica != nil,
+                jobs.needsLook(for: owner, in: name, head: space.head, logBytes: space.logBytes, now: now),
+                try !QuarantineStorage.holds(owner, in: space.id, db: db)
+            {
                 let snapshots = try SpaceSnapshots(of: space.id, horizon: space.horizon, in: db)
                 (found, toCheck) = (snapshots, try CheckStorage.open(to: owner, of: snapshots, space.id, in: db)?.position)
             }
@@ -277,9 +281,7 @@ package final class RelayLog: Sendable {
         }
         page.relayTime = clock.wall()
         if let found, let replica = seen?.replica {
-            // Another process may have recorded one.
             snapshots.note(found, of: name)
-            let now = clock.monotonic()
             page.isSnapshotDue = jobs.gives(to: replica, by: owner, in: name, head: page.head, logBytes: logBytes, now: now)
             if !page.isSnapshotDue, let toCheck, jobs.givesCheck(to: replica, in: name, now: now) { page.snapshotToCheck = toCheck }
         }

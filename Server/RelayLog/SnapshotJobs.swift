@@ -38,6 +38,8 @@ package final class SnapshotJobs: Sendable {
     private let checks = Mutex<[SpaceName: Job]>([:])
     /// Of each space all snapshots, oldest first.
     private let known = Mutex<[SpaceName: [Known]]>([:])
+    /// When each space's were looked up last, in monotonic milliseconds.
+    private let looks = Mutex<[SpaceName: Int64]>([:])
 
     package init(limits: RelayLogLimits) {
         self.limits = limits
@@ -54,18 +56,37 @@ package final class SnapshotJobs: Sendable {
     package func gives(
         to replica: ReplicaID, by owner: ReplicaOwner? = nil, in space: SpaceName, head: Position, logBytes: Int64, now: Int64
     ) -> Bool {
-        guard let all = known.withLock({ $0[space] }), !all.isEmpty else { return false }
-        if let newest = all.last(where: { $0.counts || $0.owner == owner?.text }), !newest.isLost {
-            guard newest.position < head else { return false }
-            let (bytes, positions) = (logBytes - newest.logBytes, head.rawValue - newest.position.rawValue)
-            guard bytes >= max(limits.snapshotLogBytes, newest.byteCount) || positions >= limits.snapshotLogPositions else { return false }
-        }
+        guard isDue(by: owner, in: space, head: head, logBytes: logBytes) else { return false }
         return jobs.withLock { jobs in
             if let job = jobs[space], job.replica != replica, now < job.until { return false }
             jobs[space] = Job(replica: replica, until: now + limits.snapshotLeaseMilliseconds)
             return true
         }
     }
+
+    /// As far as is remembered here.
+    private func isDue(by owner: ReplicaOwner?, in space: SpaceName, head: Position, logBytes: Int64) -> Bool {
+        guard let all = known.withLock({ $0[space] }), !all.isEmpty else { return false }
+        guard let newest = all.last(where: { $0.counts || $0.owner == owner?.text }), !newest.isLost else { return true }
+        guard newest.position < head else { return false }
+        let (bytes, positions) = (logBytes - newest.logBytes, head.rawValue - newest.position.rawValue)
+        return bytes >= max(limits.snapshotLogBytes, newest.byteCount) || positions >= limits.snapshotLogPositions
+    }
+
+    /// Whether an answer to a replica that has everything needs a look at the space's snapshots and owners: where it may be asked for
+    /// something, and now and then, since another process may have recorded what is not remembered here.
+    func needsLook(for owner: ReplicaOwner?, in space: SpaceName, head: Position, logBytes: Int64, now: Int64) -> Bool {
+        let isFresh = looks.withLock { looks in
+            if let last = looks[space], now < last + Self.lookEvery { return true }
+            looks[space] = now
+            return false
+        }
+        return !isFresh || !knows(space) || isDue(by: owner, in: space, head: head, logBytes: logBytes)
+            || owner.map { mayNeedCheck(by: $0, in: space) } ?? false
+    }
+
+    /// In milliseconds.
+    private static let lookEvery: Int64 = 5_000
 
     /// Whether this replica is to compare the newest snapshot with its rows now: one replica at a time is asked.
     package func givesCheck(to replica: ReplicaID, in space: SpaceName, now: Int64) -> Bool {
@@ -108,6 +129,7 @@ package final class SnapshotJobs: Sendable {
         jobs.withLock { $0[space] = nil }
         checks.withLock { $0[space] = nil }
         known.withLock { $0[space] = nil }
+        looks.withLock { $0[space] = nil }
     }
 
     package func knows(_ space: SpaceName) -> Bool {

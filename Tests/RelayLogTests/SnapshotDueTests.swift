@@ -83,6 +83,22 @@ import Testing
         await log.close()
     }
 
+    @Test func `what another process has recorded is found a few seconds later, and until then answers need no look`() async throws {
+        let snapshot = try await bring(3, by: Self.ann)
+        #expect(try await asked(Self.mallory).snapshotToCheck == Position(3))
+        try await say(true, snapshot, by: Self.bob)
+        #expect(try await due.isEmpty)
+        let other = SnapshotRecord(
+            position: Position(5), byteCount: 64, digest: Digest.zero, file: "other", logBytes: 0, owner: Self.mallory.text,
+            verdict: .unchecked)
+        try await log.database.storage.write { db in _ = try LogStorage.addSnapshot(other, of: 1, at: 0, in: db) }
+        let seen = LogMark(lineage: lineage, position: Position(6), replica: TestReplica(9).id)
+        for (milliseconds, position) in [(Int64(0), nil), (4_999, nil), (1, Position(5))] {
+            clock.advance(milliseconds: milliseconds)
+            #expect(try await log.pull(from: .shop, after: Position(6), seen: seen, by: Self.bob).snapshotToCheck == position)
+        }
+    }
+
     @Test func `one of a quarantined owner counts as none until that is lifted`() async throws {
         try await bring(5, by: Self.mallory)
         _ = try await log.database.quarantine(Self.mallory.text, of: .shop, now: clock.now)
