@@ -40,6 +40,12 @@ struct ExchangeEvents {
         board.tell(event)
     }
 
+    /// The exchange goes on from there with a relay that was restored.
+    mutating func follow(from position: Position?) {
+        open[.setup]?.followed = position
+        end(.setup)
+    }
+
     mutating func end(_ stage: SyncEvent.Stage, isCaughtUp: Bool = false) {
         guard var event = open.removeValue(forKey: stage) else { return }
         event.isCaughtUp = isCaughtUp

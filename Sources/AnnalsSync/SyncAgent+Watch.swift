@@ -151,8 +151,8 @@ extension SyncAgent {
                 status = try await self.take(page, &summary)
                 events.note(summary, status)
                 events.end(.import, isCaughtUp: !status.isBehind)
-            } catch let error as AnnalsError where error.isRetryable {
-                // A push has no answer yet, or another program holds the lock: the whole exchange settles that.
+            } catch let error as AnnalsError where error.isRetryable || isFollowed(error) {
+                // A push has no answer yet, another program holds the lock, or the relay was restored: the whole exchange settles that.
                 events.end(.import)
                 return try await self.sync()
             } catch {
@@ -167,11 +167,15 @@ extension SyncAgent {
         if summary.movedSomething { report(summary) }
     }
 
+    private func isFollowed(_ error: AnnalsError) -> Bool {
+        error.code == .relayWentBack && restoredRelay == .follow
+    }
+
     private func recover(from error: TransportError, _ contact: inout Contact, _ report: (Summary) -> Void) async throws {
         if case .cancelled = error { throw CancellationError() }
         let known = error.annalsError
         // One that was away for too long comes back by a snapshot.
-        guard contact.passes(known) || known.code == .expired else { throw known }
+        guard contact.passes(known) || known.code == .expired || isFollowed(known) else { throw known }
         // A waiting request that broke says little, as when a proxy ends it: only a failing exchange is being away.
         let summary = try await persisting(&contact) { try await self.sync() }
         if summary.movedSomething { report(summary) }
@@ -221,7 +225,7 @@ extension SyncAgent {
 extension SyncAgent.Summary {
     /// Whether anything came or went.
     public var movedSomething: Bool {
-        pushed.transactions > 0 || pulled.transactions > 0 || conflicts + lost > 0 || cameBack != nil || snapshot != nil
+        pushed.transactions > 0 || pulled.transactions > 0 || conflicts + lost > 0 || cameBack != nil || followed != nil || snapshot != nil
     }
 
     fileprivate func at(_ status: ExchangeStatus) -> Self {
@@ -243,6 +247,8 @@ extension SyncAgent.Summary {
         copy.reconciled += earlier.reconciled
         copy.lost += earlier.lost
         copy.cameBack = copy.cameBack ?? earlier.cameBack
+        copy.followed = copy.followed ?? earlier.followed
+        copy.returned += earlier.returned
         copy.snapshot = copy.snapshot ?? earlier.snapshot
         return copy
     }

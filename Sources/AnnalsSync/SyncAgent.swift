@@ -45,6 +45,10 @@ public actor SyncAgent {
         public var outbox = 0
         /// Rows that another program wrote unseen while a table's triggers were gone, found by comparing with the log.
         public var reconciled = 0
+        /// The relay was restored from a backup: the last position that its log and this store's had in common.
+        public var followed: Position?
+        /// Transactions of the log that the relay had lost, and that this store sends again.
+        public var returned = 0
         /// The position of the snapshot that this replica came back by, since the log after its own was gone.
         public var cameBack: Position?
         /// The position of the snapshot that this replica made for the space.
@@ -107,6 +111,10 @@ public actor SyncAgent {
     let progress: @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void
     /// The space to join, and what becomes of rows that differ there; nil for a store that is a replica already.
     let home: (address: SpaceAddress, existing: ExistingRows?)?
+    /// What it does when the relay was restored from a backup.
+    let restoredRelay: RestoredRelay
+    /// The same for the exchange under way.
+    var follows = false
     let board: EventBoard
     let gate = PauseGate()
     /// Closed while a call joins the store.
@@ -125,18 +133,20 @@ public actor SyncAgent {
     ///   - transport: the way to the relay.
     ///   - address: the space to join first, where the store is no replica yet.
     ///   - existing: what becomes of rows that differ from those of a space that exists; without it they are refused.
+    ///   - restoredRelay: what to do when the relay was restored from a backup.
     ///   - environment: clock and identities, which a test gives.
     ///   - logger: told what is noteworthy.
     ///   - progress: told how far it is.
     public init(
         store: Store, transport: any RelayTransport, joining address: SpaceAddress? = nil, existing: ExistingRows? = nil,
-        environment: Environment = .system, logger: Logger = Logger(label: "annals.sync"),
+        restoredRelay: RestoredRelay = .refuse, environment: Environment = .system, logger: Logger = Logger(label: "annals.sync"),
         progress: @escaping @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void = { _, _ in }
     ) {
         self.store = store
         self.transport = transport
         self.environment = environment
         self.logger = logger
+        self.restoredRelay = restoredRelay
         home = address.map { ($0, existing) }
         let board = EventBoard(now: store.configuration.now)
         self.board = board
@@ -148,12 +158,21 @@ public actor SyncAgent {
 
     /// One exchange: pushes what is new here, takes in what is new there, and lays this store's work on top.
     ///
+    /// Where the relay was restored from a backup, `restoredRelay` says what to do, in the place of what the agent was made with:
+    ///
+    ///     do {
+    ///         try await agent.sync()
+    ///     } catch let error as AnnalsError where error.code == .relayWentBack {
+    ///         try await agent.sync(restoredRelay: .follow)
+    ///     }
+    ///
     /// A relay that refuses to take what is pushed, such as from a token that may only read, still gives what is new there.
     ///
     /// - Throws: `AnnalsError`; what was exchanged until then stays exchanged, and the next call goes on from there.
     @discardableResult
-    public func sync(_ direction: SyncDirection = .both) async throws -> Summary {
+    public func sync(_ direction: SyncDirection = .both, restoredRelay: RestoredRelay? = nil) async throws -> Summary {
         var events = ExchangeEvents(board)
+        follows = (restoredRelay ?? self.restoredRelay) == .follow && !(transport is LogThrough)
         do {
             return try await sync(direction, &events)
         } catch {
@@ -171,6 +190,7 @@ public actor SyncAgent {
         summary.conflicts = status.conflicts
         let replica = status.replica
         var step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
+        var mayFollow = follows
         // Rows come into doubt where an entry that they hold was voided.
         let mayDoubt = !(transport is LogThrough)
         while step != .done || (status.areRowsInDoubt && mayDoubt) {
@@ -182,17 +202,15 @@ public actor SyncAgent {
                 step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
                 continue
             }
-            switch step {
-            case .push:
-                step = try await push(&summary, &exchange, &status)
-            case .pull:
-                status = try await pull(status, &summary)
-                step = exchange.next(after: .pulled(isBehind: status.isBehind, outbox: status.outbox))
-            case .wait(let milliseconds):
-                try await waitForTurn(milliseconds, &summary.patience)
-                step = .push
-            case .done:
-                break
+            do {
+                step = try await take(step, &exchange, &status, &summary)
+            } catch let error as AnnalsError where mayFollow && error.code == .relayWentBack {
+                // Once: a relay that is restored again meanwhile is followed by the next exchange.
+                mayFollow = false
+                events.begin(.setup)
+                status = try await follow(error, &summary)
+                events.follow(from: summary.followed)
+                step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
             }
             lastStatus = status
             events.note(summary, status)
@@ -219,6 +237,23 @@ public actor SyncAgent {
         }
         events.end(.export)
         return summary
+    }
+
+    private func take(
+        _ step: Exchange.Step, _ exchange: inout Exchange, _ status: inout ExchangeStatus, _ summary: inout Summary
+    ) async throws -> Exchange.Step {
+        switch step {
+        case .push:
+            return try await push(&summary, &exchange, &status)
+        case .pull:
+            status = try await pull(status, &summary)
+            return exchange.next(after: .pulled(isBehind: status.isBehind, outbox: status.outbox))
+        case .wait(let milliseconds):
+            try await waitForTurn(milliseconds, &summary.patience)
+            return .push
+        case .done:
+            return .done
+        }
     }
 
     /// What comes before the first request: the store is a replica, its outbox is filled, and its rows are the log's.
@@ -300,7 +335,8 @@ public actor SyncAgent {
             summary.note(settled, bytes: bytes)
             return answer
         } catch let error as TransportError {
-            guard error.isDefiniteRefusal else { throw error.annalsError }
+            let isWentBack = error.annalsError.code == .relayWentBack
+            guard error.isDefiniteRefusal, !isWentBack || !follows else { throw error.annalsError }
             summary.refusal = error.annalsError
             let settled = try await giveBack(push, isUncertain: isUncertain, error.annalsError, status, &summary.patience)
             status = settled.status
@@ -398,6 +434,14 @@ extension SyncAgent.Summary {
         pushed.changes += settled.changes
         if settled.transactions > 0 { pushed.bytes += bytes }
     }
+}
+
+/// What becomes of a store whose relay was restored from a backup and has less of the log, or another one.
+public enum RestoredRelay: Sendable {
+    /// Nothing is exchanged, and an error says why.
+    case refuse
+    /// What the relay lost is sent again from what the store keeps of the log, each transaction once, whichever replica sends it.
+    case follow
 }
 
 /// Which way an exchange goes.

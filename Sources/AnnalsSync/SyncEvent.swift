@@ -60,6 +60,8 @@ public struct SyncEvent: Identifiable, Sendable {
     public internal(set) var remaining: Int?
     /// A snapshot that is made, sent or fetched in the course of it.
     public internal(set) var transfer: Transfer?
+    /// The relay was restored from a backup, and the exchange went on from this position, the last one that both logs have.
+    public internal(set) var followed: Position?
     /// Why it ended without success. `isRetryable` says whether the same may work later.
     public internal(set) var error: AnnalsError?
     /// After how long the agent tries again by itself, as `run` does.

@@ -37,7 +37,7 @@ struct AgentFileTests {
     @Test(
         "what is wrong with a file is told with its line",
         arguments: [
-            ("stores: []\n", "it names no store"), ("", "it names no store"), ("store:\n  - a.db\n", "line 2: store is neither"),
+            ("stores: []\n", "it names no store"), ("", "it names no store"), ("store:\n  - a.db\n", "line 2: store is none of"),
             ("stores:\n  - path: a.db\n    token: x\n", "line 3: token is neither"), ("stores: a.db\n", "a list of stores"),
             ("stores: [a.db, a.db]\n", "a.db stands twice"), ("stores: [a\n", "it is not YAML"),
         ])

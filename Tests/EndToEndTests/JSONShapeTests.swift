@@ -16,7 +16,7 @@ struct JSONShapeTests {
                 #expect(
                     Set(line.keys) == [
                         "store", "space", "pushed", "pulled", "conflicts", "lost", "position", "head", "outbox", "reconciled",
-                        "tookNewIdentity", "cameBack", "snapshot", "schemaVersion", "waitingForMigration",
+                        "tookNewIdentity", "cameBack", "followed", "returned", "snapshot", "schemaVersion", "waitingForMigration",
                     ])
                 for flow in ["pushed", "pulled"] {
                     let keys = (line[flow] as? [String: Any])?.keys

@@ -8,6 +8,8 @@ struct AgentFile: Hashable, Sendable {
         var path: String
         /// Goes before the one that the store remembers.
         var credentialFile: String?
+        /// It goes on with a relay that was restored from a backup.
+        var followsRelay = false
     }
 
     var stores: [Entry] = []
@@ -21,9 +23,11 @@ struct AgentFile: Hashable, Sendable {
             URL(fileURLWithPath: (text as NSString).expandingTildeInPath, relativeTo: folder).standardizedFileURL.path
         }
         var credentialFile: String?
+        var followsRelay = false
         for (name, node) in try file.read().map(file.pairs) ?? [] {
             switch name {
             case "credential-file": credentialFile = resolved(try file.text(node, "the path of a file"))
+            case "follow-relay": followsRelay = try file.flag(node)
             case "stores":
                 for node in try file.list(node, "stores") {
                     var entry = Entry(path: "")
@@ -42,10 +46,11 @@ struct AgentFile: Hashable, Sendable {
                     guard !stores.contains(where: { $0.path == entry.path }) else { throw file.refused(node, "\(entry.path) stands twice") }
                     stores.append(entry)
                 }
-            default: throw file.refused(node, "\(name) is neither stores nor credential-file")
+            default: throw file.refused(node, "\(name) is none of stores, credential-file and follow-relay")
             }
         }
         guard !stores.isEmpty else { throw file.refused(nil, "it names no store") }
+        for index in stores.indices { stores[index].followsRelay = followsRelay }
         for index in stores.indices where stores[index].credentialFile == nil { stores[index].credentialFile = credentialFile }
     }
 }

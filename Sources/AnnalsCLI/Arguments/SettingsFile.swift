@@ -44,6 +44,14 @@ struct SettingsFile {
         return scalar.string.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
+    func flag(_ node: Node) throws -> Bool {
+        switch try text(node, "true or false") {
+        case "true": true
+        case "false": false
+        default: throw refused(node, "here stands true or false")
+        }
+    }
+
     func refused(_ node: Node?, _ reason: String) -> AnnalsError {
         let line = node?.mark.map { ", line \($0.line)" } ?? ""
         return AnnalsError(.configuration, operation: operation, "\(path)\(line): \(reason)", hint: "\(example) shows the form")

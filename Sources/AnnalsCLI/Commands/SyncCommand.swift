@@ -17,6 +17,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
               annals sync shop.db laptop.db
               annals sync shop.db --watch
               annals sync --watch --config agent.yaml
+              annals sync shop.db --follow-relay
             """)
 
     @Argument(help: "SQLite files that are joined to a space.", completion: .file())
@@ -29,6 +30,10 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     var pushOnly = false
     @Flag(name: .customLong("pull-only"), help: "Take in, and send nothing.")
     var pullOnly = false
+    @Flag(
+        name: .customLong("follow-relay"),
+        help: "Go on with a relay that was restored from a backup, and send again what it lost.")
+    var followRelay = false
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
     @OptionGroup var output: OutputOptions
@@ -71,7 +76,9 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
                 logger[metadataKey: "store"] = "\(entry.path)"
                 let transport = try await relays.open(
                     for: store, credential: credential, credentialFile: entry.credentialFile, trust: trust)
-                let agent = SyncAgent(store: store, transport: transport, logger: logger, progress: progress)
+                let agent = SyncAgent(
+                    store: store, transport: transport, restoredRelay: followRelay || entry.followsRelay ? .follow : .refuse,
+                    logger: logger, progress: progress)
                 opened.members.append(.init(path: entry.path, store: store, agent: agent))
             } catch let error as AnnalsError where entries.count > 1 {
                 opened.failures.append(.init(path: entry.path, result: .failure(SyncRound.naming(entry.path, error))))

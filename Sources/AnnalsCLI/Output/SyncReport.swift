@@ -28,6 +28,7 @@ struct SyncReport: Sendable {
             "head": .integer(summary.head.rawValue), "outbox": .integer(summary.outbox),
             "reconciled": .integer(summary.reconciled), "tookNewIdentity": .bool(summary.tookNewIdentity),
             "cameBack": summary.cameBack.map { .integer($0.rawValue) } ?? .null,
+            "followed": summary.followed.map { .integer($0.rawValue) } ?? .null, "returned": .integer(summary.returned),
             "schemaVersion": .integer(summary.schemaVersion), "waitingForMigration": .bool(summary.isWaitingForMigration),
             "snapshot": summary.snapshot.map { .integer($0.rawValue) } ?? .null,
         ])
@@ -48,6 +49,10 @@ struct SyncReport: Sendable {
         }
         if let position = summary.cameBack {
             parts.append("was away for longer than the log is kept: came back by the snapshot of position \(position), its own work on top")
+        }
+        if let position = summary.followed {
+            parts.append(
+                "the relay was restored from a backup: \(Count.of(summary.returned, "transaction")) after position \(position) sent again")
         }
         if let position = summary.snapshot { parts.append("made the snapshot of position \(position) for the space") }
         if summary.tookNewIdentity { parts.append("was a copy or a restored backup: a replica of its own from now on") }

@@ -81,6 +81,8 @@ extension SyncAgent.Summary {
         sum.refusals += first.refusals
         sum.reconciled += first.reconciled
         sum.cameBack = cameBack ?? first.cameBack
+        sum.followed = followed ?? first.followed
+        sum.returned += first.returned
         sum.snapshot = snapshot ?? first.snapshot
         sum.tookNewIdentity = tookNewIdentity || first.tookNewIdentity
         return sum

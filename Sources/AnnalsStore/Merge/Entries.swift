@@ -13,7 +13,7 @@ struct Entries {
         /// All parts of one transaction.
         case parts(Parts)
         /// Voided transactions, from that position on.
-        case voided(Position, [Digest])
+        case voided(LogFrame, indices: Range<Int>, first: Position, [Digest])
         /// A part of this replica's own: it is in the rows already.
         case ownPart(Position, Digest)
     }
@@ -136,7 +136,7 @@ struct Entries {
 
     private mutating func addVoided(_ frame: LogFrame, _ header: BatchHeader, after position: Position) {
         guard let indices = Self.indices(frame, header, after: position), let first = frame.position(of: indices.lowerBound) else { return }
-        sources.append(.voided(first, indices.map { header.certificates[$0].digest }))
+        sources.append(.voided(frame, indices: indices, first: first, indices.map { header.certificates[$0].digest }))
         authors += indices.compactMap { index in frame.position(of: index).map { (header.replica, $0) } }
     }
 

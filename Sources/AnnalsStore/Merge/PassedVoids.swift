@@ -36,6 +36,11 @@ enum PassedVoids {
         return voids.allSatisfy(passed.contains)
     }
 
+    /// Another log goes on after a position.
+    static func drop(_ db: Database, after position: Position) throws {
+        try save(load(db).filter { $0.position <= position }, db)
+    }
+
     /// A snapshot takes the place of the log up to there.
     static func forget(_ db: Database, through position: Position) throws {
         try save(load(db).filter { $0.position > position }, db)

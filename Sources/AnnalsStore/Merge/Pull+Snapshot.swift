@@ -40,6 +40,7 @@ extension Pull {
         // The other one may have passed over later entries.
         try AuthorChains.replaceAll(db, with: snapshot.authors)
         try ToldAuthors.begin(at: snapshot.position, db)
+        try KeptLog.clear(db)
         try keepFrom(other)
         policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         if isCopy { policies.setKeyRule(.mergeRows) }

@@ -227,7 +227,9 @@ struct Pull {
         ) throws {
             if header.keyID != 0 { state.sealedUnder = header.keyID }
             if header.replica == .relay { isDoubtful = try !explainVoids(content) }
+            let before = Self.mayBringSchema(footprint, cipher) ? try SpaceSchema.load(db) : nil
             let bringsSchema = try takeSchema(of: content, footprint)
+            if bringsSchema, let before { try KeptLog.note(db, schemaBefore: before, at: position) }
             let (changes, lost, id) = try applyEntry(
                 content, header.replica, footprint, receivedAt: frame.receivedAt, position, notes, bringsSchema: bringsSchema)
             summary.transactions += 1
@@ -240,7 +242,8 @@ struct Pull {
             case .ownPart(let position, let digest):
                 try expect(position)
                 try passOwn(position, digest)
-            case .voided(let first, let digests):
+            case .voided(let frame, let indices, let first, let digests):
+                if !ahead.contains(first) { try KeptLog(db, limits).keep(frame, indices, after: state.logDigest) }
                 for (place, digest) in digests.enumerated() {
                     let position = first.advanced(by: place)
                     try expect(position)
@@ -252,6 +255,7 @@ struct Pull {
                 let pulled = PulledParts(db, parts, state, cipher)
                 let header = try BatchHeader.parse(frame.batch)
                 try compareSeen(header, frame)
+                try keep(parts)
                 do {
                     try take(pulled.content, header, header.certificates[0].footprint, frame, parts.last)
                 } catch WireError.badValue("piece") {
@@ -264,6 +268,9 @@ struct Pull {
             case .batch(let frame, let indices):
                 let batch = try SealedEntry.open(frame.batch, at: frame.firstPosition, state, cipher)
                 try compareSeen(batch.header, frame)
+                if let first = frame.position(of: indices.lowerBound), !ahead.contains(first) {
+                    try KeptLog(db, limits).keep(frame, indices, after: state.logDigest)
+                }
                 for index in indices {
                     guard let position = frame.position(of: index) else { continue }
                     try expect(position)
@@ -296,6 +303,14 @@ struct Pull {
         throw ContradictingLog(
             evidence: try state.evidence(
                 .otherLog, of: header, in: frame.batch, at: frame.firstPosition, about: header.seen.position, known: ours))
+    }
+
+    private func keep(_ parts: Entries.Parts) throws {
+        guard let frame = parts.frames.first else { return }
+        try KeptLog(db, limits).keepParts(before: frame.firstPosition, receivedAt: frame.receivedAt, after: state.logDigest)
+        for frame in parts.frames {
+            try KeptLog(db, limits).keep(frame, 0..<1, after: frame.firstPosition == parts.first ? state.logDigest : nil)
+        }
     }
 
     /// An own entry is in the rows already.

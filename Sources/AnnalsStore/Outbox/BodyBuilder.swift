@@ -48,6 +48,13 @@ struct BodyBuilder {
         footprint.add(rules, old: old, new: new, leftOut: leftOut)
     }
 
+    /// A change of a transaction whose footprint is known.
+    mutating func copy(_ change: MarkedChange) throws {
+        try endFullPart()
+        encoder.beginTable(table)
+        encoder.change(change)
+    }
+
     mutating func journal(_ entries: [JournalEntry]) throws {
         for entry in entries {
             try endFullPart()
@@ -67,12 +74,13 @@ struct BodyBuilder {
         encoder.resolutions(decisions.resolutions)
     }
 
-    mutating func finish() throws -> Outbox.Draft {
+    /// - Parameter known: the footprint, where it is known.
+    mutating func finish(touching known: Footprint? = nil) throws -> Outbox.Draft {
         let changes = encoder.changeCount
         let last = try parts.writeLast(encoder.finishInPieces())
         return Outbox.Draft(
             id: info.id, time: info.time, changes: changes, journal: journalCount,
-            footprint: decisions.policies.isEmpty ? footprint.finish() : .everything, parts: parts.count + 1, body: last)
+            footprint: decisions.policies.isEmpty ? known ?? footprint.finish() : .everything, parts: parts.count + 1, body: last)
     }
 
     /// What remains of an outbox transaction after it was laid on top; nil when nothing does.

@@ -83,6 +83,17 @@ enum Outbox {
         try fillBody(db, draft, sequence: db.lastInsertedRowID)
     }
 
+    /// The same at a place that is free.
+    static func insert(_ db: Database, _ draft: Draft, at sequence: Int64) throws {
+        try run(
+            db, draft,
+            """
+            INSERT INTO annals_outbox (sequence, id, time, time_counter, changes, journal, footprint, body, parts)
+            VALUES (\(sequence), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            """)
+        try fillBody(db, draft, sequence: sequence)
+    }
+
     /// Puts the rewritten form in the place of the old one.
     static func rewrite(_ db: Database, sequence: Int64, _ draft: Draft) throws {
         try run(

@@ -18,6 +18,13 @@ extension Outbox {
             self.limits = limits
         }
 
+        /// For a row with that place.
+        init(_ db: Database, sequence: Int64, limits: OutboxLimits) {
+            self.db = db
+            self.limits = limits
+            self.sequence = sequence
+        }
+
         /// For a row that is made anew: its old parts go.
         init(_ db: Database, inPlaceOf row: Row, limits: OutboxLimits) throws {
             self.db = db

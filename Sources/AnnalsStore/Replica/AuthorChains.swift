@@ -97,6 +97,12 @@ struct AuthorChains {
             arguments: [Data(replica.bytes), (link?.counter ?? .zero).rawValue, Data((link?.digest ?? .zero).bytes)])
     }
 
+    /// Forgets what came after an author's entry.
+    static func goBack(_ db: Database, to link: Link, of replica: ReplicaID) throws {
+        guard link == .first else { return try save(db, link, of: replica) }
+        try db.execute(sql: "DELETE FROM annals_authors WHERE replica = ?", arguments: [Data(replica.bytes)])
+    }
+
     /// Puts others in the place of all.
     static func replaceAll(_ db: Database, with links: [ReplicaID: Link?]) throws {
         try db.execute(sql: "DELETE FROM annals_authors")

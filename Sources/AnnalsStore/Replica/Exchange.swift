@@ -153,7 +153,7 @@ struct ReplicaExchange {
     /// that came with it are applied.
     ///
     /// - Parameter sent: the push that was answered, or the part of it.
-    mutating func settle(_ answer: PushAnswer, to sent: FrozenPush) throws -> SettledPush {
+    mutating func settle(_ answer: PushAnswer, to sent: FrozenPush, _ limits: OutboxLimits) throws -> SettledPush {
         // Two agents may sync one file at once: an answer that comes late belongs to a push that is settled.
         guard let push = try Push.load(db), push.digests == sent.digests else { return try unsettled() }
         try check(answer, sent)
@@ -166,7 +166,7 @@ struct ReplicaExchange {
         case .identityConflict, .gap: return try takeNewIdentity()
         case .accepted, .stale: break
         }
-        let settled = try accept(Self.positions(answer, sent), at: answer.receivedAt, push)
+        let settled = try accept(Self.positions(answer, sent), at: answer.receivedAt, push, limits)
         try Push.thaw(db)
         state.head = max(state.head, answer.head)
         try advanceThroughOwn()
@@ -220,24 +220,36 @@ struct ReplicaExchange {
     }
 
     private mutating func accept(
-        _ positions: [Position], at receivedAt: Int64, _ push: Push
+        _ positions: [Position], at receivedAt: Int64, _ push: Push, _ limits: OutboxLimits
     ) throws -> (transactions: Int, changes: Int) {
         guard !positions.isEmpty else { return (0, 0) }
         let accepted = try Outbox.heads(db, through: push.lastSequence, limit: push.parts > 1 ? 1 : positions.count)
         guard accepted.count == (push.parts > 1 ? 1 : positions.count) else { throw StoreDamage("annals_outbox") }
         for (position, digest) in zip(positions, push.digests) { try Outbox.noteAhead(db, position, digest) }
+        try keep(positions, at: receivedAt, push, KeptLog(db, limits))
         for (index, row) in accepted.enumerated() where row.journal > 0 {
             try journal(row, at: push.parts > 1 ? positions[positions.count - 1] : positions[index], receivedAt)
         }
         state.lastCounter = Counter(push.firstCounter.rawValue + Int64(positions.count) - 1)
         state.lastDigest = push.digests[positions.count - 1]
-        try takeOwnSchemas(accepted)
+        try takeOwnSchemas(accepted, through: positions[positions.count - 1])
         if let last = accepted.last { try Outbox.delete(db, through: last.sequence) }
         return (accepted.count, accepted.reduce(0) { $0 + $1.changes })
     }
 
+    private func keep(_ positions: [Position], at receivedAt: Int64, _ push: Push, _ log: KeptLog) throws {
+        let digest = positions[0] == state.position.next ? state.logDigest : nil
+        guard push.parts > 1 else {
+            return try log.keepPushed(push.firstCounter, positions, receivedAt: receivedAt, after: digest)
+        }
+        for (part, position) in positions.enumerated() {
+            let counter = Counter(push.firstCounter.rawValue + Int64(part))
+            try log.keepPushed(counter, [position], receivedAt: receivedAt, after: part == 0 ? digest : nil)
+        }
+    }
+
     /// What was accepted is as good as pulled: for the space's schema, and for what this store lacks of it.
-    private func takeOwnSchemas(_ accepted: [Outbox.Head]) throws {
+    private func takeOwnSchemas(_ accepted: [Outbox.Head], through last: Position) throws {
         guard try db.tableExists("annals_schema_offers") else { return }
         let layouts = try LayoutNames(db).all
         let kept = try KeptRows.load(db)
@@ -249,6 +261,7 @@ struct ReplicaExchange {
             if let kept { try KeptChanges(kept).follow(content) }
             guard isOffer else { continue }
             if let entry = try content.rest({ _, _ in }).schema {
+                if let before = try SpaceSchema.load(db) { try KeptLog.note(db, schemaBefore: before, at: last) }
                 try SpaceSchema.take(entry, db, MergeSession(db, registry: TrackedTables.load(db)))
             }
             try SchemaOffers.forget(db, row.id)
@@ -282,6 +295,6 @@ extension AnnalsError {
         AnnalsError(
             .relayWentBack, operation: operation, "the relay's log is shorter than, or other than, the one seen before",
             hint: "It was restored from an older backup; nothing was changed, and local work goes on. "
-                + "To follow the relay: annals leave, then annals join --existing same-key")
+                + "Run annals sync --follow-relay to send again what the relay lost and go on with it")
     }
 }

@@ -91,7 +91,7 @@ enum ReplicaTables {
         guard try !exist(db) else { return }
         let schemas = [
             Outbox.schema, KeptParts.schema, HighestKeys.schema, ConflictJournal.schema, PolicyTable.schema, UnsettledReferences.schema,
-            RenumberedRows.schema, AuthorChains.schema, LogDigests.schema,
+            RenumberedRows.schema, AuthorChains.schema, LogDigests.schema, KeptLog.schema,
         ]
         try db.execute(sql: schemas.joined())
         try Drift.noteSchemaVersion(db)
@@ -112,7 +112,7 @@ enum ReplicaTables {
     /// Those that every replica has.
     static let always =
         Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables
-        + AuthorChains.tables + LogDigests.tables
+        + AuthorChains.tables + LogDigests.tables + KeptLog.tables
 
     /// All that only a replica has.
     static let tables =
@@ -129,7 +129,7 @@ enum ReplicaTables {
             .outboxed,
             .joinStage,
             .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .rowsInDoubt, .isCopy,
-            .renames, .evidence, .toldBySnapshot, .toldAuthors,
+            .renames, .evidence, .toldBySnapshot, .toldAuthors, .keptLogBytes,
         ]
         for name in names { try meta.set(name, nil) }
     }

@@ -36,5 +36,12 @@ enum LogDigests {
         }
     }
 
+    /// Another log goes on after a position.
+    static func drop(_ db: Database, after position: Position) throws {
+        try db.execute(
+            sql: "UPDATE annals_log_digests SET position = \(unused), digest = zeroblob(\(Digest.byteCount)) WHERE position > ?",
+            arguments: [position.rawValue])
+    }
+
     private static func slot(of position: Position) -> Int64 { position.rawValue % Limits.keptLogDigests }
 }

@@ -51,6 +51,8 @@ struct Meta {
         case toldBySnapshot = "told_by_snapshot"
         /// These authors' ids, one after another.
         case toldAuthors = "told_authors"
+        /// Bytes of batches in `annals_log`.
+        case keptLogBytes = "kept_log_bytes"
         /// The file turned out to be a copy, and the log since then has not been seen: work of its outbox may be in the space.
         case isCopy = "is_copy"
         /// The newest transaction whose note of a renumbered row was purged; see `RenumberedRows`.

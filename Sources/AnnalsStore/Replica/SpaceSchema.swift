@@ -154,18 +154,26 @@ struct SpaceSchema: Codable, Hashable, Sendable {
     /// nil in a store that was joined before schemas were kept.
     static func load(_ db: Database) throws -> SpaceSchema? {
         guard let bytes = try Meta(db).bytes(.spaceSchema) else { return nil }
-        if let schema = try? JSONDecoder().decode(SpaceSchema.self, from: Data(bytes)) { return schema }
+        return try decode(Data(bytes))
+    }
+
+    static func decode(_ bytes: Data) throws -> SpaceSchema {
+        if let schema = try? JSONDecoder().decode(SpaceSchema.self, from: bytes) { return schema }
         // The form of version 1 alone.
-        guard let tables = try? JSONDecoder().decode([TableDefinition].self, from: Data(bytes)) else {
+        guard let tables = try? JSONDecoder().decode([TableDefinition].self, from: bytes) else {
             throw StoreDamage("annals_meta.space_schema")
         }
         return SpaceSchema(TrackedTables(tables.map { (0, $0) }))
     }
 
-    func save(_ db: Database) throws {
+    func encoded() throws -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        try Meta(db).set(.spaceSchema, try encoder.encode(self))
+        return try encoder.encode(self)
+    }
+
+    func save(_ db: Database) throws {
+        try Meta(db).set(.spaceSchema, try encoded())
         try Meta(db).set(.spaceVersion, version)
     }
 

@@ -146,7 +146,7 @@ extension Store {
     package func settle(_ answer: PushAnswer, to push: FrozenPush) async throws -> SettledPush {
         try await continuing { db, step, ready in
             var exchange = try ReplicaExchange(db, step.identities)
-            let settled = try exchange.settle(answer, to: push)
+            let settled = try exchange.settle(answer, to: push, step.outboxLimits)
             // What comes of a space's new schema is the outbox's business.
             ready = settled.status.schemaVersion > 1 ? nil : ready.map { _ in settled.status }
             return settled
