@@ -282,6 +282,7 @@ package final class RelayLog: Sendable {
         page.relayTime = clock.wall()
         if let found, let replica = seen?.replica {
             snapshots.note(found, of: name)
+            jobs.noteLook(in: name, at: now)
             page.isSnapshotDue = jobs.gives(to: replica, by: owner, in: name, head: page.head, logBytes: logBytes, now: now)
             if !page.isSnapshotDue, let toCheck, jobs.givesCheck(to: replica, in: name, now: now) { page.snapshotToCheck = toCheck }
         }

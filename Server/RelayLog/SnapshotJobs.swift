@@ -76,13 +76,14 @@ package final class SnapshotJobs: Sendable {
     /// Whether an answer to a replica that has everything needs a look at the space's snapshots and owners: where it may be asked for
     /// something, and now and then, since another process may have recorded what is not remembered here.
     func needsLook(for owner: ReplicaOwner?, in space: SpaceName, head: Position, logBytes: Int64, now: Int64) -> Bool {
-        let isFresh = looks.withLock { looks in
-            if let last = looks[space], now < last + Self.lookEvery { return true }
-            looks[space] = now
-            return false
-        }
-        return !isFresh || !knows(space) || isDue(by: owner, in: space, head: head, logBytes: logBytes)
+        let isStale = looks.withLock { looks in looks[space].map { now >= $0 + Self.lookEvery } ?? true }
+        return isStale || !knows(space) || isDue(by: owner, in: space, head: head, logBytes: logBytes)
             || owner.map { mayNeedCheck(by: $0, in: space) } ?? false
+    }
+
+    /// They were looked up at that time.
+    func noteLook(in space: SpaceName, at now: Int64) {
+        looks.withLock { $0[space] = now }
     }
 
     /// In milliseconds.

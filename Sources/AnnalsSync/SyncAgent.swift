@@ -67,6 +67,8 @@ public actor SyncAgent {
         var isSnapshotDue = false
         /// The position of the snapshot that the relay asks this replica to compare with its rows.
         var snapshotToCheck: Position?
+        /// It goes on with a relay that was restored, once.
+        var mayFollow = false
         /// Parts that were kept did not go together with what came, and were pulled anew.
         var droppedParts = false
         /// What is left of it in this exchange.
@@ -113,8 +115,6 @@ public actor SyncAgent {
     let home: (address: SpaceAddress, existing: ExistingRows?)?
     /// What it does when the relay was restored from a backup.
     let restoredRelay: RestoredRelay
-    /// The same for the exchange under way.
-    var follows = false
     let board: EventBoard
     let gate = PauseGate()
     /// Closed while a call joins the store.
@@ -172,9 +172,8 @@ public actor SyncAgent {
     @discardableResult
     public func sync(_ direction: SyncDirection = .both, restoredRelay: RestoredRelay? = nil) async throws -> Summary {
         var events = ExchangeEvents(board)
-        follows = (restoredRelay ?? self.restoredRelay) == .follow && !(transport is LogThrough)
         do {
-            return try await sync(direction, &events)
+            return try await sync(direction, restoredRelay ?? self.restoredRelay, &events)
         } catch {
             events.fail(error)
             await report(error)
@@ -182,15 +181,17 @@ public actor SyncAgent {
         }
     }
 
-    private func sync(_ direction: SyncDirection, _ events: inout ExchangeEvents) async throws -> Summary {
+    private func sync(
+        _ direction: SyncDirection, _ restoredRelay: RestoredRelay, _ events: inout ExchangeEvents
+    ) async throws -> Summary {
         var summary = Summary()
+        summary.mayFollow = restoredRelay == .follow && !(transport is LogThrough)
         var exchange = Exchange(direction: direction.exchange)
         var status = try await setUp(&summary, &events)
         summary.space = status.space.description
         summary.conflicts = status.conflicts
         let replica = status.replica
         var step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
-        var mayFollow = follows
         // Rows come into doubt where an entry that they hold was voided.
         let mayDoubt = !(transport is LogThrough)
         while step != .done || (status.areRowsInDoubt && mayDoubt) {
@@ -203,10 +204,10 @@ public actor SyncAgent {
                 continue
             }
             do {
-                step = try await take(step, &exchange, &status, &summary)
-            } catch let error as AnnalsError where mayFollow && error.code == .relayWentBack {
+                step = try await perform(step, &exchange, &status, &summary)
+            } catch let error as AnnalsError where summary.mayFollow && error.code == .relayWentBack {
                 // Once: a relay that is restored again meanwhile is followed by the next exchange.
-                mayFollow = false
+                summary.mayFollow = false
                 events.begin(.setup)
                 status = try await follow(error, &summary)
                 events.follow(from: summary.followed)
@@ -239,7 +240,7 @@ public actor SyncAgent {
         return summary
     }
 
-    private func take(
+    private func perform(
         _ step: Exchange.Step, _ exchange: inout Exchange, _ status: inout ExchangeStatus, _ summary: inout Summary
     ) async throws -> Exchange.Step {
         switch step {
@@ -335,8 +336,8 @@ public actor SyncAgent {
             summary.note(settled, bytes: bytes)
             return answer
         } catch let error as TransportError {
-            let isWentBack = error.annalsError.code == .relayWentBack
-            guard error.isDefiniteRefusal, !isWentBack || !follows else { throw error.annalsError }
+            let isFollowed = summary.mayFollow && error.annalsError.code == .relayWentBack
+            guard error.isDefiniteRefusal, !isFollowed else { throw error.annalsError }
             summary.refusal = error.annalsError
             let settled = try await giveBack(push, isUncertain: isUncertain, error.annalsError, status, &summary.patience)
             status = settled.status

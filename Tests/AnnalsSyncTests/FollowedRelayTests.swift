@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(arguments: [3, 20])
-    func `what the relay lost comes back once, whoever syncs first`(count: Int) async throws {
+    func `what the relay lost comes back once, in any order of syncs`(count: Int) async throws {
         for turn in 0..<min(count, 3) {
             var place = try await Place(count)
             try place.write(0, "INSERT INTO note VALUES(1, 'before')")

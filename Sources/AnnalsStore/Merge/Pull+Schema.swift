@@ -13,12 +13,13 @@ extension Pull {
     ///   schemaRefused where this store declares the same thing otherwise.
     ///
     /// - Returns: whether it brings anything.
-    func takeSchema(of content: TransactionParts, _ footprint: Footprint) throws -> Bool {
+    func takeSchema(of content: TransactionParts, _ footprint: Footprint, at position: Position) throws -> Bool {
         guard Self.mayBringSchema(footprint, cipher), let entry = try content.rest({ _, _ in }).schema else { return false }
         // The first one made the space.
         guard entry.version > 1 else { return true }
         guard !entry.isBreaking else { throw Self.breaking(entry) }
         guard let tried = attempt.tried else { throw PullError.untriedSchema }
+        try KeptLog.noteSchema(db, before: position)
         try SpaceSchema.take(entry, db, session, tried: tried)
         return true
     }

@@ -227,9 +227,7 @@ struct Pull {
         ) throws {
             if header.keyID != 0 { state.sealedUnder = header.keyID }
             if header.replica == .relay { isDoubtful = try !explainVoids(content) }
-            let before = Self.mayBringSchema(footprint, cipher) ? try SpaceSchema.load(db) : nil
-            let bringsSchema = try takeSchema(of: content, footprint)
-            if bringsSchema, let before { try KeptLog.note(db, schemaBefore: before, at: position) }
+            let bringsSchema = try takeSchema(of: content, footprint, at: position)
             let (changes, lost, id) = try applyEntry(
                 content, header.replica, footprint, receivedAt: frame.receivedAt, position, notes, bringsSchema: bringsSchema)
             summary.transactions += 1
@@ -243,7 +241,7 @@ struct Pull {
                 try expect(position)
                 try passOwn(position, digest)
             case .voided(let frame, let indices, let first, let digests):
-                if !ahead.contains(first) { try KeptLog(db, limits).keep(frame, indices, after: state.logDigest) }
+                try KeptLog(db, limits).keep(frame, indices, after: state.logDigest)
                 for (place, digest) in digests.enumerated() {
                     let position = first.advanced(by: place)
                     try expect(position)
@@ -307,7 +305,7 @@ struct Pull {
 
     private func keep(_ parts: Entries.Parts) throws {
         guard let frame = parts.frames.first else { return }
-        try KeptLog(db, limits).keepParts(before: frame.firstPosition, receivedAt: frame.receivedAt, after: state.logDigest)
+        try KeptLog(db, limits).keepParts(before: frame.firstPosition, after: state.logDigest)
         for frame in parts.frames {
             try KeptLog(db, limits).keep(frame, 0..<1, after: frame.firstPosition == parts.first ? state.logDigest : nil)
         }

@@ -130,6 +130,8 @@ struct ReplicaExchange {
         var limits = step.outboxLimits
         // While a space is made only its first entry is sent, since its first rows may be copied anew.
         if try Meta(db).text(.joinStage) != nil { limits.pushTransactions = 1 }
+        // A store that follows a restored relay offers its schema again, before the work that uses it.
+        if try Meta(db).integer(.isCopy) != nil { try SchemaOffers.moveFirst(db) }
         let cipher = try step.cipher()
         var new = try Push.freeze(db, state, layouts: step.layouts(), limits: limits, cipher: cipher).map { try frozen($0, part: 0) }
         if new != nil, let cipher { try Meta(db).set(.sealedUnder, SpaceKey.name(of: cipher.keyID)) }
@@ -226,7 +228,7 @@ struct ReplicaExchange {
         let accepted = try Outbox.heads(db, through: push.lastSequence, limit: push.parts > 1 ? 1 : positions.count)
         guard accepted.count == (push.parts > 1 ? 1 : positions.count) else { throw StoreDamage("annals_outbox") }
         for (position, digest) in zip(positions, push.digests) { try Outbox.noteAhead(db, position, digest) }
-        try keep(positions, at: receivedAt, push, KeptLog(db, limits))
+        try keep(positions, of: push, in: KeptLog(db, limits))
         for (index, row) in accepted.enumerated() where row.journal > 0 {
             try journal(row, at: push.parts > 1 ? positions[positions.count - 1] : positions[index], receivedAt)
         }
@@ -237,14 +239,14 @@ struct ReplicaExchange {
         return (accepted.count, accepted.reduce(0) { $0 + $1.changes })
     }
 
-    private func keep(_ positions: [Position], at receivedAt: Int64, _ push: Push, _ log: KeptLog) throws {
+    private func keep(_ positions: [Position], of push: Push, in log: KeptLog) throws {
         let digest = positions[0] == state.position.next ? state.logDigest : nil
         guard push.parts > 1 else {
-            return try log.keepPushed(push.firstCounter, positions, receivedAt: receivedAt, after: digest)
+            return try log.keepPushed(push.firstCounter, positions, after: digest)
         }
         for (part, position) in positions.enumerated() {
             let counter = Counter(push.firstCounter.rawValue + Int64(part))
-            try log.keepPushed(counter, [position], receivedAt: receivedAt, after: part == 0 ? digest : nil)
+            try log.keepPushed(counter, [position], after: part == 0 ? digest : nil)
         }
     }
 
@@ -261,7 +263,7 @@ struct ReplicaExchange {
             if let kept { try KeptChanges(kept).follow(content) }
             guard isOffer else { continue }
             if let entry = try content.rest({ _, _ in }).schema {
-                if let before = try SpaceSchema.load(db) { try KeptLog.note(db, schemaBefore: before, at: last) }
+                try KeptLog.noteSchema(db, before: last)
                 try SpaceSchema.take(entry, db, MergeSession(db, registry: TrackedTables.load(db)))
             }
             try SchemaOffers.forget(db, row.id)

@@ -30,26 +30,24 @@ extension Store {
     /// What another replica has sent again by then is known by these ids when it is pulled, and is not brought twice (MERGE's rule 39).
     ///
     /// - Parameter mark: one of `keptLogMarks()`.
-    /// - Throws: `AnnalsError.relayWentBack` where what came after that position is not kept here, or cannot be sent again; nothing
-    ///   was changed then.
+    /// - Throws: `AnnalsError.relayWentBack` where what came after that position is not kept here, or cannot be sent again. No row and no
+    ///   work was changed then.
     package func follow(_ mark: LogMark, head: Position) async throws -> FollowedRelay {
-        // What it holds waits in the outbox, too, and what was kept may have to go into the rows first.
+        // A push under way waits in the outbox, too, and what was kept for a migration may have to go into the rows first.
         try await managed("sync") { db, _ in try Push.thaw(db) }
         _ = try await prepareOutbox()
-        let followed = try await managed("sync") { db, step in
+        let transactions = try await managed("sync") { db, step in
             try step.seal()
             try step.schemaStanding()
             try RowsInDoubt.check(db)
             try step.filler().fill()
             var following = try FollowingRelay(db, step)
-            let followed = try following.run(mark, head: head)
+            let transactions = try following.run(mark, head: head)
             step.forgetStanding()
-            return followed
+            return transactions
         }
-        // What this store's schema has more than the space's now is offered anew, before the work that uses it.
-        let status = try await prepareOutbox()
-        try await managed("sync") { db, _ in try SchemaOffers.moveFirst(db) }
-        return FollowedRelay(status: status, position: followed.position, transactions: followed.transactions)
+        // Where the space's schema went back, too, this offers what the store has more.
+        return FollowedRelay(status: try await prepareOutbox(), position: mark.position, transactions: transactions)
     }
 }
 
@@ -160,14 +158,14 @@ private struct FollowingRelay {
         entries = KeptEntries(db, state)
     }
 
-    mutating func run(_ mark: LogMark, head: Position) throws -> FollowedRelay {
+    /// Returns how many transactions the relay lost.
+    mutating func run(_ mark: LogMark, head: Position) throws -> Int {
         guard mark.lineage == state.lineage, mark.position <= state.position, let units = try entries.units(after: mark.position) else {
             throw Self.notKept
         }
         try putIntoOutbox(units)
         try goBack(to: mark, head: head, units)
-        let status = try ReplicaExchange(db, step.identities).status()
-        return FollowedRelay(status: status, position: mark.position, transactions: units.count)
+        return units.count
     }
 
     // MARK: The outbox
@@ -189,7 +187,7 @@ private struct FollowingRelay {
         var journal: [JournalEntry] = []
         let rest = try content.rest { entries, _ in journal += entries }
         guard rest.voids.isEmpty else { throw Self.voided(unit.position) }
-        // What it added is found in this store's tables anew, and what things are called is told anew.
+        // The next offer repeats additions, which it finds in this store's tables, and renames.
         if let schema = rest.schema { try SpaceRename.tell(schema.renames, db) }
         builder.decide(HumanDecisions(rest))
         var isSame = true

@@ -24,7 +24,6 @@ struct KeptLog {
             position INTEGER PRIMARY KEY,
             first_index INTEGER NOT NULL,
             entries INTEGER NOT NULL,
-            received_at INTEGER NOT NULL,
             digest BLOB,
             schema BLOB,
             batch BLOB NOT NULL
@@ -52,23 +51,26 @@ struct KeptLog {
         guard let position = frame.position(of: indices.lowerBound), frame.batch.count <= bounds.upperBound else {
             return try Self.clear(db)
         }
-        let statement = try PreparedStatement(db, Self.insert)
-        Self.bind(
-            statement, Row(position: position, firstIndex: indices.lowerBound, entries: indices.count, digest: digest), frame.receivedAt)
-        try frame.batch.withUnsafeBytes { try statement.run(lending: 6, $0) }
+        let sql = "INSERT OR REPLACE INTO annals_log (position, first_index, entries, digest, batch) VALUES (?1, ?2, ?3, ?4, ?5)"
+        let statement = try PreparedStatement(db, sql)
+        statement.bind(1, position.rawValue)
+        statement.bind(2, Int64(indices.lowerBound))
+        statement.bind(3, Int64(indices.count))
+        statement.bind(4, digest.map { .blob($0.bytes) } ?? .null)
+        try frame.batch.withUnsafeBytes { try statement.run(lending: 5, $0) }
         try makeRoom(for: frame.batch.count)
     }
 
     /// Keeps the parts of a transaction that waited for its last one.
-    func keepParts(before position: Position, receivedAt: Int64, after digest: Digest?) throws {
+    func keepParts(before position: Position, after digest: Digest?) throws {
         let sizes = "SELECT coalesce(sum(length(batch)), 0) FROM annals_parts WHERE position < ?"
         let bytes = try Int64.fetchOne(db, sql: sizes, arguments: [position.rawValue]) ?? 0
         guard bytes <= bounds.upperBound else { return try Self.clear(db) }
         let sql = """
-            INSERT OR REPLACE INTO annals_log (position, first_index, entries, received_at, batch)
-            SELECT position, 0, 1, ?, batch FROM annals_parts WHERE position < ?
+            INSERT OR REPLACE INTO annals_log (position, first_index, entries, batch)
+            SELECT position, 0, 1, batch FROM annals_parts WHERE position < ?
             """
-        try db.execute(sql: sql, arguments: [receivedAt, position.rawValue])
+        try db.execute(sql: sql, arguments: [position.rawValue])
         let first = "UPDATE annals_log SET digest = ? WHERE position = (SELECT min(position) FROM annals_parts)"
         if bytes > 0 { try db.execute(sql: first, arguments: [digest.map { Data($0.bytes) }]) }
         try makeRoom(for: Int(bytes))
@@ -79,18 +81,18 @@ struct KeptLog {
     /// - Parameters:
     ///   - counter: names the push, or one part of it.
     ///   - digest: the log's running digest before the first position, where that is known.
-    func keepPushed(_ counter: Counter, _ positions: [Position], receivedAt: Int64, after digest: Digest?) throws {
+    func keepPushed(_ counter: Counter, _ positions: [Position], after digest: Digest?) throws {
         let sql = "SELECT length(batch) FROM annals_push WHERE first_counter = ?"
         let bytes = try Int.fetchOne(db, sql: sql, arguments: [counter.rawValue]) ?? 0
         guard bytes <= bounds.upperBound else { return try Self.clear(db) }
         var digest = digest
         for run in Self.runs(of: positions) {
             let sql = """
-                INSERT OR REPLACE INTO annals_log (position, first_index, entries, received_at, digest, batch)
-                SELECT ?, ?, ?, ?, ?, batch FROM annals_push WHERE first_counter = ?
+                INSERT OR REPLACE INTO annals_log (position, first_index, entries, digest, batch)
+                SELECT ?, ?, ?, ?, batch FROM annals_push WHERE first_counter = ?
                 """
             try db.cachedStatement(sql: sql).execute(arguments: [
-                positions[run.lowerBound].rawValue, run.lowerBound, run.count, receivedAt, digest.map { Data($0.bytes) }, counter.rawValue,
+                positions[run.lowerBound].rawValue, run.lowerBound, run.count, digest.map { Data($0.bytes) }, counter.rawValue,
             ])
             digest = nil
             try makeRoom(for: bytes)
@@ -110,25 +112,13 @@ struct KeptLog {
         return runs
     }
 
-    private static let insert = """
-        INSERT OR REPLACE INTO annals_log (position, first_index, entries, received_at, digest, batch) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-        """
-
-    private static func bind(_ statement: PreparedStatement, _ row: Row, _ receivedAt: Int64) {
-        statement.bind(1, row.position.rawValue)
-        statement.bind(2, Int64(row.firstIndex))
-        statement.bind(3, Int64(row.entries))
-        statement.bind(4, receivedAt)
-        statement.bind(5, row.digest.map { .blob($0.bytes) } ?? .null)
-    }
-
-    /// The batch that holds a position changed the space's schema.
-    static func note(_ db: Database, schemaBefore schema: SpaceSchema, at position: Position) throws {
+    /// The batch that holds a position changes the space's schema, which is kept as it is until then.
+    static func noteSchema(_ db: Database, before position: Position) throws {
         let sql = """
-            UPDATE annals_log SET schema = ? WHERE schema IS NULL
+            UPDATE annals_log SET schema = (SELECT value FROM annals_meta WHERE name = ?) WHERE schema IS NULL
                 AND position = (SELECT max(position) FROM annals_log WHERE position <= ?)
             """
-        try db.execute(sql: sql, arguments: [try schema.encoded(), position.rawValue])
+        try db.execute(sql: sql, arguments: [Meta.Name.spaceSchema.rawValue, position.rawValue])
     }
 
     /// The space's schema as it was at a position; nil where nothing has changed it since.

@@ -166,14 +166,10 @@ struct SpaceSchema: Codable, Hashable, Sendable {
         return SpaceSchema(TrackedTables(tables.map { (0, $0) }))
     }
 
-    func encoded() throws -> Data {
+    func save(_ db: Database) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        return try encoder.encode(self)
-    }
-
-    func save(_ db: Database) throws {
-        try Meta(db).set(.spaceSchema, try encoded())
+        try Meta(db).set(.spaceSchema, try encoder.encode(self))
         try Meta(db).set(.spaceVersion, version)
     }
 
