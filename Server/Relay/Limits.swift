@@ -22,6 +22,8 @@ package struct RelayLimits: Sendable, Hashable {
     package var failedLoginsPerMinute = 60
     /// Spaces that one token may make in an hour; beyond it they are answered with 429.
     package var newSpacesPerHour = 64
+    /// Spaces that one address may make in an hour, with all its tokens; this machine's own is not counted.
+    package var newSpacesPerHourOfAddress = 256
     /// Event streams open at once; one more is answered with 503.
     package var eventStreams = 10_000
     /// Connections open at once; further ones are not accepted until one closes.
@@ -195,6 +197,7 @@ extension RelayLimits {
         RelayLimit("spaces", \.spaces, "507: a new space"),
         RelayLimit("spaces-per-token", \.log.spacesPerToken, "507: a new space of one token"),
         RelayLimit("new-spaces-per-hour", \.newSpacesPerHour, "429: new spaces of one token"),
+        RelayLimit("new-spaces-per-hour-of-address", \.newSpacesPerHourOfAddress, "429: new spaces of one address"),
         RelayLimit("replicas-per-token", \.log.replicasPerToken, "507: a push as one more replica of one token in a space"),
         RelayLimit(
             "sighted-replicas", \.log.sightedReplicas,

@@ -21,9 +21,12 @@ enum Routes {
         let authorizer = Authorizer(
             tokens: log.tokens, isOpen: configuration.noAuthorization, webTokens: webTokens, failures: failures)
         let readiness = Readiness(log: log)
-        let newSpaces = RateLimit(
-            .newSpaces, perSecond: Double(limits.newSpacesPerHour) / 3600, burst: limits.newSpacesPerHour, clock: log.clock)
-        let spaces = SpaceRoutes(log: log, readiness: readiness, rate: newSpaces)
+        func newSpaces(anHour: Int) -> RateLimit {
+            RateLimit(.newSpaces, perSecond: Double(anHour) / 3600, burst: anHour, clock: log.clock)
+        }
+        let spaces = SpaceRoutes(
+            log: log, readiness: readiness, rate: newSpaces(anHour: limits.newSpacesPerHour),
+            addressRate: newSpaces(anHour: limits.newSpacesPerHourOfAddress))
         let silence = (configuration.purge ?? PurgeRules()).silence
         let readings = Readings(log: log, readiness: readiness, identities: identities, silence: silence)
         let told = MetricsRoutes(metrics: metrics, readings: readings, authorizer: authorizer, token: scrapeToken)

@@ -9,8 +9,9 @@ internal import RelayLog
 struct SpaceRoutes: Sendable {
     let log: RelayLog
     let readiness: Readiness
-    /// How many spaces one token may make in a while.
+    /// How many spaces one token, and one address, may make in a while.
     let rate: RateLimit
+    let addressRate: RateLimit
 
     /// PUT /v1/spaces/{space}: 201 with its description; 409 with it where the space exists.
     func create(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
@@ -21,6 +22,7 @@ struct SpaceRoutes: Sendable {
             if owner != nil {
                 guard try await !log.has(name) else { throw RelayLogError.spaceExists }
                 try rate.take(context.rateKey)
+                if let network = PeerNetwork.name(of: context.address) { try addressRate.take(.address(network)) }
             }
             return JSONBody.response(
                 try await log.createSpace(name, by: owner), status: .created, headers: [.location: Endpoints.space(name)])

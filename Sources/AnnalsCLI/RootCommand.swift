@@ -11,7 +11,7 @@ struct RootCommand: AsyncParsableCommand {
 
             Exit status: 0 done, 1 a check failed, 64 usage, 65 the data is not what it must be, 66 no such file or space, \
             69 relay unreachable, 70 a defect of annals, 73 cannot create or write the output, 75 try again, \
-            77 not permitted, 78 configuration, 130 and 143 stopped by a signal (Ctrl-C, SIGTERM) before the work was done. A relay, a \
+            76 the relay shows different logs or leaves entries out, 77 not permitted, 78 configuration, 130 and 143 stopped by a signal (Ctrl-C, SIGTERM) before the work was done. A relay, a \
             watch or a watching sync that is stopped has done its work: 0. A signal ends a command within two seconds, a second \
             one at once; a relay finishes what it is answering, for the time that its settings give (shutdown-seconds).
 

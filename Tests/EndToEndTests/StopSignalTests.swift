@@ -1,18 +1,12 @@
 import Foundation
 import Testing
 
-/// Each of these would last for minutes, hours or for ever. How long the end takes is measured against that, never closely.
-@Suite("A stop signal ends any command within two seconds, whatever SQLite does", .timeLimit(.minutes(20)))
+/// Each of these would last for minutes, hours or for ever, or end with another status: the status shows that the signal ended it.
+@Suite("A stop signal ends any command, whatever SQLite does", .timeLimit(.minutes(20)))
 struct StopSignalTests {
-    /// Far below what is stopped, far above two seconds.
-    private static let bound = Duration.seconds(8)
-
-    private func stop(_ program: Program, _ signal: Int32, within bound: Duration = Self.bound) async throws -> Outcome {
-        let start = ContinuousClock.now
+    private func stop(_ program: Program, _ signal: Int32) async throws -> Outcome {
         program.signal(signal)
-        let outcome = try await program.end()
-        #expect(ContinuousClock.now - start < bound, "\(outcome)")
-        return outcome
+        return try await program.end()
     }
 
     @Test(

@@ -229,6 +229,26 @@ import Testing
         }
     }
 
+    @Test func `an address makes so many spaces an hour, with all its tokens`() async throws {
+        let fixture = try await fixture { $0.newSpacesPerHourOfAddress = 2 }
+        let (one, other) = (try await token(fixture, nil), try await token(fixture, nil))
+        try await fixture.run { client in
+            func make(_ name: String, _ token: String, from address: String) async throws -> TestResponse {
+                var client = client.with(token: token)
+                client.address = address
+                return try await client.send(.put, "/v1/spaces/\(name)")
+            }
+            #expect(try await make("a", one, from: "192.0.2.1").status == .created)
+            #expect(try await make("b", other, from: "192.0.2.1").status == .created)
+            let refused = try await make("c", other, from: "192.0.2.1")
+            #expect(try refused.expectProblem(429, "too-many-requests").detail?.contains("this address") == true)
+            #expect(refused.headers[.retryAfter] == "1800")
+            #expect(try await make("c", other, from: "192.0.2.2").status == .created)
+            // A proxy in front may be on this machine.
+            for name in ["d", "e", "f"] { #expect(try await make(name, one, from: "127.0.0.1").status == .created) }
+        }
+    }
+
     @Test func `a token pushes as so many replicas of a space`() async throws {
         let fixture = try await fixture { $0.log.replicasPerToken = 2 }
         let (one, other) = (try await token(fixture, .shop), try await token(fixture, .shop))

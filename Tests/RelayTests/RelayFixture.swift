@@ -57,6 +57,9 @@ struct RelayClient: Sendable {
     var authority = "localhost"
     var logger = Logger.silent
 
+    /// Where its requests seem to come from; nil: unknown.
+    var address: String?
+
     init(responder: RelayResponder) {
         self.responder = responder
     }
@@ -76,8 +79,9 @@ struct RelayClient: Sendable {
         let request = Request(
             head: HTTPRequest(method: method, scheme: "http", authority: authority, path: path, headerFields: headers),
             body: RequestBody(buffer: ByteBuffer(bytes: body ?? [])))
-        let context = RelayRequestContext(
-            source: ApplicationRequestContextSource(channel: NIOAsyncTestingChannel(), logger: logger))
+        let channel = NIOAsyncTestingChannel()
+        if let address { channel.remoteAddress = try SocketAddress(ipAddress: address, port: 1) }
+        let context = RelayRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
         let response = try await responder.respond(to: request, context: context)
         let collector = BodyCollector()
         try await response.body.write(collector)

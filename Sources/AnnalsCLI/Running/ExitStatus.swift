@@ -14,6 +14,8 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case defect = 70
     case cannotCreate = 73
     case tryAgain = 75
+    /// What replicas signed proves that the relay showed different logs, or left entries out.
+    case relayInconsistent = 76
     case notPermitted = 77
     case configuration = 78
     /// Ended by Ctrl-C before the work was done.
@@ -27,13 +29,14 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
             case .usage: .usage
             case .notADatabase, .newerFormat, .notTracked, .schemaRefused, .constraint, .conflict, .validation, .tokenExpired,
                 .tokenUnknown, .corruptBatch,
-                .tooLarge, .diverged, .badFootprint, .notJoined, .alreadyJoined, .rowsDiffer, .relayWentBack, .relayInconsistent, .expired,
+                .tooLarge, .diverged, .badFootprint, .notJoined, .alreadyJoined, .rowsDiffer, .relayWentBack, .expired,
                 .waitingForMigration, .rowNotFound:
                 .data
             case .fileNotFound, .spaceNotFound, .consumerUnknown: .noInput
             case .relayUnreachable, .notARelay: .relayUnreachable
             case .defect: .defect
             case .cannotCreate, .diskFull, .spaceExists: .cannotCreate
+            case .relayInconsistent: .relayInconsistent
             case .busy, .relayOverloaded, .spaceUnfinished: .tryAgain
             case .readOnly, .notPermitted, .quarantined: .notPermitted
             case .configuration, .missingKey: .configuration
