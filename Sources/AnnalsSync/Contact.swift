@@ -33,8 +33,9 @@ struct Contact {
     }
 
     /// What is no relay at first is a wrong address. Later it is a network that shows its own page for a while, or a certificate
-    /// that somebody is about to renew.
+    /// that somebody is about to renew. A schema that the space refuses is about to be changed, here or in the space: meanwhile what is
+    /// written here is captured.
     func passes(_ error: AnnalsError) -> Bool {
-        error.isRetryable || ([.notARelay, .relayUnreachable].contains(error.code) && wasInTouch)
+        error.isRetryable || error.code == .schemaRefused || ([.notARelay, .relayUnreachable].contains(error.code) && wasInTouch)
     }
 }

@@ -231,6 +231,42 @@ struct WatchTests {
         #expect(longest.map { $0 > .seconds(5) && $0 <= SyncLimits.longestPause } == true)
     }
 
+    @Test("while the space refuses the store's schema, writes are captured, and it comes back by itself")
+    func refusedSchema() async throws {
+        let world = Mutex<World?>(nil)
+        let captured = Mutex<[Bool]>([])
+        let running = try await Running { _, _ in
+            guard let world = world.withLock({ $0 }) else { return }
+            let pauses = captured.withLock { $0.count }
+            // A tool rebuilds the table a second time, and then as it was.
+            if pauses == 2 { try world.outside(0, Self.rebuild("v TEXT UNIQUE")) }
+            if pauses == 4 { try world.outside(0, Self.rebuild("v TEXT")) }
+            guard pauses < 5 else { return }
+            let triggers = try await world.rows(0, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 't'")
+            try world.outside(0, "INSERT INTO t VALUES ('\(pauses)', '\(pauses)')")
+            captured.withLock { $0.append(Int.fromDatabaseValue(triggers[0][0]).map { $0 > 0 } ?? false) }
+        }
+        _ = try await running.report()
+        world.withLock { $0 = running.world }
+        try running.world.outside(0, Self.rebuild("v TEXT UNIQUE"))
+        running.commits.tell()
+        _ = try await running.report()
+        try await running.end()
+        // Where the table had just been rebuilt its triggers are away until the next look.
+        #expect(captured.withLock { $0 } == [true, true, false, true, false])
+        try await running.world.sync(0)
+        try await running.world.sync(1)
+        #expect(try await running.world.rows(1, "SELECT count(*) FROM t") == [[5.databaseValue]])
+        #expect(try await running.world.stores[0].digest() == running.world.stores[1].digest())
+    }
+
+    private static func rebuild(_ column: String) -> String {
+        """
+        CREATE TABLE new(id TEXT PRIMARY KEY NOT NULL, \(column));
+        INSERT INTO new SELECT * FROM t; DROP TABLE t; ALTER TABLE new RENAME TO t;
+        """
+    }
+
     @Test("what does not pass by itself ends it with that error")
     func refused() async throws {
         let running = try await Running(fault: .problem(Problem(.notPermitted), retryAfter: nil))

@@ -88,10 +88,12 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
     }
 
     private func exchange(_ direction: SyncDirection, _ report: SyncReport) async throws {
-        let outcomes = try await Progress.during("syncing", on: report.console) { [self] progress in
+        let (outcomes, notes) = try await Progress.during("syncing", on: report.console) { [self] progress in
             let opened = try await opened { stage, bytes in progress.report("snapshot: \(stage.rawValue)", done: bytes, .bytes) }
-            return opened.failures + (try await SyncRound.run(opened.members, direction) { progress.report("syncing", done: 0) })
+            let outcomes = try await SyncRound.run(opened.members, direction) { progress.report("syncing", done: 0) }
+            return (opened.failures + outcomes, try await untracked(opened.members))
         }
+        for line in notes { report.console.note(line) }
         for outcome in outcomes {
             if case .success(let summary) = outcome.result { report.print(outcome.path, summary) }
         }
@@ -104,12 +106,27 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
         throw ExitCode(status.rawValue)
     }
 
+    /// What should be known of tables that do not sync, though they refer to some that do.
+    private func untracked(_ members: [SyncRound.Member]) async throws -> [String] {
+        var lines: [String] = []
+        for member in members {
+            // A store that cannot be read has an error of its own.
+            for reference in (try? await member.store.untrackedReferences()) ?? [] {
+                let text =
+                    "\(member.path): \(reference.table) is not tracked and refers to \(reference.parent): its rows stay on this machine"
+                lines.append(PrintableText.of("\(text). Run annals track to sync them"))
+            }
+        }
+        return lines
+    }
+
     private func tell(_ error: AnnalsError, _ console: Console) {
         console.note(ErrorReport(error, root: RootCommand.self).line ?? "")
     }
 
     private func stayInTouch(_ opened: Opened, _ report: SyncReport) async throws {
         for case .failure(let error) in opened.failures.map(\.result) { tell(error, report.console) }
+        for line in try await untracked(opened.members) { report.console.note(line) }
         let isAlone = opened.members.count + opened.failures.count == 1
         let failures = try await withThrowingTaskGroup(of: AnnalsError?.self) { group in
             for member in opened.members {

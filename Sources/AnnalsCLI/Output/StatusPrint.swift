@@ -13,7 +13,15 @@ enum StatusPrint {
     static func json(_ store: String, _ status: StoreStatus, _ violations: [Violation]) -> JSON {
         let replica = status.replica
         return .object([
-            "store": .text(store), "tracked": .array(status.tracked.map { .text($0) }), "transactions": .integer(status.transactions),
+            "store": .text(store), "tracked": .array(status.tracked.map { .text($0) }),
+            "untrackedReferences": .array(
+                status.untrackedReferences.map { reference in
+                    .object([
+                        "table": .text(reference.table), "columns": .array(reference.columns.map { .text($0) }),
+                        "parent": .text(reference.parent), "parentColumns": .array(reference.parentColumns.map { .text($0) }),
+                    ])
+                }),
+            "transactions": .integer(status.transactions),
             "oldestToken": .text(status.oldestToken?.description), "latestToken": .text(status.latestToken?.description),
             "outbox": .integer(status.outbox), "relay": .text(replica?.relay), "space": .text(replica?.space.description),
             "replica": .text(replica?.replica.description), "name": .text(replica?.name),
@@ -63,6 +71,10 @@ enum StatusPrint {
         if status.areRowsInDoubt {
             let text = "another program rebuilt a table, or an entry was voided: sync compares the rows with the space's"
             facts.append(("in doubt", style(.red, text)))
+        }
+        for reference in status.untrackedReferences {
+            let text = "\(reference.table) is not tracked and refers to \(reference.parent): its rows stay on this machine"
+            facts.append(("untracked", PrintableText.of(text)))
         }
         for violation in violations {
             let text = "\(Count.of(violation.count, "row")) of \(violation.table) without a parent in \(violation.parent)"

@@ -4,7 +4,7 @@ import AnnalsStore
 enum TrackingPrint {
     static func json(_ store: String, _ report: TrackingReport) -> JSON {
         .object([
-            "store": .text(store), "dryRun": .bool(report.isDryRun),
+            "store": .text(store), "dryRun": .bool(report.isDryRun), "hadLostHistory": .bool(report.hadLostHistory),
             "tables": .array(
                 report.tables.map { table in
                     let (outcome, reason) = words(table.outcome)
@@ -25,19 +25,21 @@ enum TrackingPrint {
 
     /// A line per table, and what should be known of it under it.
     static func lines(_ report: TrackingReport, _ style: Style) -> [String] {
+        let lost = "another program had dropped Annals' tables: history begins anew, and the store is in no space"
         let width = report.tables.map { TextWidth.of(PrintableText.of($0.name)) }.max() ?? 0
-        return report.tables.flatMap { table -> [String] in
-            let name = PrintableText.of(table.name)
-            let padded = name + String(repeating: " ", count: width - TextWidth.of(name))
-            let lead = String(repeating: " ", count: width + 2)
-            switch table.outcome {
-            case .skipped(let reason): return ["\(padded)  \(style(.yellow, "skipped")): \(reason.message)"]
-            case .alreadyTracked: return ["\(padded)  tracked already"] + remarks(table).map { lead + $0 }
-            case .tracked:
-                let outcome = style(.green, report.isDryRun ? "would be tracked" : "tracked")
-                return ["\(padded)  \(outcome)"] + remarks(table).map { lead + $0 }
+        return (report.hadLostHistory ? [lost] : [])
+            + report.tables.flatMap { table -> [String] in
+                let name = PrintableText.of(table.name)
+                let padded = name + String(repeating: " ", count: width - TextWidth.of(name))
+                let lead = String(repeating: " ", count: width + 2)
+                switch table.outcome {
+                case .skipped(let reason): return ["\(padded)  \(style(.yellow, "skipped")): \(reason.message)"]
+                case .alreadyTracked: return ["\(padded)  tracked already"] + remarks(table).map { lead + $0 }
+                case .tracked:
+                    let outcome = style(.green, report.isDryRun ? "would be tracked" : "tracked")
+                    return ["\(padded)  \(outcome)"] + remarks(table).map { lead + $0 }
+                }
             }
-        }
     }
 
     private static func remarks(_ table: TrackingReport.Table) -> [String] {

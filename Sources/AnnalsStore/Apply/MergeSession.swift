@@ -20,6 +20,7 @@ final class MergeSession {
     private var space: SpaceSchema??
     private(set) var highestKeys: [String: Int64] = [:]
     private(set) lazy var checks = ReferenceChecks(session: self)
+    private(set) lazy var untrackedChildren = UntrackedChildren(session: self)
 
     init(_ db: Database, registry: TrackedTables) {
         self.db = db
@@ -34,10 +35,12 @@ final class MergeSession {
         guard let entry = registry.table(named: name) else { throw MergeError.unknownTable(name) }
         let table = try RowTable(db, entry)
         let children = registry.references(to: name)
-        table.isReferenced = !children.isEmpty
+        let untracked = registry.untrackedReferences(to: name)
+        table.isReferenced = !children.isEmpty || !untracked.isEmpty
         table.nameIndexes = entry.definition.nameIndexes(entry.rules, children: children.map(\.reference))
         table.parents = entry.definition.references.map(parentNaming)
-        table.referencedPlaces = Set(children.flatMap { $0.reference.parentColumns.compactMap(entry.definition.place(of:)) })
+        let referenced = children.map(\.reference.parentColumns) + untracked.map(\.parentColumns)
+        table.referencedPlaces = Set(referenced.joined().compactMap(entry.definition.place(of:)))
         tables[folded] = table
         return table
     }

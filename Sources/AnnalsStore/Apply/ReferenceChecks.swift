@@ -43,7 +43,9 @@ final class ReferenceChecks {
     }
 
     func noteGone(_ table: RowTable, _ row: [Value]) {
-        guard table.isReferenced, wholeParents[table.name] == nil else { return }
+        guard table.isReferenced else { return }
+        session.untrackedChildren.noteGone(table, row)
+        guard wholeParents[table.name] == nil else { return }
         if goneParents.count >= ApplyLimits.pendingReferences {
             for parent in goneParents.keys { wholeParents.updateValue(position, forKey: parent.reference.table) }
             wholeParents.updateValue(position, forKey: table.name)

@@ -8,6 +8,8 @@ public enum Refusal: Error, Hashable, Sendable {
     case tooManyColumns(count: Int, limit: Int)
     /// The key may hold NULL, and columns took all names of the rowid by which such rows would be told apart.
     case rowidOutOfReach
+    /// Rows are found by a collation of the program's that made the table.
+    case unknownCollation(String)
     /// A foreign key leads to a table that is not tracked; `exists` says whether there is one at all.
     case untrackedParent(String, exists: Bool)
     /// A foreign key has a generated column on one side: what a row refers to is then decided by other columns than the key's.
@@ -54,6 +56,8 @@ public enum Refusal: Error, Hashable, Sendable {
             "it has \(count) columns, and \(limit) is the most: a change holds each column twice, and SQLite allows 2000 in a table"
         case .rowidOutOfReach:
             "its key may hold NULL, and its columns took all three names of the rowid; declare the key's columns NOT NULL"
+        case .unknownCollation(let name):
+            "its rows are found by the collation \(name), which this program does not have; track it from a program that has it"
         case .untrackedParent(let parent, exists: true):
             "its foreign key leads to \(parent), which is not tracked; track that table too"
         case .untrackedParent(let parent, exists: false):

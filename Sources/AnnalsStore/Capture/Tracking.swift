@@ -34,7 +34,12 @@ public enum Tracking {
         var report = TrackingReport(tables: [], isDryRun: options.isDryRun)
         try inTransaction(db, isDryRun: options.isDryRun) {
             let isNew = try !StoreSchema.exists(db)
-            if isNew { try refuseTakenNames(db) }
+            if isNew {
+                let left = try LeftTriggers(db)
+                report.hadLostHistory = !left.tables.isEmpty
+                try left.remove(db)
+                try refuseTakenNames(db)
+            }
             try StoreSchema.createCommonTables(db)
             if isNew {
                 try StoreSchema.set(.format, to: StoreSchema.format, db)
@@ -52,7 +57,9 @@ public enum Tracking {
             if isReplica, let number = try Sealing.seal(db, environment) {
                 try Drift.expire(begun, before: number, db)
             }
-            if isNew, !report.tables.contains(where: \.isTracked) { try removeEverything(db) } else { try Drift.noteSchemaVersion(db) }
+            guard !isNew || report.tables.contains(where: \.isTracked) else { return try removeEverything(db) }
+            try Drift.noteSchemaVersion(db)
+            if case .all = selection { try TrackingRule.set(all: true, db) }
         }
         return report
     }
@@ -89,7 +96,12 @@ public enum Tracking {
             return try report(on: definition, .alreadyTracked(id: table.id), db)
         case .accepted(let definition):
             // Of a table that holds nothing yet, or whose rows are told as they come, nothing is missing: earlier tokens stay good.
-            let holdsRows = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM main.\(SQL.quote(definition.name)))") ?? false
+            let holdsRows: Bool
+            do {
+                holdsRows = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM main.\(SQL.quote(definition.name)))") ?? false
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+                return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(error.message ?? "SQLite refused it")))
+            }
             let isWhole = recordsRows || !holdsRows
             let newest = try isWhole ? nil : Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions")
             var table = try start(definition, gap: newest, isReplica, db)
@@ -196,10 +208,11 @@ public enum Tracking {
                 names = try StoreError.unlessDamaged { try TrackedTable.fetchTracked(db).map(\.name) } ?? []
                 return try removeEverything(db)
             }
-            let all = try TrackedTable.fetchAll(db)
+            let all = try StoreError.unlessDamaged { try TrackedTable.fetchAll(db) } ?? []
             for wanted in tables {
                 let lists = all.filter { $0.name.isSameIdentifier(as: wanted) }
                 guard let name = lists.last?.name else {
+                    try requireSound(db)
                     throw AnnalsError(.notTracked, operation: "untrack", "the table \(wanted) is not tracked")
                 }
                 try removeLists(lists, db)
@@ -207,14 +220,27 @@ public enum Tracking {
             }
             let rest = try TrackedTable.fetchTracked(db)
             try refuseOrphans(of: names, in: rest, db)
-            if rest.isEmpty { try removeEverything(db) } else { try Drift.noteSchemaVersion(db) }
+            guard !rest.isEmpty else { return try removeEverything(db) }
+            // Or it would be tracked again at the next look.
+            try TrackingRule.set(all: false, db)
+            try Drift.noteSchemaVersion(db)
         }
         return names
     }
 
-    /// Somebody dropped `annals_meta`, and nothing else.
+    /// Somebody dropped `annals_meta` and nothing else, or everything but the triggers.
     private static func hasRemains(_ db: Database) throws -> Bool {
-        try ["annals_tables", "annals_transactions", "annals_spans"].allSatisfy { try db.tableExists($0) }
+        let tables = ["annals_tables", "annals_transactions", "annals_spans"]
+        return try tables.allSatisfy { try db.tableExists($0) } || !LeftTriggers(db).tables.isEmpty
+    }
+
+    /// Which tables have a history cannot be told.
+    private static func requireSound(_ db: Database) throws {
+        let isUnsound = try StoreSchema.exists(db) ? !OwnTableChecks(db: db).areSound() : hasRemains(db)
+        guard isUnsound else { return }
+        throw AnnalsError(
+            .corruptBatch, operation: "untrack", "Annals' own tables in this file are damaged",
+            hint: "Run annals untrack without naming a table: it takes all of Annals out of the file and leaves its rows")
     }
 
     private static func removeLists(_ lists: [TrackedTable], _ db: Database) throws {

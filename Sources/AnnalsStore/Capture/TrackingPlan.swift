@@ -24,19 +24,28 @@ struct TrackingPlan {
             let isCoreData = tables.contains { $0.name == "Z_PRIMARYKEY" } && tables.contains { $0.name == "Z_METADATA" }
             entries = tables.map { table in
                 let owner = Bookkeeping.owner(of: table.name, isCoreData: isCoreData)
-                return Self.entry(table, tracked, owner.map(Refusal.bookkeeping(of:)))
+                return Self.entry(table, tracked, owner.map(Refusal.bookkeeping(of:)) ?? Self.unknownCollation(table, db))
             }
         case .tables(let names):
             entries = []
             for name in names where !entries.contains(where: { $0.name.isSameIdentifier(as: name) }) {
                 if let table = try reader.table(name) {
-                    entries.append(Self.entry(table, tracked, nil))
+                    entries.append(Self.entry(table, tracked, Self.unknownCollation(table, db)))
                 } else {
                     entries.append(Entry(name: name, verdict: .refused(.missing)))
                 }
             }
         }
         refuseChildrenOfUntracked(tracked)
+    }
+
+    /// SQLite cannot even read a table whose rows are in the order of a collation that it does not know.
+    private static func unknownCollation(_ table: TableDefinition, _ db: Database) -> Refusal? {
+        // Its list of collations has those that it looked for and did not find, too.
+        let unknown = table.primaryKeyCollations.first { name in
+            !Collation.isBuiltIn(name) && (try? db.makeStatement(sql: "SELECT '' < '' COLLATE \(SQL.quote(name))")) == nil
+        }
+        return unknown.map(Refusal.unknownCollation)
     }
 
     private static func entry(_ table: TableDefinition, _ tracked: [TrackedTable], _ reason: Refusal?) -> Entry {
@@ -100,11 +109,17 @@ enum Bookkeeping {
         "phinxlog": "Phinx", "doctrine_migration_versions": "Doctrine",
     ]
 
+    /// What tables are called while a tool rebuilds them: Alembic, Django, Knex, peewee, SQLiteStudio, DB Browser.
+    private static let unfinished = [
+        "_alembic_tmp_", "new__", "_knex_temp_alter", "__tmp__", "sqlitestudio_temp_table", "sqlb_temp_table_",
+    ]
+
     /// nil for a table of the program's own.
     static func owner(of table: String, isCoreData: Bool) -> String? {
         if isCoreData && (table.hasPrefix("Z_") || ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"].contains(table)) {
             return "Core Data"
         }
-        return owners[table.foldedIdentifier]
+        let name = table.foldedIdentifier
+        return owners[name] ?? (unfinished.contains { name.hasPrefix($0) } ? "a migration tool" : nil)
     }
 }

@@ -2,6 +2,8 @@
 public struct TrackingReport: Sendable, Equatable {
     public var tables: [Table]
     public var isDryRun: Bool
+    /// Another program had dropped Annals' tables and left its triggers: history begins anew, and the store is in no space.
+    public var hadLostHistory = false
 
     public struct Table: Sendable, Equatable {
         public var name: String

@@ -134,6 +134,7 @@ extension Pull {
         summary.changes = changes
         summary.conflicts = try pull.layOn(choice, outbox, known: [], notes, relayTime: now.milliseconds)
         summary.rebased = choice.rows.count
+        try session.untrackedChildren.settle()
         try HighestKeys.save(db, session.highestKeys)
         return summary
     }

@@ -59,6 +59,7 @@ extension Pull {
         clock.observe(snapshot.time)
         if let notes { returned.conflicts = try layOn(choice, outbox, known: [], notes, relayTime: relayTime) }
         returned.rebased = choice.rows.count
+        try session.untrackedChildren.settle()
         try HighestKeys.save(db, session.highestKeys)
         try KeptParts.clear(db)
         try Outbox.passAll(db, through: snapshot.position)

@@ -72,6 +72,7 @@ struct Pull {
         state.head = max(page.head, state.position)
         // All of the log was looked through for work that another copy of the file brought there.
         if state.position == state.head { try Meta(db).set(.isCopy, nil) }
+        try session.untrackedChildren.settle()
         try HighestKeys.save(db, session.highestKeys)
         try entries.saveAuthors(db, through: state.position, own: state.replica)
         try state.saveProgress(db)
@@ -110,6 +111,7 @@ struct Pull {
         let transactions = try pull.undo(choice)
         summary.conflicts = try pull.layOn(choice, transactions, known: [], LifeNotes(), relayTime: now.milliseconds)
         summary.rebased = choice.rows.count
+        try session.untrackedChildren.settle()
         try HighestKeys.save(db, session.highestKeys)
         return summary
     }
@@ -211,6 +213,7 @@ struct Pull {
         let info = TransactionInfo(id: identities.next(), time: now, author: state.name, contextName: "rebase")
         let number = try Sealing.record(db, spans: spans, info: info, origin: .rebase, process: process, replica: state.replica)
         try RenumberedRows.note(db, renamed, in: number)
+        try session.untrackedChildren.follow(renamed)
     }
 
     // MARK: Apply

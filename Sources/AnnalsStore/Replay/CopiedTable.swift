@@ -8,6 +8,8 @@ struct CopyMismatch: Error {
         case otherValue(column: String)
         /// Another row has its key or a unique value.
         case taken
+        /// The table's declaration does not allow it, in SQLite's words.
+        case notAllowed(String)
     }
 
     var table: String
@@ -18,6 +20,7 @@ struct CopyMismatch: Error {
         case .missing: "a row of \(table) is missing"
         case .otherValue(let column): "a row of \(table) has another value in \(column)"
         case .taken: "a row of \(table) cannot be written: its key or a unique value is taken"
+        case .notAllowed(let reason): "a row of \(table) does not fit the table as it is declared now: \(reason)"
         }
     }
 }
@@ -105,10 +108,17 @@ final class CopiedTable {
     private func insert(_ row: [Value], _ mismatch: (CopyMismatch) throws -> Void) throws {
         let statement = try insertStatement.get()
         for (place, value) in row.enumerated() { statement.bind(place + 1, value) }
+        try write(statement, mismatch)
+    }
+
+    private func write(_ statement: PreparedStatement, _ mismatch: (CopyMismatch) throws -> Void) throws {
         do {
             try statement.run()
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
-            try mismatch(CopyMismatch(table: definition.name, kind: .taken))
+        } catch let error as DatabaseError where [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode) {
+            let codes: [ResultCode] = [.SQLITE_CONSTRAINT_PRIMARYKEY, .SQLITE_CONSTRAINT_ROWID, .SQLITE_CONSTRAINT_UNIQUE]
+            let isTaken = codes.contains(error.extendedResultCode)
+            let kind = isTaken ? CopyMismatch.Kind.taken : .notAllowed(error.message ?? "SQLite refuses it")
+            try mismatch(CopyMismatch(table: definition.name, kind: kind))
         }
     }
 
@@ -118,7 +128,7 @@ final class CopiedTable {
         let statement = try leftOut.isEmpty ? updateStatement.get() : partialUpdate(of: places)
         bindKey(statement, from)
         for (index, place) in places.enumerated() { statement.bind(definition.primaryKey.count + index + 1, to[place]) }
-        try statement.run()
+        try write(statement, mismatch)
     }
 
     private func partialUpdate(of places: [Int]) throws -> PreparedStatement {

@@ -92,6 +92,7 @@ private struct JoiningRows {
             throw AnnalsError(
                 .rowsDiffer, operation: "join", "rows of this store would be left without what they refer to", hint: "Nothing was changed")
         }
+        try session.untrackedChildren.settle()
         try Meta(db).set(.outboxed, try step.newestTransaction())
         return summary
     }
@@ -151,6 +152,7 @@ private struct JoiningRows {
         let number = try Sealing.record(
             db, spans: spans, info: info, origin: .rebase, process: step.environment.processName, replica: state.replica)
         try RenumberedRows.note(db, renamed, in: number)
+        try session.untrackedChildren.follow(renamed)
     }
 
     // MARK: Ours on top

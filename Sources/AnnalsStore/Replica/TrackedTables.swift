@@ -30,6 +30,8 @@ struct TrackedTables: Sendable {
     /// First names by this store's own.
     let firstNames: NameMap
     private var children: [String: [Child]] = [:]
+    /// Foreign keys of tables without history to these.
+    private(set) var untrackedReferences: [UntrackedReference] = []
     /// Per table name its place in an order in which parents come first, where there is one.
     private(set) var order: [String: Int] = [:]
     /// Tables refer to each other in a circle, or to themselves, with SET NULL or SET DEFAULT in it: SQLite's own check then
@@ -47,6 +49,7 @@ struct TrackedTables: Sendable {
         }
         var tables = TrackedTables(
             definitions.compactMap { table in ids[table.name.foldedIdentifier].map { ($0, table) } }, firstNames: names)
+        tables.untrackedReferences = try UntrackedReference.fetchAll(db, tracked: tracked.map(\.name))
         tables.layouts = Dictionary(all.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
         return tables
     }
@@ -91,6 +94,10 @@ struct TrackedTables: Sendable {
 
     func references(to parent: String) -> [Child] {
         children[parent.foldedIdentifier] ?? []
+    }
+
+    func untrackedReferences(to parent: String) -> [UntrackedReference] {
+        untrackedReferences.filter { $0.parent.isSameIdentifier(as: parent) }
     }
 
     private func findUncheckedCircles() -> Bool {

@@ -49,6 +49,10 @@ package enum StoreSchema {
         case retentionApplied = "retention_applied"
         /// Column lists whose tables a program's own triggers write; see `RowsAfterTriggers`.
         case writtenByTriggers = "written_by_triggers"
+        /// Present where new tables are tracked, too; see `TrackingRule`.
+        case tracksAll = "tracks_all"
+        /// PRAGMA schema_version when new tables were last looked for.
+        case tablesLooked = "tables_looked"
         /// Another length than `Limits.largeValue`, from which updates leave out what they did not change.
         case largeValue = "large_value"
     }

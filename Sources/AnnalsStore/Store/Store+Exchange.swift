@@ -322,6 +322,7 @@ extension Store {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
+                try Self.followSchema(db, configuration, schema)
                 var result: T?
                 try db.inTransaction(.immediate) {
                     try foreign.look(db)
@@ -364,12 +365,15 @@ extension Store {
         }
     }
 
-    /// Which triggers run is decided before the transaction in which others' changes of the schema are seen.
+    /// Capture is in order again whatever the step that follows refuses. And which triggers run is decided before the transaction in
+    /// which others' changes of the schema are seen.
     private static func followSchema(_ db: Database, _ configuration: Configuration, _ schema: SchemaCache) throws {
-        guard try StoreSchema.exists(db), try Drift.isSuspected(db) else { return }
+        guard try StoreSchema.exists(db), try Drift.isSuspected(db) || TrackingRule.mayHaveMore(db) else { return }
         try db.inTransaction(.immediate) {
             try schema.begin(db)
-            try ManagedStep(db, configuration, schema).seal()
+            let step = ManagedStep(db, configuration, schema)
+            try step.seal()
+            try TrackingRule.apply(db, step.environment)
             return .commit
         }
     }

@@ -117,7 +117,8 @@ extension Store {
             }
         }
         schema.forget()
-        _ = try await drop()
+        // The triggers of a store whose tables are gone may be all that was repaired.
+        if try await database.reading({ db in try StoreSchema.exists(db) }) { _ = try await drop() }
         return RepairReport(findings: plan.findings, steps: plan.steps, remaining: try await verify())
     }
 

@@ -79,6 +79,15 @@ extension Store {
         try await managed("history") { _, step in _ = try step.seal() }
     }
 
+    /// Foreign keys of tables without history to tracked ones, by table. What such a table holds stays on this machine.
+    ///
+    ///     let tables = try await store.untrackedReferences().map(\.table)
+    ///
+    /// - Throws: `AnnalsError` where the file cannot be read.
+    public func untrackedReferences() async throws -> [UntrackedReference] {
+        try await managed("status") { db, step in try StoreSchema.exists(db) ? step.tables().untrackedReferences : [] }
+    }
+
     /// The conflicts that are in the log, oldest first.
     package func conflicts() async throws -> [Conflict] {
         try await read { [schema] db in try ReplicaTables.exist(db) ? ConflictJournal.all(db, schema.tables(db)) : [] }

@@ -5,6 +5,9 @@ package import GRDB
 public struct StoreStatus: Sendable {
     /// Names of the tracked tables.
     public var tracked: [String] = []
+    /// Foreign keys of tables without history to tracked ones. Rows of such a table stay on this machine, and can keep others' deletes
+    /// from being applied.
+    public var untrackedReferences: [UntrackedReference] = []
     /// How many transactions history holds.
     public var transactions: Int64 = 0
     /// nil when the database has no history.
@@ -39,6 +42,7 @@ public struct StoreStatus: Sendable {
     package init(_ db: Database) throws {
         guard try db.tableExists("annals_meta") else { return }
         tracked = try TrackedTable.fetchTracked(db).map(\.name).sorted()
+        untrackedReferences = try UntrackedReference.fetchAll(db, tracked: tracked)
         let bounds = try HistoryBounds(db)
         oldestToken = bounds.oldest
         latestToken = bounds.latest

@@ -11,7 +11,7 @@ import GRDB
 /// inserted or changed so, then rows are written. Foreign keys and triggers are off meanwhile, as when entries are applied;
 /// what cascaded is in the transaction, and references are checked at the end.
 final class Reverting {
-    private let session: MergeSession
+    let session: MergeSession
     private let changes: NetChanges
     private let number: Int64
     private let isForced: Bool

@@ -37,11 +37,13 @@ extension Store {
             try step.seal()
             let token = try HistoryBounds(db).tokenOfHeld(number)
             let tables = try step.tables()
-            let children = try UntrackedChildren(db, tables: tables)
             let reverting = try Reverting(db, tables: tables, transaction: number, isForced: force)
             let (_, made) = try Sealing.managedWrite(db, author: author, contextName: "revert of \(token)", step.environment) { _ in
                 try reverting.run()
-                try children.check(number)
+                guard let left = try reverting.session.untrackedChildren.firstLeft() else { return }
+                throw AnnalsError(
+                    .constraint, operation: "revert", "transaction \(number) cannot be reverted: rows of \(left) would have no parent",
+                    hint: "Nothing was changed; change what is in the way first")
             }
             return RevertOutcome(number: isTrial ? nil : made, rows: reverting.count, forced: force ? reverting.forced : 0)
         }
@@ -59,36 +61,5 @@ extension HistoryBounds {
                 "history holds no transaction \(number)", hint: "It reaches from \(oldest) to \(latest)")
         }
         return HistoryToken(number: number, store: storeID)
-    }
-}
-
-/// Untracked tables whose rows refer to tracked ones: foreign keys are off while rows are written, and nobody else looks at
-/// these.
-private struct UntrackedChildren {
-    private let db: Database
-    private let tables: [String]
-    private let before: [Int]
-
-    init(_ db: Database, tables: TrackedTables) throws {
-        self.db = db
-        self.tables = try SchemaReader(db).tables().filter { table in
-            table.kind == .table && !StoreSchema.isOwnName(table.name) && tables.table(named: table.name) == nil
-                && table.foreignKeys.contains { tables.table(named: $0.parentTable) != nil }
-        }.map(\.name)
-        before = try self.tables.map { try Self.orphans(db, $0) }
-    }
-
-    private static func orphans(_ db: Database, _ table: String) throws -> Int {
-        try Int.fetchOne(db, sql: "SELECT count(*) FROM pragma_foreign_key_check(?)", arguments: [table]) ?? 0
-    }
-
-    /// - Throws: `AnnalsError` with code `constraint` where more rows are without a parent than before.
-    func check(_ number: Int64) throws {
-        for (table, count) in zip(tables, before) where try Self.orphans(db, table) > count {
-            throw AnnalsError(
-                .constraint, operation: "revert",
-                "transaction \(number) cannot be reverted: rows of \(table) would have no parent",
-                hint: "Nothing was changed; change what is in the way first")
-        }
     }
 }

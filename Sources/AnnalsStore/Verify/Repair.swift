@@ -9,6 +9,8 @@ public enum RepairStep: Hashable, Sendable {
     case rebuildIndexes
     /// Tables of history that are gone are made again, empty.
     case recreateTables([String])
+    /// Triggers that stand without Annals' tables, so that every write of these tables fails, are taken away.
+    case removeTriggers(tables: [String])
     /// The triggers that capture changes are put back.
     case restoreTriggers(tables: [String])
     /// What history holds cannot be relied on: older tokens expire, and consumers start over from the rows.
@@ -25,6 +27,8 @@ public enum RepairStep: Hashable, Sendable {
         switch self {
         case .rebuildIndexes: "write the file's indexes anew from its rows"
         case .recreateTables(let names): "make \(names.joined(separator: ", ")) again, empty"
+        case .removeTriggers(let tables):
+            "take Annals' triggers away from \(tables.joined(separator: ", ")): history is gone, and annals track begins a new one"
         case .restoreTriggers(let tables): "put back the triggers that capture changes of \(tables.joined(separator: ", "))"
         case .beginHistoryAnew: "begin history anew with the rows as they are: older tokens expire, and consumers start over"
         case .beginPushAnew: "put the push under way together anew"
@@ -66,6 +70,8 @@ struct Repair {
         guard !findings.isEmpty else { return [] }
         var steps: [RepairStep] = []
         if findings.contains(where: Self.isAboutIndex) { steps.append(.rebuildIndexes) }
+        let left = try LeftTriggers(db).tables
+        if !left.isEmpty { steps.append(.removeTriggers(tables: left)) }
         guard try StoreSchema.exists(db), try StoreSchema.text(.storeID, db) != nil else { return steps }
         guard try OwnTableChecks(db: db).areRepairable() else { return steps }
         let missing = try missingTables()
@@ -97,6 +103,8 @@ struct Repair {
             try db.execute(sql: "REINDEX")
         case .recreateTables:
             try recreateTables()
+        case .removeTriggers:
+            try LeftTriggers(db).remove(db)
         case .restoreTriggers:
             try restoreTriggers()
         case .beginHistoryAnew:

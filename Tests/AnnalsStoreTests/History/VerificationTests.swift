@@ -35,6 +35,20 @@ struct VerificationTests {
         }
     }
 
+    @Test("a table that was rebuilt and does not take its rows of before is named with the reason")
+    func rebuilt() throws {
+        let store = try HistoryFile("CREATE TABLE b(id INTEGER PRIMARY KEY, p TEXT); INSERT INTO b VALUES(1, NULL), (2, NULL)")
+        try store.track()
+        try store.outside(
+            """
+            UPDATE b SET p = 'x' WHERE id = 1; DELETE FROM b WHERE id = 2;
+            CREATE TABLE new(id INTEGER PRIMARY KEY, p TEXT NOT NULL); INSERT INTO new SELECT * FROM b; DROP TABLE b; ALTER TABLE new RENAME TO b;
+            """)
+        let findings = try store.findings()
+        #expect(findings.map(\.code) == [.trigger, .rows])
+        #expect(findings.last?.message.contains("NOT NULL constraint failed: b.p") == true, "\(findings)")
+    }
+
     @Test(
         "numbers of the right kind that say nothing are found",
         arguments: [

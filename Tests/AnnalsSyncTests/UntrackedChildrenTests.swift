@@ -1,0 +1,107 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import GRDB
+import Testing
+
+/// Tables that a program made after the store was joined, and that refer to tracked ones, as each new Django model does.
+@Suite struct UntrackedChildrenTests {
+    private static let schema = "CREATE TABLE p(id INTEGER PRIMARY KEY, name TEXT UNIQUE); INSERT INTO p VALUES(1, 'one'), (2, 'two');"
+
+    /// Two replicas; the second was not told to track all, and has a table that refers to p.
+    private func world(_ child: String) async throws -> World {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try world.outside(1, child)
+        return world
+    }
+
+    @Test func `where all tables are tracked, new ones are too`() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        try world.reopen(1, newSchemas: .take)
+        try world.outside(0, "CREATE TABLE c(id INTEGER PRIMARY KEY, pid INTEGER NOT NULL REFERENCES p(id)); INSERT INTO c VALUES(1, 2)")
+        try world.outside(0, "CREATE TABLE _alembic_tmp_p(id INTEGER PRIMARY KEY); CREATE TABLE django_migrations(id INTEGER PRIMARY KEY)")
+        try await world.settle()
+        #expect(try await world.stores[0].status().tracked == ["c", "p"])
+        #expect(try await world.rows(1, "SELECT pid FROM c") == [[2.databaseValue]])
+        // Renumbering follows it, as any other.
+        try world.outside(0, "INSERT INTO p VALUES(3, 'here'); INSERT INTO c VALUES(2, 3)")
+        try world.outside(1, "INSERT INTO p VALUES(3, 'there')")
+        try await world.sync(1)
+        try await world.settle()
+        for index in [0, 1] {
+            #expect(try await world.rows(index, "SELECT name FROM c JOIN p ON p.id = pid WHERE c.id = 2") == [["here".databaseValue]])
+        }
+    }
+
+    @Test func `in a clone new tables are not tracked, and named`() async throws {
+        let world = try await world("CREATE TABLE c(id INTEGER PRIMARY KEY, pid INTEGER REFERENCES p(id)); INSERT INTO c VALUES(1, 2)")
+        try await world.settle()
+        #expect(try await world.stores[1].status().tracked == ["p"])
+        let store = world.stores[1]
+        let tables = try await store.untrackedReferences().map(\.table)
+        #expect(tables == ["c"])
+        let references = try await store.untrackedReferences()
+        #expect(references.map(\.parent) == ["p"])
+        #expect(references.map(\.columns) == [["pid"]] && references.map(\.parentColumns) == [["id"]])
+        #expect(try await world.stores[1].status().untrackedReferences == references)
+    }
+
+    @Test func `rows that are not tracked follow a parent that gets another key`() async throws {
+        let world = try await world("CREATE TABLE c(id INTEGER PRIMARY KEY, pid INTEGER REFERENCES p(id))")
+        try world.outside(1, "INSERT INTO p VALUES(3, 'here'), (4, 'here too'); INSERT INTO c VALUES(1, 3), (2, 4), (3, 1)")
+        try world.outside(0, "INSERT INTO p VALUES(3, 'there')")
+        try await world.sync(0)
+        try await world.settle()
+        let sql = "SELECT c.id, name FROM c JOIN p ON p.id = pid ORDER BY c.id"
+        let expected: [[DatabaseValue]] = [
+            [1.databaseValue, "here".databaseValue], [2.databaseValue, "here too".databaseValue], [3.databaseValue, "one".databaseValue],
+        ]
+        #expect(try await world.rows(1, sql) == expected)
+        #expect(try await world.rows(0, "SELECT count(*) FROM p") == [[5.databaseValue]])
+        #expect(try await world.stores[1].verify() == [])
+    }
+
+    @Test(
+        arguments: [
+            ("ON DELETE CASCADE", [[1]]), ("ON DELETE SET NULL", [[1], [nil]]),
+        ] as [(String, [[Int?]])])
+    func `rows that are not tracked do what their foreign key declares`(_ action: String, _ left: [[Int?]]) async throws {
+        let world = try await world(
+            "CREATE TABLE c(id INTEGER PRIMARY KEY, pid INTEGER REFERENCES p(id) \(action)); INSERT INTO c VALUES(1, 1), (2, 2)")
+        try world.outside(0, "DELETE FROM p WHERE id = 2")
+        try await world.settle()
+        #expect(try await world.rows(1, "SELECT pid FROM c ORDER BY id") == left.map { $0.map(\.databaseValue) })
+        #expect(try await world.stores[1].verify() == [])
+    }
+
+    @Test(
+        arguments: [
+            "REFERENCES p(id)", "REFERENCES p(id) ON DELETE RESTRICT", "NOT NULL REFERENCES p(id) ON DELETE SET NULL",
+            "REFERENCES p(id) ON DELETE CASCADE); CREATE TABLE d(id INTEGER PRIMARY KEY, cid REFERENCES c(id)",
+        ])
+    func `a delete that nothing can be done about is refused by name, until the table is tracked`(_ reference: String) async throws {
+        let world = try await world("CREATE TABLE c(id INTEGER PRIMARY KEY, pid INTEGER \(reference)); INSERT INTO c VALUES(1, 1), (2, 2)")
+        try world.outside(0, "DELETE FROM p WHERE id = 2")
+        try await world.sync(0)
+        let error = await #expect(throws: AnnalsError.self) { try await world.sync(1) }
+        #expect(error?.code == .constraint && error?.message.contains("c is not tracked") == true, "\(String(describing: error))")
+        #expect(try await world.rows(1, "SELECT count(*) FROM p") == [[2.databaseValue]])
+        _ = try await world.stores[1].track(.all)
+        try world.reopen(0, newSchemas: .take)
+        try await world.settle()
+        #expect(try await world.stores[1].digest() == world.stores[0].digest())
+        for store in world.stores { #expect(try await store.verify() == []) }
+    }
+
+    /// What was without a parent before is the program's own matter.
+    @Test func `rows that had no parent before refuse nothing`() async throws {
+        let world = try await world(
+            "CREATE TABLE c(id INTEGER PRIMARY KEY, pid INTEGER REFERENCES p(id)); INSERT INTO p VALUES(77, 'x'); INSERT INTO c VALUES(1, 77)"
+        )
+        try world.outside(1, "DELETE FROM p WHERE id = 77", foreignKeys: false)
+        try world.outside(0, "DELETE FROM p WHERE id = 2; UPDATE p SET id = 9 WHERE id = 1")
+        try await world.settle()
+        #expect(try await world.rows(1, "SELECT pid FROM c") == [[77.databaseValue]])
+    }
+}
