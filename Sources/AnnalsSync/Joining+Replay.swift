@@ -42,7 +42,7 @@ extension Joining {
                 let replay = SpaceReplay(
                     position: try await copy.replicaState()?.position ?? snapshot, snapshot: snapshot,
                     emptyTables: try await copy.emptyTables())
-                try await copy.leave()
+                try await copy.leave(force: true)
                 _ = try await copy.untrack()
                 try copy.close()
                 if force { for suffix in ["-wal", "-shm", "-journal"] { try? FileManager.default.removeItem(atPath: path + suffix) } }

@@ -80,7 +80,7 @@ extension SyncAgent {
         AnnalsError(
             .expired, operation: "sync",
             "another program rebuilt a table, and the space's rows of then cannot be had any more to find out what it wrote",
-            hint: "Run annals leave and annals join --existing same-key")
+            hint: "Run annals leave --force and annals join --existing same-key")
     }
 }
 

@@ -69,7 +69,7 @@ import Testing
             _ = try await store.untrack()
         } catch let error as AnnalsError where error.code == .alreadyJoined {
             // What it knows of its space can be read, and may be wrong.
-            try await store.leave()
+            try await store.leave(force: true)
             _ = try await store.untrack()
         }
         let left = try await world.rows(0, "SELECT name FROM sqlite_master WHERE name LIKE 'annals\\_%' ESCAPE '\\'")

@@ -68,7 +68,7 @@ import Testing
         #expect(again?.code == .relayInconsistent)
         try note(world, 1, "local")
         #expect(try await world.stores[1].verify().map(\.code) == [.relay])
-        try await world.stores[1].leave()
+        try await world.stores[1].leave(force: true)
         #expect(try await world.stores[1].verify().isEmpty)
     }
 

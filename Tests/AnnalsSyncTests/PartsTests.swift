@@ -193,7 +193,7 @@ import Testing
         let world = try await world()
         try await world.sync(0)
         await #expect(throws: AnnalsError.self) { try await world.sync(1, over: FaultyRelay(world.relay, pageBytes: 1, failingPull: 3)) }
-        try await world.stores[1].leave()
+        try await world.stores[1].leave(force: true)
         let tables = try await world.rows(1, "SELECT name FROM sqlite_master WHERE name GLOB 'annals_*part*'")
         #expect(tables.isEmpty)
     }

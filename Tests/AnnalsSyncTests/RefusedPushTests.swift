@@ -113,7 +113,7 @@ struct RefusedPushTests {
         #expect(error?.message.contains("item") == true)
         #expect(try await world.rows(1, "SELECT name FROM item WHERE id = 1") == world.rows(0, "SELECT name FROM item WHERE id = 1"))
         try world.outside(1, "DELETE FROM item WHERE id = 3; UPDATE item SET name = 'small' WHERE id = 2")
-        try await world.stores[1].leave()
+        try await world.stores[1].leave(force: true)
         _ = try await world.joining("r1").join(world.stores[1], existing: .sameKey)
         try await world.settle()
         #expect(try await names(world, 0) == names(world, 1))

@@ -262,7 +262,7 @@ import Testing
         let file = try await world.copyFile(of: 2)
         let relay = try await restored(world, file)
         let store = world.stores[0]
-        try await store.leave()
+        try await store.leave(force: true)
         let joining = Joining(
             transport: relay, address: "http://127.0.0.1:1", space: world.space, name: "r0", configuration: world.configuration("r0"),
             environment: world.environment)

@@ -58,7 +58,7 @@ enum MergeBenchmarks {
     private static func plainCopy(of name: String, in fleet: Fleet) async throws {
         let path = try fleet.folder.copy("\(name).db", to: "plain.db")
         let store = try Store(path: path)
-        _ = try await store.leave()
+        _ = try await store.leave(force: true)
         _ = try await store.untrack()
         try store.close()
     }

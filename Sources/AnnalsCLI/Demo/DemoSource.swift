@@ -24,7 +24,7 @@ enum DemoSource {
         try store.close()
         // The copy begins anew: it must not speak for the original in its space.
         let copy = try Stores.open(path)
-        if try await copy.replicaState() != nil { try await copy.leave() }
+        if try await copy.replicaState() != nil { try await copy.leave(force: true) }
         if try await !copy.status().tracked.isEmpty { _ = try await copy.untrack() }
         try copy.close()
     }

@@ -44,7 +44,7 @@ extension Outbox {
             throw AnnalsError(
                 .tooLarge, operation: "sync",
                 "a conflict over a row of \(entry.table) is larger than \(limits.journalEntryBytes / 1_000_000) MB and cannot be kept",
-                hint: "Make the value smaller, then annals leave and annals join --existing same-key")
+                hint: "Make the value smaller, then annals leave --force and annals join --existing same-key")
         }
 
         func write(_ body: [[UInt8]]) throws {

@@ -122,7 +122,7 @@ struct Push {
             throw AnnalsError(
                 .tooLarge, operation: "sync",
                 "a transaction (\(names)) has more than \(WireLimits.maximumParts) parts and cannot be sent",
-                hint: "Write its rows in several transactions: annals leave, then annals join --existing same-key")
+                hint: "Write its rows in several transactions: annals leave --force, then annals join --existing same-key")
         }
     }
 

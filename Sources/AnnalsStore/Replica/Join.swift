@@ -61,13 +61,42 @@ package struct RowDifferences: Sendable {
 extension Store {
     /// Ends the membership: rows and history stay.
     ///
-    /// - Throws: `AnnalsError.notJoined`.
-    public func leave() async throws {
-        try await managed("leave") { db, _ in
+    /// - Parameter force: also where something would be lost by it.
+    /// - Throws: `AnnalsError`; nothing is changed then. `notJoined`; without force `rowsDiffer` where work was not sent yet, which the
+    ///   space would never get as what it is, or may have been written unseen, and `waitingForMigration` where the store lacks tables or columns of the space: what it keeps of
+    ///   them would go, and it could not join again before it has them.
+    public func leave(force: Bool = false) async throws {
+        try await managed("leave") { db, step in
             guard try StoreSchema.exists(db), try ReplicaState.load(db) != nil else {
                 throw AnnalsError(.notJoined, operation: "leave", "the store is not joined to a space")
             }
+            if !force { try Self.requireNothingToLose(db, step) }
             try ReplicaTables.drop(db)
+        }
+    }
+
+    private static func requireNothingToLose(_ db: Database, _ step: ManagedStep) throws {
+        // The space has nothing yet, and all rows are this store's.
+        guard try CreationStage.load(db) == nil else { return }
+        try step.seal()
+        let unsent = try Outbox.count(db) + OutboxFiller.waiting(db)
+        guard unsent == 0 else {
+            throw AnnalsError(
+                .rowsDiffer, operation: "leave", "\(unsent) of the store's transactions were not sent to the space",
+                hint: "Run annals sync first; annals leave --force leaves all the same, and they stay in the rows and are not sent")
+        }
+        guard try !RowsInDoubt.isNoted(db) else {
+            throw AnnalsError(
+                .rowsDiffer, operation: "leave", "another program wrote rows unseen, and the space may not have them",
+                hint: "Run annals sync first; annals leave --force leaves all the same")
+        }
+        let lacking = try Lacking.load(db)
+        guard lacking.isEmpty else {
+            let names = try lacking.names(in: SpaceSchema.load(db)).joined(separator: ", ")
+            throw AnnalsError(
+                .waitingForMigration, operation: "leave",
+                "the store lacks \(names) of the space: what it keeps of them would be gone, and it could not join again without them",
+                hint: "Migrate first; annals leave --force leaves all the same")
         }
     }
 
