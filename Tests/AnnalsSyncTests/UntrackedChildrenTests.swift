@@ -94,6 +94,30 @@ import Testing
         for store in world.stores { #expect(try await store.verify() == []) }
     }
 
+    @Test func `they are found as the parent compares its values`() async throws {
+        let world = try await World(
+            replicas: 2,
+            schema: """
+                CREATE TABLE p(id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE UNIQUE);
+                INSERT INTO p VALUES(1, 'One'), (2, 'Two'), (3, 'Three');
+                """)
+        try world.outside(
+            1,
+            """
+            CREATE TABLE c(id INTEGER PRIMARY KEY, pid REFERENCES p(id) ON DELETE SET NULL, name REFERENCES p(name) ON DELETE SET NULL);
+            INSERT INTO c VALUES(1, '2', 'TWO'), (2, 2.0, 'three'), (3, 1, 'oNE'), (4, NULL, NULL);
+            """)
+        try world.outside(0, "DELETE FROM p WHERE id = 2")
+        try await world.settle()
+        let rows = try await world.rows(1, "SELECT id FROM c WHERE pid IS NULL AND name IS NULL ORDER BY id")
+        #expect(rows == [[1.databaseValue], [4.databaseValue]])
+        #expect(
+            try await world.rows(1, "SELECT name FROM c WHERE id IN (2, 3) ORDER BY id") == [
+                ["three".databaseValue], ["oNE".databaseValue],
+            ])
+        #expect(try await world.stores[1].verify() == [])
+    }
+
     /// What was without a parent before is the program's own matter.
     @Test func `rows that had no parent before refuse nothing`() async throws {
         let world = try await world(

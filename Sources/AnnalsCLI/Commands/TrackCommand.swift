@@ -9,7 +9,8 @@ struct TrackCommand: AsyncParsableCommand {
         abstract: "Start history in an existing database.",
         discussion: """
             With --all, tables that cannot be tracked are skipped and named with the reason, and so are the tables in which \
-            migration tools and frameworks keep their own books. A table that is named must be one that can be tracked.
+            migration tools and frameworks keep their own books. Tables that are made later are tracked, too, when annals next looks at the \
+            file. A table that is named must be one that can be tracked.
 
             Examples:
               annals track shop.db --all

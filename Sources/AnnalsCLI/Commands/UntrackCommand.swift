@@ -6,7 +6,8 @@ struct UntrackCommand: AsyncParsableCommand {
         commandName: "untrack",
         abstract: "End the history of tables and forget it.",
         discussion: """
-            Without tables, of all: then no trace of annals is left in the file. Rows stay as they are.
+            Without tables, of all: then no trace of annals is left in the file. Rows stay as they are. \
+            After tables are named here, tables that are made later are not tracked by themselves.
 
             Example:
               annals untrack shop.db

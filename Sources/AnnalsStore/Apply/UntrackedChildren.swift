@@ -38,19 +38,15 @@ final class UntrackedChildren {
         }
     }
 
-    /// A number that one row gave up may be another's now: that row's children go first.
+    /// At once, since a number that one row gave up may be another's now.
     private func move(_ reference: UntrackedReference, _ moves: [(old: [Value], new: [Value])]) throws {
-        let sets = reference.columns.enumerated().map { "\(SQL.quote($1)) = ?\($0 + 1)" }.joined(separator: ", ")
-        let table = "main.\(SQL.quote(reference.table))"
-        let statement = try session.prepared("UPDATE \(table) SET \(sets) WHERE \(condition(reference, after: reference.columns.count))")
-        var waiting = Dictionary(moves.filter { $0.old != $0.new }.map { ($0.old, $0.new) }, uniquingKeysWith: { $1 })
-        while !waiting.isEmpty {
-            let free = waiting.filter { waiting[$0.value] == nil }
-            guard !free.isEmpty else { throw refusal(reference, "exchange their keys") }
-            for (old, new) in free {
-                try run(statement, new + old, reference, "get other keys")
-                waiting[old] = nil
+        let moves = moves.filter { $0.old != $0.new }
+        guard !moves.isEmpty else { return }
+        try withTuples(reference, moves.map { ($0.old, $0.new) }) { isListed in
+            let new = reference.columns.enumerated().map { place, column in
+                "\(SQL.quote(column)) = (SELECT new\(place) FROM temp.annals_gone AS gone WHERE \(matches(reference)))"
             }
+            try run("UPDATE \(table(reference)) SET \(new.joined(separator: ", ")) WHERE \(isListed)", reference, "get other keys")
         }
     }
 
@@ -69,25 +65,27 @@ final class UntrackedChildren {
         return first
     }
 
-    private func forEachLeft(_ visit: (UntrackedReference, [Value]) throws -> Void) throws {
+    /// - Parameter visit: told of a foreign key with such rows, and what finds them.
+    private func forEachLeft(_ visit: (UntrackedReference, _ areLeft: String) throws -> Void) throws {
         for reference in session.registry.untrackedReferences {
             guard let tuples = gone[reference] else { continue }
-            let parent = "SELECT 1 FROM main.\(SQL.quote(reference.parent)) WHERE \(condition(reference.parentColumns, after: 0))"
-            let children = "SELECT 1 FROM main.\(SQL.quote(reference.table)) WHERE \(condition(reference, after: 0)) LIMIT 1"
-            for tuple in tuples where try !has(parent, tuple) && has(children, tuple) { try visit(reference, tuple) }
+            try withTuples(reference, tuples.map { ($0, []) }) { isListed in
+                let parent = zip(reference.parentColumns, reference.columns).map { "parent.\(SQL.quote($0)) = child.\(SQL.quote($1))" }
+                let hasParent = "SELECT 1 FROM main.\(SQL.quote(reference.parent)) AS parent WHERE \(parent.joined(separator: " AND "))"
+                let areLeft = "\(isListed) AND NOT EXISTS (\(hasParent))"
+                let sql = "SELECT EXISTS (SELECT 1 FROM \(table(reference)) WHERE \(areLeft))"
+                if try Bool.fetchOne(session.db, sql: sql) ?? false { try visit(reference, areLeft) }
+            }
         }
     }
 
-    private func settle(_ reference: UntrackedReference, _ tuple: [Value]) throws {
-        let table = "main.\(SQL.quote(reference.table))"
+    private func settle(_ reference: UntrackedReference, _ areLeft: String) throws {
         switch reference.onDelete {
         case .cascade where try !isReferenced(reference.table):
-            let sql = "DELETE FROM \(table) WHERE \(condition(reference, after: 0))"
-            try run(session.prepared(sql), tuple, reference, "are deleted")
+            try run("DELETE FROM \(table(reference)) WHERE \(areLeft)", reference, "are deleted")
         case .setNull:
             let sets = reference.columns.map { "\(SQL.quote($0)) = NULL" }.joined(separator: ", ")
-            try run(
-                session.prepared("UPDATE \(table) SET \(sets) WHERE \(condition(reference, after: 0))"), tuple, reference, "are deleted")
+            try run("UPDATE \(table(reference)) SET \(sets) WHERE \(areLeft)", reference, "are deleted")
         case .cascade, .setDefault, .noAction, .restrict:
             throw refusal(reference, "are deleted")
         }
@@ -95,25 +93,43 @@ final class UntrackedChildren {
 
     // MARK: Statements
 
-    private func condition(_ reference: UntrackedReference, after parameters: Int) -> String {
-        condition(reference.columns, after: parameters)
+    private func table(_ reference: UntrackedReference) -> String { "main.\(SQL.quote(reference.table)) AS child" }
+
+    private func matches(_ reference: UntrackedReference) -> String {
+        reference.columns.enumerated().map { "gone.old\($0) = child.\(SQL.quote($1))" }.joined(separator: " AND ")
     }
 
-    private func condition(_ columns: [String], after parameters: Int) -> String {
-        columns.enumerated().map { "\(SQL.quote($1)) = ?\(parameters + $0 + 1)" }.joined(separator: " AND ")
+    /// Has values of the parent's columns in a temporary table meanwhile, so that a table without an index is read once for all of them. They
+    /// compare there as they do in the parent.
+    private func withTuples(
+        _ reference: UntrackedReference, _ tuples: [(old: [Value], new: [Value])], _ body: (_ isListed: String) throws -> Void
+    ) throws {
+        guard let parent = session.registry.table(named: reference.parent)?.definition else { return }
+        let count = reference.columns.count
+        let old = reference.parentColumns.enumerated().map { place, name in
+            let column = parent.place(of: name).map { parent.columns[$0] }
+            let type = column.map { $0.affinity == .any ? "" : $0.affinity.rawValue } ?? ""
+            return "old\(place) \(type) COLLATE \(SQL.quote(column?.collation ?? Collation.binary))"
+        }
+        let new = (0..<count).map { "new\($0)" }
+        let key = (0..<count).map { "old\($0)" }.joined(separator: ", ")
+        let db = session.db
+        try db.execute(
+            sql: "CREATE TEMP TABLE annals_gone(\((old + new).joined(separator: ", ")), PRIMARY KEY(\(key))) WITHOUT ROWID")
+        let places = (1...(2 * count)).map { "?\($0)" }.joined(separator: ", ")
+        let insert = try PreparedStatement(db, "INSERT OR IGNORE INTO temp.annals_gone VALUES(\(places))")
+        for tuple in tuples {
+            let values = tuple.old + (tuple.new.isEmpty ? Array(repeating: .null, count: count) : tuple.new)
+            for (index, value) in values.enumerated() { insert.bind(index + 1, value) }
+            try insert.run()
+        }
+        try body("EXISTS (SELECT 1 FROM temp.annals_gone AS gone WHERE \(matches(reference)))")
+        try db.execute(sql: "DROP TABLE temp.annals_gone")
     }
 
-    private func has(_ sql: String, _ values: [Value]) throws -> Bool {
-        let statement = try session.prepared(sql)
-        for (index, value) in values.enumerated() { statement.bind(index + 1, value) }
-        defer { statement.reset() }
-        return try statement.step()
-    }
-
-    private func run(_ statement: PreparedStatement, _ values: [Value], _ reference: UntrackedReference, _ what: String) throws {
-        for (index, value) in values.enumerated() { statement.bind(index + 1, value) }
+    private func run(_ sql: String, _ reference: UntrackedReference, _ what: String) throws {
         do {
-            try statement.run()
+            try session.db.execute(sql: sql)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
             throw refusal(reference, what)
         }

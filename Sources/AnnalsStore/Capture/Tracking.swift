@@ -7,7 +7,7 @@ package import GRDB
 ///     for table in report.tables { print(table.name, table.outcome) }
 public enum Tracking {
     public enum Selection: Sendable {
-        /// Every table that can be tracked, bookkeeping left out.
+        /// Every table that can be tracked, bookkeeping left out; also those that are made later, when the store is looked at next.
         case all
         case tables([String])
     }

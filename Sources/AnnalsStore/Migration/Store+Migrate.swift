@@ -3,6 +3,7 @@ public import GRDB
 
 /// Which of the tables that a migration makes get a history, and are kept in step.
 public enum NewTables: Sendable {
+    /// None by the migration itself. A store that was told to track all tracks them when it is looked at next.
     case none
     /// All that can be tracked.
     case all

@@ -82,7 +82,8 @@ extension Store {
         let unsent = try Outbox.count(db) + OutboxFiller.waiting(db)
         guard unsent == 0 else {
             throw AnnalsError(
-                .rowsDiffer, operation: "leave", "the space does not have all work of this store; transactions that were not sent: \(unsent)",
+                .rowsDiffer, operation: "leave",
+                "the space does not have all work of this store; transactions that were not sent: \(unsent)",
                 hint: "Run annals sync first; annals leave --force leaves all the same, and they stay in the rows and are not sent")
         }
         guard try !RowsInDoubt.isNoted(db) else {

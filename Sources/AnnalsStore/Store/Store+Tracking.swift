@@ -20,7 +20,7 @@ extension Store {
     }
 
     /// Ends history for tables and forgets it; for all tables, and every trace of Annals, without a list: that is done also where
-    /// Annals' own tables are damaged beyond repair.
+    /// Annals' own tables are damaged beyond repair. A store that was told to track all tracks no new tables by itself after tables were named.
     ///
     /// - Throws: `AnnalsError`: `notTracked`, or `alreadyJoined` while the store is a replica.
     public func untrack(_ tables: [String]? = nil) async throws -> [String] {
