@@ -43,10 +43,15 @@ package struct RelayServer: Service {
         scrapeToken = try configuration.metricsTokenFile.map { try ScrapeToken(file: $0) }
     }
 
-    /// Serves until SIGTERM or SIGINT; SIGHUP has it read the files of its certificate again. Throws what `run` throws.
+    /// Serves until SIGTERM or SIGINT; SIGHUP has it read the files of its certificate again, where it has one. Throws what `run` throws.
     package func runUntilSignal() async throws {
         var services: [any Service] = [self]
-        if let identities { services.append(await CertificateReloading(identities)) }
+        if let identities {
+            services.append(await CertificateReloading(identities))
+        } else if isatty(STDIN_FILENO) == 0 {
+            // A service manager's reload has nothing to read again. From a terminal the signal says that it was closed.
+            signal(SIGHUP, SIG_IGN)
+        }
         let group = ServiceGroup(
             configuration: .init(services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
         try await group.run()

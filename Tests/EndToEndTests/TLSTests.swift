@@ -98,6 +98,15 @@ import Testing
         }
     }
 
+    @Test func `SIGHUP does not end a relay without a certificate`() async throws {
+        try await Workshop.with { shop in
+            let relay = try await shop.startRelay(data: "relay-data", listen: "127.0.0.1:0").program
+            relay.signal(SIGHUP)
+            relay.signal(SIGTERM)
+            #expect(try await relay.end().status == 0)
+        }
+    }
+
     @Test func `SIGHUP brings the new certificate to new connections; what cannot be used changes nothing`() async throws {
         try await scene { scene in
             let (shop, authority, url) = (scene.shop, scene.authority, scene.url)
