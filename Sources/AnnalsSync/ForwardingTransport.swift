@@ -55,4 +55,6 @@ extension ForwardingTransport {
     public func report(_ check: SnapshotCheck) async throws(TransportError) { try await base.report(check) }
 
     public func report(_ entry: RefusedEntry) async throws(TransportError) { try await base.report(entry) }
+
+    public func retire(_ replica: ReplicaID) async throws(TransportError) { try await base.retire(replica) }
 }

@@ -108,6 +108,10 @@ public struct HTTPRelay: RelayTransport {
             "POST", Endpoints.reports(space), headers: [("Content-Type", Endpoints.MediaType.json)], body: .bytes([UInt8](body)))
     }
 
+    public func retire(_ replica: ReplicaID) async throws(TransportError) {
+        _ = try await send("POST", Endpoints.retire(replica, space), timeout: SyncLimits.farewellTimeout)
+    }
+
     func snapshotToCheck(_ response: HTTPResponse) -> Position? {
         let words = response.headers[Endpoints.Header.snapshot]?.split(separator: " ") ?? []
         guard words.count == 2, words[0] == Endpoints.snapshotCheck else { return nil }

@@ -93,9 +93,10 @@ package struct Joining: Sendable {
     /// - Parameters:
     ///   - store: the store.
     ///   - existing: what becomes of rows that differ from the space's; without it they are refused. A store without rows needs none.
+    ///   - schema: what may be declared otherwise than in the space.
     /// - Throws: `AnnalsError`; code `rowsDiffer` when the space exists and its rows are not the store's, `schemaRefused`
     ///   when its tables are declared otherwise, `constraint` when rows break a foreign key. Nothing was changed then.
-    package func join(_ store: Store, existing: ExistingRows? = nil) async throws -> Outcome {
+    package func join(_ store: Store, existing: ExistingRows? = nil, schema: JoinedSchema = .equal) async throws -> Outcome {
         if try await store.replicaState() != nil, try await store.creationStage() == nil {
             throw AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
         }
@@ -107,7 +108,7 @@ package struct Joining: Sendable {
         if existing != .theirs { try await store.checkReferences() }
         do {
             for _ in 0..<SyncLimits.joinAttempts {
-                if let outcome = try await attempt(store, existing) { return outcome }
+                if let outcome = try await attempt(store, existing, schema) { return outcome }
             }
         } catch let error as TransportError {
             throw error.annalsError
@@ -140,7 +141,7 @@ package struct Joining: Sendable {
     }
 
     /// nil when another store made the space meanwhile: look again.
-    private func attempt(_ store: Store, _ existing: ExistingRows?) async throws -> Outcome? {
+    private func attempt(_ store: Store, _ existing: ExistingRows?, _ schema: JoinedSchema) async throws -> Outcome? {
         // In this order: what was begun meanwhile is then never taken for something that the relay does not have.
         let stage = try await store.creationStage()
         let description = try await describe()
@@ -164,7 +165,7 @@ package struct Joining: Sendable {
         guard let description else { return try await create(store, nil) }
         if description.isEmpty { return try await create(store, description) }
         if let first = try await abandonedFirstEntry(description, store) { return try await create(store, description, after: first) }
-        return try await recognise(store, description, existing)
+        return try await recognise(store, description, existing, schema)
     }
 
     /// nil when there is no such space.
@@ -184,7 +185,7 @@ package struct Joining: Sendable {
     /// Says what a join would find, and changes nothing here or at the relay.
     ///
     /// - Throws: `AnnalsError` where `join` would, whatever became of rows that differ.
-    package func prospect(of store: Store) async throws -> Prospect {
+    package func prospect(of store: Store, schema: JoinedSchema = .equal) async throws -> Prospect {
         do {
             guard let description = try await describe(), !description.isEmpty else {
                 try await store.checkReferences()
@@ -192,7 +193,7 @@ package struct Joining: Sendable {
             }
             return try await withTemporaryFolder(beside: store.path, for: Self.purpose(ofDownload: description)) { folder in
                 let (copy, _) = try await replica(in: folder, description)
-                let differences = try await store.differences(from: copy.path)
+                let differences = try await store.differences(from: copy.path, schema: schema)
                 try copy.close()
                 return .existing(differences)
             }
@@ -265,20 +266,22 @@ package struct Joining: Sendable {
         return .created(try await position(of: store))
     }
 
-    private func recognise(_ store: Store, _ description: SpaceDescription, _ existing: ExistingRows?) async throws -> Outcome {
+    private func recognise(
+        _ store: Store, _ description: SpaceDescription, _ existing: ExistingRows?, _ schema: JoinedSchema
+    ) async throws -> Outcome {
         try await withTemporaryFolder(beside: store.path, for: Self.purpose(ofDownload: description)) { folder in
             let (copy, _) = try await replica(in: folder, description)
             if try await store.adopt(copy, digest: { try StoreDigest.rows($0) }) {
                 return .recognised(try await position(of: store))
             }
             func merge(_ existing: ExistingRows) async throws -> Outcome {
-                let summary = try await store.adopt(copy, existing: existing)
+                let summary = try await store.adopt(copy, existing: existing, schema: schema)
                 return .merged(try await position(of: store), summary)
             }
             if let existing { return try await merge(existing) }
-            let differences = try await store.differences(from: copy.path)
+            let differences = try await store.differences(from: copy.path, schema: schema)
             // Rows that are written meanwhile are kept by this rule.
-            if differences.hasNoneHere { return try await merge(.sameKey) }
+            if differences.hasNoneHere || (differences.areEqual && !differences.haveEqualTables) { return try await merge(.sameKey) }
             throw AnnalsError(
                 .rowsDiffer, operation: "join", "the space \(space) has other rows than this store: \(Self.describe(differences))",
                 hint: "Nothing was changed. Say what becomes of rows that differ with --existing same-key, separate or theirs")

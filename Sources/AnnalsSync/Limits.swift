@@ -48,6 +48,8 @@ package enum SyncLimits {
     package static let answerBytes = 96 << 20
     /// How long a whole request may take whose bodies are small. Pushes and pages have no such limit: see `HTTPLimits.slowestBody`.
     package static let requestTimeout = Duration.seconds(60)
+    /// Of the request that tells of a replica that leaves, which the store does not depend on.
+    package static let farewellTimeout = Duration.seconds(10)
     /// How long such a request may move none.
     package static let silence = Duration.seconds(25)
     /// Tries of one request that stood and was not answered in time. The second goes by another connection, in case a kept one is dead.

@@ -40,11 +40,16 @@ public protocol RelayTransport: Sendable {
     func report(_ check: SnapshotCheck) async throws(TransportError)
     /// Tells the relay's operator of an entry that cannot be applied here. `table` is nil in a sealed space.
     func report(_ entry: RefusedEntry) async throws(TransportError)
+    /// Tells the relay that a replica has left the space, so that the log is not kept for it.
+    func retire(_ replica: ReplicaID) async throws(TransportError)
 }
 
 extension RelayTransport {
     /// For a transport without such a way.
     public func report(_ entry: RefusedEntry) async throws(TransportError) {}
+
+    /// For a transport without such a way.
+    public func retire(_ replica: ReplicaID) async throws(TransportError) {}
 
     /// For a transport without such a way.
     public func report(_ check: SnapshotCheck) async throws(TransportError) {}

@@ -10,12 +10,14 @@ extension SyncAgent {
     ///   - address: the relay's base address.
     ///   - existing: what becomes of rows that differ from those of a space that exists. `.sameKey` fits an app that opens
     ///     its store with the tables it needs, and then finds out that there is a space with rows already.
+    ///   - schema: what the store may declare otherwise than a space that exists. `.additions` fits an app whose versions meet in one space.
     ///   - logger: told what is noteworthy.
     /// - Throws: `AnnalsError` with code `usage` when the address is not one.
     public init(
-        store: Store, joining address: SpaceAddress, existing: ExistingRows? = nil, logger: Logger = Logger(label: "annals.sync")
+        store: Store, joining address: SpaceAddress, existing: ExistingRows? = nil, schema: JoinedSchema = .equal,
+        logger: Logger = Logger(label: "annals.sync")
     ) throws {
-        try self.init(store: store, transport: address.transport(), joining: address, existing: existing, logger: logger)
+        try self.init(store: store, transport: address.transport(), joining: address, existing: existing, schema: schema, logger: logger)
     }
 
     /// Joins the space that the agent was given, where the store is no replica yet. Each exchange begins with it.
@@ -29,7 +31,7 @@ extension SyncAgent {
         if try await isJoined(to: home.address.space) { return }
         let joining = home.address.joining(over: transport, store.configuration, environment, progress)
         do {
-            _ = try await joining.join(store, existing: home.existing)
+            _ = try await joining.join(store, existing: home.existing, schema: home.schema)
         } catch let error as AnnalsError where error.code == .alreadyJoined {
             // By another agent, a moment ago.
             guard try await isJoined(to: home.address.space) else { throw error }

@@ -112,7 +112,7 @@ public actor SyncAgent {
     /// Told of snapshots on their way: a stage, and bytes done in it.
     let progress: @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void
     /// The space to join, and what becomes of rows that differ there; nil for a store that is a replica already.
-    let home: (address: SpaceAddress, existing: ExistingRows?)?
+    let home: (address: SpaceAddress, existing: ExistingRows?, schema: JoinedSchema)?
     /// What it does when the relay was restored from a backup.
     let restoredRelay: RestoredRelay
     let board: EventBoard
@@ -133,12 +133,14 @@ public actor SyncAgent {
     ///   - transport: the way to the relay.
     ///   - address: the space to join first, where the store is no replica yet.
     ///   - existing: what becomes of rows that differ from those of a space that exists; without it they are refused.
+    ///   - schema: what the store may declare otherwise than a space that exists.
     ///   - restoredRelay: what to do when the relay was restored from a backup.
     ///   - environment: clock and identities, which a test gives.
     ///   - logger: told what is noteworthy.
     ///   - progress: told how far it is.
     public init(
         store: Store, transport: any RelayTransport, joining address: SpaceAddress? = nil, existing: ExistingRows? = nil,
+        schema: JoinedSchema = .equal,
         restoredRelay: RestoredRelay = .refuse, environment: Environment = .system, logger: Logger = Logger(label: "annals.sync"),
         progress: @escaping @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void = { _, _ in }
     ) {
@@ -147,7 +149,7 @@ public actor SyncAgent {
         self.environment = environment
         self.logger = logger
         self.restoredRelay = restoredRelay
-        home = address.map { ($0, existing) }
+        home = address.map { ($0, existing, schema) }
         let board = EventBoard(now: store.configuration.now)
         self.board = board
         self.progress = { stage, bytes in

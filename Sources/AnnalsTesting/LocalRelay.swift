@@ -115,8 +115,13 @@ public struct LocalRelay: RelayTransport {
     }
 
     /// The replica holds nothing back until it is seen again.
-    package func retire(_ replica: ReplicaID) async throws {
-        _ = try await log.retire(replica, of: space)
+    /// The replicas as the relay has them recorded.
+    package func replicas() async throws -> [ReplicaRecord] {
+        try await log.replicas(of: space)
+    }
+
+    public func retire(_ replica: ReplicaID) async throws(TransportError) {
+        _ = try await answer { try await log.retire(replica, of: space) }
     }
 
     /// Voids the entry at a position, as `annals relay void` does.

@@ -56,6 +56,10 @@ package enum Endpoints {
     package static func entries(_ name: SpaceName) -> String { "\(space(name))/\(Action.entries)" }
     /// GET a stream of `HeadEvent`.
     package static func events(_ name: SpaceName) -> String { "\(space(name))/\(Action.events)" }
+    /// POST: the replica has left and holds back nothing any more.
+    package static func retire(_ replica: ReplicaID, _ name: SpaceName) -> String {
+        "\(space(name))/\(Action.replicas)/\(replica)/\(Action.retire)"
+    }
     /// POST a report of a refused entry.
     package static func reports(_ name: SpaceName) -> String { "\(space(name))/\(Action.reports)" }
     /// PUT or GET the rows at a position.

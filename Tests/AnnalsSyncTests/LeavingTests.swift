@@ -1,7 +1,10 @@
 import AnnalsCore
 import AnnalsStore
 import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
 import GRDB
+import RelayLog
 import Testing
 
 /// A store that leaves its space does not lose anything without a word.
@@ -24,6 +27,40 @@ import Testing
         try await world.sync(1)
         try await store.leave()
         #expect(try await store.replicaState() == nil)
+    }
+
+    @Test func `the relay keeps the log no longer for a replica that has left`() async throws {
+        let world = try await World(replicas: 3, schema: Self.schema)
+        try await world.settle()
+        let agent = SyncAgent(store: world.stores[2], transport: world.relay, environment: world.environment)
+        let untold = try await agent.leave()
+        #expect(untold == nil)
+        #expect(try await world.stores[2].replicaState() == nil)
+        for _ in 0..<3 {
+            try world.outside(0, "UPDATE item SET name = name || '.'")
+            for index in 0..<2 { try await world.sync(index) }
+        }
+        let head = try await world.relay.describe().head
+        let records = try await world.relay.replicas()
+        #expect(records.filter(\.isRetired).count == 1)
+        #expect(records.filter { !$0.isRetired && $0.position < head.advanced(by: -1) }.isEmpty)
+    }
+
+    @Test func `a relay that cannot be told does not keep a store from leaving`() async throws {
+        let world = try await World(replicas: 2, schema: Self.schema)
+        let transport = SilentRelay(base: world.relay)
+        let untold = try await SyncAgent(store: world.stores[1], transport: transport, environment: world.environment).leave()
+        #expect(untold?.code == .relayUnreachable)
+        #expect(try await world.stores[1].replicaState() == nil)
+    }
+
+    /// Takes everything but the word that a replica has left.
+    private struct SilentRelay: ForwardingTransport {
+        let base: any RelayTransport
+
+        func retire(_ replica: ReplicaID) async throws(TransportError) {
+            throw .unreachable("no connection", wasSent: false)
+        }
     }
 
     @Test func `what may have been written unseen keeps it`() async throws {

@@ -63,6 +63,33 @@ struct WholeStoryTests {
         }
     }
 
+    @Test("a store with fewer tables joins when that is asked for, keeps what it lacks, and leaves with a word to the relay")
+    func joiningWithFewerTables() async throws {
+        try await Workshop.with { shop in
+            _ = try await shop.makeReplicas()
+            let url = try #require(try await shop.succeed("status", "shop.db", "--json").object()["relay"] as? String)
+            try await shop.shell("old.db", "CREATE TABLE setting (name TEXT PRIMARY KEY NOT NULL, value TEXT);")
+            try await shop.shell("shop.db", "CREATE TABLE setting (name TEXT PRIMARY KEY NOT NULL, value TEXT);")
+            try await shop.succeed("sync", "shop.db")
+            try await shop.succeed("track", "old.db", "--all")
+            try await shop.fail(65, "--schema additions", "join", "old.db", "--relay", url, "--space", "shop")
+            let foreseen = try await shop.succeed(
+                "join", "old.db", "--relay", url, "--space", "shop", "--schema", "additions", "--dry-run"
+            ).output
+            #expect(foreseen.contains("the store lacks customer, invoice of the space"), "\(foreseen)")
+            let joined = try await shop.succeed(
+                "join", "old.db", "--relay", url, "--space", "shop", "--schema", "additions", "--json"
+            ).object()
+            #expect(joined["lacking"] as? [String] == ["customer", "invoice"])
+            try await shop.shell("old.db", "INSERT INTO setting VALUES ('colour', 'red');")
+            try await shop.succeed("sync", "old.db", "shop.db")
+            #expect(try await shop.shell("shop.db", "SELECT value FROM setting;") == "red")
+            try await shop.fail(65, "lacks customer, invoice", "leave", "old.db")
+            let left = try await shop.succeed("leave", "old.db", "--force", "--json").object()
+            #expect(left["relayTold"] as? Bool == true)
+        }
+    }
+
     @Test("a copy of a replica's rows joins the space and nothing is doubled")
     func joiningACopy() async throws {
         try await Workshop.with { shop in

@@ -137,6 +137,31 @@ import Testing
         }
     }
 
+    @Test func `a member retires the replicas of its own token, and no others`() async throws {
+        let fixture = try RelayFixture(noAuthorization: false)
+        _ = try await fixture.log.createSpace(.shop)
+        let (write, _) = try await fixture.log.tokens.create(scope: .write)
+        let (other, _) = try await fixture.log.tokens.create(scope: .write)
+        let (reading, _) = try await fixture.log.tokens.create(scope: .read)
+        try await fixture.run { client in
+            let lineage = try await fixture.log.describe(.shop).lineage
+            var replica = TestReplica(1)
+            _ = try await client.with(token: write).push(replica.batch(lineage, base: .zero, .writing(1)).bytes)
+            let reader = TestReplica(2).id
+            _ = try await client.with(token: reading).send(
+                .get, "/v1/spaces/shop/entries?after=1", headers: [.replica: reader.description])
+            func retire(_ id: ReplicaID) -> String { "/v1/spaces/shop/replicas/\(id)/retire" }
+            for token in [other, reading] {
+                try await client.with(token: token).send(.post, retire(replica.id)).expectProblem(403, "not-permitted")
+            }
+            try await client.with(token: write).send(.post, retire(reader)).expectProblem(403, "not-permitted")
+            #expect(try await fixture.log.replicas(of: .shop).allSatisfy { !$0.isRetired })
+            #expect(try await client.with(token: write).send(.post, retire(replica.id)).status == .noContent)
+            #expect(try await client.with(token: reading).send(.post, retire(reader)).status == .noContent)
+            #expect(try await fixture.log.replicas(of: .shop).allSatisfy(\.isRetired))
+        }
+    }
+
     @Test func `a replica is released, and belongs to whoever pushes as it next`() async throws {
         let fixture = try RelayFixture(noAuthorization: false)
         let lineage = try await fixture.log.createSpace(.shop).lineage

@@ -30,9 +30,19 @@ struct AdminSpaceRoutes: Sendable {
         return JSONBody.response(ReplicaList(head: head, replicas: records.map { .init($0, head: head) }, time: log.clock.wall()))
     }
 
-    /// POST /v1/spaces/{space}/replicas/{replica}/retire: 204.
+    /// POST /v1/spaces/{space}/replicas/{replica}/retire: 204. An operator retires any replica, a member its own when that leaves.
     func retire(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
-        try await change(context, log.retire)
+        let space = try context.space(for: .read)
+        guard !context.access.allows(.admin, in: space) else { return try await change(context, log.retire) }
+        let replica = try replica(context)
+        guard let owner = context.access.owner?.text,
+            try await log.replicas(of: space).contains(where: { $0.replica == replica && $0.credential == owner })
+        else {
+            throw ProblemResponse(
+                .notPermitted, detail: "This needs admin in the space \(space), or a replica that the sender pushed as",
+                hint: "Ask the relay's operator to retire the replica")
+        }
+        return try await change(context, for: .read, log.retire)
     }
 
     /// POST /v1/spaces/{space}/replicas/{replica}/release: 204.
@@ -56,16 +66,20 @@ struct AdminSpaceRoutes: Sendable {
 
     /// Does something to the replica that the address names.
     private func change(
-        _ context: RelayRequestContext, _ body: (ReplicaID, SpaceName, Operator?) async throws -> Bool
+        _ context: RelayRequestContext, for scope: TokenScope = .admin, _ body: (ReplicaID, SpaceName, Operator?) async throws -> Bool
     ) async throws -> Response {
-        let space = try context.space(for: .admin)
-        guard let replica = context.parameters.get("replica").flatMap({ ReplicaID($0) }) else {
-            throw ProblemResponse.badRequest("That is not a replica's id", hint: "It is a UUID")
-        }
-        guard try await body(replica, space, context.operatorName) else {
+        let space = try context.space(for: scope)
+        guard try await body(try replica(context), space, context.operatorName) else {
             throw ProblemResponse(.notFound, detail: "The space \(space) has no such replica")
         }
         return Response(status: .noContent, headers: [.cacheControl: "no-store"])
+    }
+
+    private func replica(_ context: RelayRequestContext) throws -> ReplicaID {
+        guard let replica = context.parameters.get("replica").flatMap({ ReplicaID($0) }) else {
+            throw ProblemResponse.badRequest("That is not a replica's id", hint: "It is a UUID")
+        }
+        return replica
     }
 
     /// GET /v1/spaces/{space}/pushes?after=N&before=N&limit=N: newest first.

@@ -24,7 +24,10 @@ extension APIOperations {
         APIOperation(
             method: .post, path: "\(space)/\(Endpoints.Action.replicas)/{replica}/\(Endpoints.Action.retire)", id: "retireReplica",
             tag: .operators, summary: "Let a replica hold back nothing any more",
-            description: "Should it come back, it takes the newest snapshot, lays its own work on top, and counts again.", scope: "admin",
+            description: """
+                Should it come back, it takes the newest snapshot, lays its own work on top, and counts again. Where the sender's token pushed \
+                as the replica, the scope read is enough.
+                """, scope: "admin",
             answers: [.init(status: 204, description: "It is retired", headers: ["Cache-Control"])], problems: [.spaceNotFound, .notFound]),
         APIOperation(
             method: .post, path: "\(space)/\(Endpoints.Action.replicas)/{replica}/\(Endpoints.Action.release)", id: "releaseReplica",

@@ -2,3 +2,4 @@ public import AnnalsStore
 public import ArgumentParser
 
 extension ExistingRows: ExpressibleByArgument {}
+extension JoinedSchema: ExpressibleByArgument {}

@@ -19,6 +19,9 @@ struct JoinCommand: AsyncParsableCommand {
             follows
               theirs     the space's rows stand, this store's go; history still has them
 
+            Tables and columns must be those of the space (65). With --schema additions either side may have more: what the \
+            store lacks is kept for it until it is migrated, and tables that only the store has become tables of the space.
+
             Rows that break a foreign key are refused with counts per table (65), except with theirs. A join that was \
             interrupted is finished by running it again.
 
@@ -28,6 +31,7 @@ struct JoinCommand: AsyncParsableCommand {
             Examples:
               annals join shop.db --relay http://127.0.0.1:8640 --space shop
               annals join till.db --relay http://127.0.0.1:8640 --space shop --existing separate
+              annals join old.db --relay http://127.0.0.1:8640 --space shop --schema additions
               annals join shop.db --relay https://relay.example.org --space shop --space-key-file shop.key
             """)
 
@@ -42,6 +46,8 @@ struct JoinCommand: AsyncParsableCommand {
     var dryRun = false
     @Option(help: "What becomes of rows that differ: same-key, separate or theirs.")
     var existing: ExistingRows?
+    @Option(help: "What tables may have otherwise than in the space: equal (nothing) or additions.")
+    var schema: JoinedSchema = .equal
     @OptionGroup var credential: CredentialOptions
     @OptionGroup var trust: TrustOptions
     @OptionGroup var spaceKey: SpaceKeyOptions
@@ -62,15 +68,21 @@ struct JoinCommand: AsyncParsableCommand {
                 transport: transport, address: relay, space: space, name: name, credentialFile: credential.absoluteFile,
                 trust: trusted, spaceKeys: keys, spaceKeyFile: spaceKey.absoluteFile, configuration: Stores.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
-            return try await joining.join(store, existing: existing)
+            return try await joining.join(store, existing: existing, schema: schema)
         }
+        let lacking = try await store.status().lacking
         if output.json {
             console.print(
                 JoinPrint.json(outcome).adding([
+                    "lacking": .array(lacking.map { .text($0) }),
                     "store": .text(argument.store), "space": .text(space.description), "relay": .text(relay), "name": .text(name),
                 ]))
         } else {
             console.print("\(argument.store) is a replica of the space \(space), \(JoinPrint.words(outcome))")
+            if !lacking.isEmpty {
+                let names = lacking.map(PrintableText.of).joined(separator: ", ")
+                console.print("it lacks \(names) of the space, which Annals keeps for it until it is migrated")
+            }
         }
     }
 
@@ -79,7 +91,7 @@ struct JoinCommand: AsyncParsableCommand {
             let joining = Joining(
                 transport: transport, address: relay, space: space, name: name, spaceKeys: keys, configuration: Stores.configuration
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
-            return try await joining.prospect(of: store)
+            return try await joining.prospect(of: store, schema: schema)
         }
         if output.json {
             console.print(JoinPrint.json(argument.store, space, prospect))
@@ -89,6 +101,12 @@ struct JoinCommand: AsyncParsableCommand {
         case .new: console.print("the space \(space) is new: it would hold the rows of \(argument.store)")
         case .existing(let differences):
             console.print(JoinPrint.table(differences))
+            if !differences.lacking.isEmpty {
+                console.print("the store lacks \(differences.lacking.map(PrintableText.of).joined(separator: ", ")) of the space")
+            }
+            if !differences.added.isEmpty {
+                console.print("the space would get \(differences.added.map(PrintableText.of).joined(separator: ", "))")
+            }
             console.print(
                 differences.areEqual
                     ? "the rows are equal: the store would be recognised" : "the rows differ: join would refuse without --existing")

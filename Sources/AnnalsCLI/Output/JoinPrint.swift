@@ -15,7 +15,10 @@ enum JoinPrint {
                     "onlyThere": .integer(table.onlyThere), "differing": .integer(table.differing),
                 ])
             }
-            return head.adding(["exists": .bool(true), "equal": .bool(differences.areEqual), "tables": .array(tables)])
+            return head.adding([
+                "exists": .bool(true), "equal": .bool(differences.areEqual), "tables": .array(tables),
+                "lacking": .array(differences.lacking.map { .text($0) }), "added": .array(differences.added.map { .text($0) }),
+            ])
         }
     }
 

@@ -4,9 +4,9 @@ import Relay
 /// Files and connections that stores take while they are synced: where the system gives none any more, SQLite cannot open a file, and
 /// parts of the system's own libraries end the process.
 enum OpenFiles {
-    /// Of one store: two connections with their write-ahead logs and the index of those, reports of the file system, the relay, and a file on
-    /// its way.
-    static let ofStore = 8
+    /// Of one store in WAL mode: a connection that writes, one that reads and one that watches, each with the file and its log; the log's
+    /// index, the relay, and a file on its way with the one that it is made into.
+    static let ofStore = 10
     /// Of the process.
     static let ofProcess = 64
 

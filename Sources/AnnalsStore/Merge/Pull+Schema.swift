@@ -3,7 +3,7 @@ import AnnalsMerge
 import AnnalsWire
 import GRDB
 
-/// Schemas that change while the log goes on (DESIGN 8).
+/// Schemas that change while the log goes on.
 extension Pull {
     // MARK: What an entry brings
 
@@ -139,11 +139,14 @@ extension Pull {
         return summary
     }
 
-    /// What a copy of the space at a snapshot has and this store lacks is kept, in the place of what was.
-    func keepFrom(_ other: Database) throws {
+}
+
+extension MergeSession {
+    /// What a copy of the space has and this store lacks is kept, in the place of what was.
+    func keepLacked(from other: Database) throws {
         guard var space = try SpaceSchema.load(db) else { return }
         let theirs = try TrackedTables.load(other)
-        let lacking = Lacking.between(space, session.registry)
+        let lacking = Lacking.between(space, registry)
         for table in space.tables where lacking.has(table: table.name) {
             space.statements[table.name] = try FirstStatements(other, theirs).statements(of: table.name)
         }
@@ -153,8 +156,8 @@ extension Pull {
         try Lacking.createTables(db)
         try lacking.save(db)
         try KeptRows.clear(db)
-        session.kept = try KeptRows.load(db)
-        guard let kept = session.kept else { return }
+        kept = try KeptRows.load(db)
+        guard let kept else { return }
         for entry in theirs.entries where lacking.touches(entry.first.name) {
             let definition = entry.first
             let reader = try RowReader(other, entry.definition)

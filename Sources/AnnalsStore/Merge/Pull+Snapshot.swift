@@ -3,7 +3,7 @@ import AnnalsMerge
 import GRDB
 
 /// Where the log that this replica lacks is gone: the rows of a snapshot take the place of the entries that led to them, and
-/// the outbox is laid on top (MERGE's rule 37).
+/// the outbox is laid on top (merge rule 37).
 extension Pull {
     /// What a snapshot brought.
     struct Returned {
@@ -41,7 +41,7 @@ extension Pull {
         try AuthorChains.replaceAll(db, with: snapshot.authors)
         try ToldAuthors.begin(at: snapshot.position, db)
         try KeptLog.clear(db)
-        try keepFrom(other)
+        try session.keepLacked(from: other)
         policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
         if isCopy { policies.setKeyRule(.mergeRows) }
         let outbox = try undo(choice)

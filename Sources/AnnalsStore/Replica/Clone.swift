@@ -90,8 +90,8 @@ extension Store {
         return AnnalsError(.schemaRefused, operation: "clone", "these tables of the space cannot be tracked here: \(names)")
     }
 
-    /// Compares the tracked rows with those of another database file, table by table.
-    package func differences(from path: String) async throws -> RowDifferences {
+    /// Compares the tracked rows with those of a copy of a space, table by table, in what both have.
+    package func differences(from path: String, schema: JoinedSchema = .equal) async throws -> RowDifferences {
         try await translated("join") {
             try await database.writeWithoutTransaction { db in
                 try db.execute(sql: "ATTACH DATABASE ? AS annals_other", arguments: [path])
@@ -101,14 +101,18 @@ extension Store {
                 return try queue.read { other in
                     let names = try JoiningNames(db, other)
                     let tables = try names.named(TrackedTables.load(db))
-                    try SchemaAgreement.check(tables, names.theirs)
-                    return RowDifferences(tables: try tables.entries.map { try Self.compare(db, $0, names.theirs) })
+                    let standing = try SchemaStanding.joining(tables, other, schema)
+                    var differences = RowDifferences(tables: try tables.entries.compactMap { try Self.compare(db, $0, names.theirs) })
+                    differences.lacking = try standing.behind.names(in: SpaceSchema.load(other))
+                    differences.added = standing.ahead.tables.map(\.name)
+                    return differences
                 }
             }
         }
     }
 
-    private static func compare(_ db: Database, _ entry: TrackedTables.Entry, _ others: TrackedTables) throws -> RowDifferences.Table {
+    /// nil of a table that the copy does not have.
+    private static func compare(_ db: Database, _ entry: TrackedTables.Entry, _ others: TrackedTables) throws -> RowDifferences.Table? {
         let table = entry.definition
         let name = SQL.quote(table.name)
         let other = others.table(first: entry.first.name)
@@ -117,10 +121,7 @@ extension Store {
             let name = entry.first.columns[place].name
             return SQL.quote(other?.first.place(of: name).flatMap { other?.definition.columns[$0].name } ?? name)
         }
-        guard let their = (other?.definition.name).map(SQL.quote) else {
-            let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM main.\(name)") ?? 0
-            return RowDifferences.Table(name: table.name, equal: 0, onlyHere: count, onlyThere: 0, differing: 0)
-        }
+        guard let their = (other?.definition.name).map(SQL.quote) else { return nil }
         let match = table.primaryKey.enumerated().map { part, place in
             "a.\(SQL.quote(table.columns[place].name)) = b.\(theirs(place))\(table.keyCollate(part))"
         }
@@ -143,7 +144,7 @@ extension Store {
 
     /// Makes this store the replica that `clone` is, if their rows are equal now; the clone is given up then.
     ///
-    /// - Returns: false when the rows differ; nothing was changed.
+    /// - Returns: false when the rows or the tables differ; nothing was changed.
     package func adopt(_ clone: Store, digest: @escaping @Sendable (Database) throws -> Digest) async throws -> Bool {
         return try await managed("join") { db, step in
             guard try ReplicaState.load(db) == nil else { throw Self.joinedElsewhere }
@@ -154,8 +155,9 @@ extension Store {
                 }
                 try JoiningNames(db, other).save(step.tables())
                 step.forgetStanding()
-                try SchemaAgreement.check(step.tables(), TrackedTables.load(other))
-                guard try digest(db) == digest(other) else {
+                // What differs in the tables is said where both come together.
+                let isAlike = try SchemaStanding.joining(step.tables(), other, .additions).isAlike
+                guard try isAlike && digest(db) == digest(other) else {
                     try FirstNames.drop(db)
                     try Drift.noteSchemaVersion(db)
                     step.forgetStanding()

@@ -27,14 +27,19 @@ package struct ExistingSummary: Sendable {
 extension Store {
     /// Makes this store the replica that `clone` is, though their rows differ: one SQLite transaction in which the space's
     /// rows come in and ours are laid on top, as if the space's had been written unseen, and had been written later
-    /// (MERGE's rule 40). What is left of ours waits in the outbox as one transaction.
-    package func adopt(_ clone: Store, existing: ExistingRows) async throws -> ExistingSummary {
+    /// (merge rule 40). What is left of ours waits in the outbox as one transaction.
+    ///
+    /// - Parameters:
+    ///   - clone: a replica of the space at its head. It is given up afterwards.
+    ///   - existing: what becomes of rows that differ.
+    ///   - schema: what may be declared otherwise.
+    package func adopt(_ clone: Store, existing: ExistingRows, schema: JoinedSchema = .equal) async throws -> ExistingSummary {
         let policies = configuration.mergePolicies
         return try await merging("join") { db, step in
             guard try ReplicaState.load(db) == nil else { throw Self.joinedElsewhere }
             try step.seal()
             return try clone.database.reading { other in
-                var joining = try JoiningRows(db: db, other: other, step: step, existing: existing)
+                var joining = try JoiningRows(db: db, other: other, step: step, existing: existing, schema)
                 return try joining.run(policies)
             }
         }
@@ -51,19 +56,20 @@ private struct JoiningRows {
     let session: MergeSession
     private let tables: [RowTable]
     private let theirTables: TrackedTables
+    private let standing: SchemaStanding
     private var summary = ExistingSummary()
     /// Rows of ours that become a transaction; those in `gone` leave their places to the space's.
     private var ours: [(table: RowTable, row: [Value])] = []
     private var gone: [(table: RowTable, row: [Value])] = []
     private var names: Set<RowName> = []
 
-    init(db: Database, other: Database, step: ManagedStep, existing: ExistingRows) throws {
+    init(db: Database, other: Database, step: ManagedStep, existing: ExistingRows, _ schema: JoinedSchema) throws {
         guard let state = try ReplicaState.load(other) else { throw AnnalsError(.defect, operation: "join", "the clone is no replica") }
         try JoiningNames(db, other).save(step.tables())
         step.forgetStanding()
         let registry = try step.tables()
         theirTables = try TrackedTables.load(other)
-        try SchemaAgreement.check(registry, theirTables)
+        standing = try .joining(registry, other, schema)
         self.db = db
         self.other = other
         self.step = step
@@ -86,8 +92,15 @@ private struct JoiningRows {
         try state.save(db)
         try ReplicaTables.copyShared(from: other, to: db)
         try HighestKeys.noteRows(db, step.tables())
+        try session.keepLacked(from: other)
+        step.forgetStanding()
+        try step.filler().offer(standing.ahead) {
+            TransactionInfo(id: step.environment.makeTransactionID(), time: try step.tick(), origin: .migration)
+        }
         summary.differing = gone.count
-        if existing != .theirs, !ours.isEmpty { try layOn(base) }
+        // Of a table that only this store has the space has no rows that could stand.
+        if existing == .theirs { ours.removeAll { theirTables.table(first: $0.table.first.name) != nil } }
+        if !ours.isEmpty { try layOn(base) }
         guard try session.checks.dangling().isEmpty else {
             throw AnnalsError(
                 .rowsDiffer, operation: "join", "rows of this store would be left without what they refer to", hint: "Nothing was changed")
@@ -101,12 +114,17 @@ private struct JoiningRows {
 
     private mutating func findOurs(_ table: RowTable) throws {
         let rows = try RowReader(db, table.definition)
-        let theirs = try RowReader(other, theirTables, first: table.first)
+        let theirs = try theirRows(table)
         while let row = try rows.next() {
             if try theirs.row(table.key(of: row)) == row { continue }
             gone.append((table, row))
             note(table, row)
         }
+    }
+
+    /// None of a table that only this store has.
+    private func theirRows(_ table: RowTable) throws -> RowReader {
+        try RowReader(other, theirTables, first: table.first, defaults: table.definition.columns.map { _ in .null })
     }
 
     private mutating func note(_ table: RowTable, _ row: [Value]) {
@@ -135,7 +153,7 @@ private struct JoiningRows {
     // MARK: The space's rows
 
     private mutating func takeIn(_ table: RowTable) throws {
-        let theirs = try RowReader(other, theirTables, first: table.first)
+        let theirs = try theirRows(table)
         while let row = try theirs.next() {
             guard try table.row(table.key(of: row)) == nil else { continue }
             try table.insert(row)

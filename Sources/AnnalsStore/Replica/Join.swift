@@ -53,9 +53,14 @@ package struct RowDifferences: Sendable {
     }
 
     package var tables: [Table]
+    /// What the space has and the store lacks, in words.
+    package var lacking: [String] = []
+    /// Tables that only the store has.
+    package var added: [String] = []
     /// The store has no row in any of them.
     package var hasNoneHere: Bool { tables.allSatisfy { $0.equal == 0 && $0.onlyHere == 0 && $0.differing == 0 } }
     package var areEqual: Bool { tables.allSatisfy { $0.onlyHere == 0 && $0.onlyThere == 0 && $0.differing == 0 } }
+    package var haveEqualTables: Bool { lacking.isEmpty && added.isEmpty }
 }
 
 extension Store {
@@ -64,7 +69,7 @@ extension Store {
     /// - Parameter force: also where something would be lost by it.
     /// - Throws: `AnnalsError`; nothing is changed then. `notJoined`; without force `rowsDiffer` where work was not sent yet, which the
     ///   space would never get as what it is, or may have been written unseen, and `waitingForMigration` where the store lacks tables or columns of the space: what it keeps of
-    ///   them would go, and it could not join again before it has them.
+    ///   them would go.
     public func leave(force: Bool = false) async throws {
         try await managed("leave") { db, step in
             guard try StoreSchema.exists(db), try ReplicaState.load(db) != nil else {
@@ -96,8 +101,10 @@ extension Store {
             let names = try lacking.names(in: SpaceSchema.load(db)).joined(separator: ", ")
             throw AnnalsError(
                 .waitingForMigration, operation: "leave",
-                "the store lacks \(names) of the space: what it keeps of them would be gone, and it could not join again without them",
-                hint: "Migrate first; annals leave --force leaves all the same")
+                "the store lacks \(names) of the space, and what it keeps of them would be gone",
+                hint:
+                    "Migrate first; annals leave --force leaves all the same, and annals join --schema additions gets it back from the space"
+            )
         }
     }
 

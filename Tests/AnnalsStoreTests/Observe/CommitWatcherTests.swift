@@ -103,16 +103,70 @@ struct CommitWatcherTests {
         @Test("writing to other files of the folder is not reported, writing to the database's own is", arguments: ["wal", "delete"])
         func otherFiles(_ mode: String) throws {
             let place = try Place(mode)
-            let files = try #require(WatchedFiles(databasePath: place.path))
-            defer { files.end() }
+            var files = try #require(Inotify())
+            defer { close(files.descriptor) }
+            #expect(files.watch(URL(fileURLWithPath: place.path), as: 1) {})
             for number in 1...50 { try Data("\(number)".utf8).write(to: URL(fileURLWithPath: place.folder + "/other.log")) }
-            #expect(!files.drain())
+            #expect(files.drain().isEmpty)
             // The second commit finds files that came and went with the first.
             for _ in 1...2 {
                 try place.shell("INSERT INTO t (v) VALUES ('x');")
-                #expect(files.drain())
-                #expect(!files.drain())
+                #expect(files.drain().count == 1)
+                #expect(files.drain().isEmpty)
             }
+            files.unwatch(1)
+            #expect(files.isIdle)
+        }
+
+        @Test("databases of one folder are told apart, also one that is watched twice, over one descriptor")
+        func oneDescriptor() throws {
+            let place = try Place("delete")
+            let other = "\(place.folder)/other.db"
+            let queue = try DatabaseQueue(path: other)
+            try queue.write { db in try db.execute(sql: "CREATE TABLE t(v TEXT)") }
+            var files = try #require(Inotify())
+            defer { close(files.descriptor) }
+            let told = Mutex<[Int]>([])
+            func watch(_ path: String, _ id: Int) -> Bool {
+                files.watch(URL(fileURLWithPath: path), as: id) { told.withLock { $0.append(id) } }
+            }
+            #expect(watch(place.path, 1) && watch(other, 2) && watch(place.path, 3))
+            func reports() -> [Int] {
+                for report in files.drain() { report() }
+                return told.withLock { ids in
+                    defer { ids = [] }
+                    return ids.sorted()
+                }
+            }
+            try place.shell("INSERT INTO t (v) VALUES ('x');")
+            #expect(reports() == [1, 3])
+            try queue.write { db in try db.execute(sql: "INSERT INTO t VALUES('x')") }
+            #expect(reports() == [2])
+            files.unwatch(1)
+            try place.shell("INSERT INTO t (v) VALUES ('x');")
+            #expect(reports() == [3])
+            files.unwatch(3)
+            try place.shell("INSERT INTO t (v) VALUES ('x');")
+            try queue.write { db in try db.execute(sql: "INSERT INTO t VALUES('x')") }
+            #expect(reports() == [2])
+        }
+
+        @Test("many watchers take one descriptor for the system's reports, and the last gives it back")
+        func sharedDescriptor() throws {
+            let place = try Place("wal")
+            func descriptors() throws -> Int {
+                try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
+                    (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")) == "anon_inode:inotify"
+                }.count
+            }
+            // Other tests of this process watch files over the descriptor of the process.
+            let watches = FileWatches()
+            let before = try descriptors()
+            var reports = (0..<40).compactMap { _ in FileReports(databasePath: place.path, watches: watches) {} }
+            #expect(reports.count == 40)
+            #expect(try descriptors() <= before + 2)
+            reports = []
+            #expect(FileReports(databasePath: "\(place.folder)/none/at.db", watches: watches) {} == nil)
         }
     #endif
 
