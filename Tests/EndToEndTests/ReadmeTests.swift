@@ -2,19 +2,22 @@ import Annals
 import Foundation
 import Testing
 
-/// The parts of README.md that say what happens.
-struct Readme {
+/// A document whose commands and examples are run as they stand.
+struct TestedPage {
     let lines: [String]
 
     static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..").standardized
 
-    init() throws {
-        lines = try String(contentsOf: Self.root.appendingPathComponent("README.md"), encoding: .utf8).components(separatedBy: "\n")
+    static func readme() throws -> TestedPage { try TestedPage("README.md") }
+    static func tutorial() throws -> TestedPage { try TestedPage("Documentation/tutorial.md") }
+
+    init(_ path: String) throws {
+        lines = try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8).components(separatedBy: "\n")
     }
 
-    /// The lines between ```` ```text ```` and its end.
-    func transcript() throws -> [String] {
-        let start = try #require(lines.firstIndex(of: "```text"))
+    /// The lines of the first block of a language.
+    func block(_ language: String) throws -> [String] {
+        let start = try #require(lines.firstIndex(of: "```\(language)"))
         return Array(lines[(start + 1)...].prefix { $0 != "```" })
     }
 
@@ -24,10 +27,17 @@ struct Readme {
         return Array(lines[(start + 1)...].prefix { !$0.hasPrefix("## ") })
     }
 
-    /// The indented lines of a section, without their indent.
-    func code(in heading: String, indent: Int) throws -> [String] {
-        let blanks = String(repeating: " ", count: indent)
-        return try section(heading).filter { $0.hasPrefix(blanks) }.map { String($0.dropFirst(indent)) }
+    /// The commands of a section; without one, of all sections before another.
+    func commands(in heading: String) throws -> [String] {
+        Self.commands(try section(heading))
+    }
+
+    func commands(before heading: String) throws -> [String] {
+        Self.commands(Array(lines.prefix { $0 != "## \(heading)" }))
+    }
+
+    private static func commands(_ lines: [String]) -> [String] {
+        lines.filter { $0.hasPrefix("    ") }.map { String($0.dropFirst(4)) }
     }
 
     /// What stands between backticks in the text.
@@ -42,7 +52,7 @@ struct Readme {
 struct ReadmeTests {
     @Test("shows what the demonstration prints")
     func transcript() async throws {
-        let shown = try Readme().transcript().filter { !$0.isEmpty }
+        let shown = try TestedPage.readme().block("text").filter { !$0.isEmpty }
         #expect(shown.count > 10)
         try await Workshop.with { shop in
             let demo = try await shop.succeed("demo")
@@ -56,25 +66,24 @@ struct ReadmeTests {
         }
     }
 
-    @Test("has commands that work as they stand")
-    func byHand() async throws {
-        let commands = try Readme().code(in: "By hand", indent: 4)
-        #expect(commands.count > 5)
+    @Test("has commands for a relay that work as they stand")
+    func relay() async throws {
+        let commands = try TestedPage.readme().commands(in: "A relay, and two files in sync")
+        #expect(commands.count > 3)
         try await Workshop.with { shop in
-            // Here the relay takes a free port and says which; who types waits until it listens.
-            let script = commands.map { command in
-                guard command.hasSuffix("&") else { return command.replacing("http://127.0.0.1:8640", with: "$relay") }
-                return """
-                    \(command.dropLast().replacing("127.0.0.1:8640", with: "127.0.0.1:0"))> relay.out &
-                    until grep -q listening relay.out; do kill -0 $!; sleep 0.05; done
-                    relay=$(sed -n 's/^listening on //p' relay.out)
-                    """
-            }
-            let folder = URL(fileURLWithPath: Workshop.annals).deletingLastPathComponent().path
-            let path = folder + ":" + (ProcessInfo.processInfo.environment["PATH"] ?? "")
-            let outcome = try await Program.run(
-                "bash", ["-c", "set -eu; trap 'kill $(jobs -p)' EXIT\n" + script.joined(separator: "\n")], in: shop.path,
-                environment: ["PATH": path])
+            try await shop.makeShop()
+            let outcome = try await Self.run(commands, in: shop)
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            try await shop.expectEqual("shop.db", "laptop.db")
+        }
+    }
+
+    @Test("the tutorial has commands that work as they stand")
+    func byHand() async throws {
+        let commands = try TestedPage.tutorial().commands(before: "Time travel")
+        #expect(commands.count > 15)
+        try await Workshop.with { shop in
+            let outcome = try await Self.run(commands, in: shop)
             #expect(outcome.status == 0, "\(outcome.errors)")
             #expect(outcome.output.contains("city 'Lyon' → 'Oslo'"))
             #expect(outcome.output.contains("✓ stored   city = 'Rome'"))
@@ -82,12 +91,30 @@ struct ReadmeTests {
                 #expect(try await shop.shell(file, "SELECT name, city FROM customer ORDER BY id;") == "Vera|Bonn\nAnn|")
             }
             #expect(try await shop.shell("before.db", "SELECT name, city FROM customer;") == "Vera|Lyon")
+            #expect(try await shop.shell("notebook.db", "SELECT count(*) FROM book;") == "0")
         }
     }
 
-    @Test("has commands of time travel that do what it says")
+    /// Types commands into a shell. The relay takes a free port and says which; the next command waits until it listens.
+    private static func run(_ commands: [String], in shop: Workshop) async throws -> Outcome {
+        let script = commands.map { command in
+            guard command.hasSuffix("&") else { return command.replacing("http://127.0.0.1:8640", with: "$relay") }
+            return """
+                \(command.dropLast().replacing("127.0.0.1:8640", with: "127.0.0.1:0"))> relay.out &
+                until grep -q listening relay.out; do kill -0 $!; sleep 0.05; done
+                relay=$(sed -n 's/^listening on //p' relay.out)
+                """
+        }
+        let folder = URL(fileURLWithPath: Workshop.annals).deletingLastPathComponent().path
+        let path = folder + ":" + (ProcessInfo.processInfo.environment["PATH"] ?? "")
+        return try await Program.run(
+            "bash", ["-c", "set -eu; trap 'kill $(jobs -p)' EXIT\n" + script.joined(separator: "\n")], in: shop.path,
+            environment: ["PATH": path])
+    }
+
+    @Test("the tutorial has commands of time travel that do what it says")
     func timeTravel() async throws {
-        let commands = try Readme().code(in: "Time travel", indent: 4).map { $0.split(separator: " ").dropFirst().map(String.init) }
+        let commands = try TestedPage.tutorial().commands(in: "Time travel").map { $0.split(separator: " ").dropFirst().map(String.init) }
         #expect(commands.map(\.first) == ["diff", "blame", "revert", "watch"])
         try await Workshop.with { shop in
             try await shop.makeShop()
@@ -105,13 +132,13 @@ struct ReadmeTests {
         }
     }
 
-    @Test("has an app's four steps, which compile and run")
+    @Test("has an app that compiles and runs")
     func app() async throws {
         let example = try String(
             contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("ReadmeExample.swift"),
             encoding: .utf8)
         let compiled = example.components(separatedBy: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
-        let steps = try Readme().code(in: "In an app", indent: 7).map { line in
+        let steps = try TestedPage.readme().block("swift").map { line in
             line.trimmingCharacters(in: .whitespaces).replacing("\"shop.db\"", with: "path").replacing(
                 "\"http://127.0.0.1:8640\"", with: "address")
         }
@@ -132,8 +159,8 @@ struct ReadmeTests {
 
     @Test("names commands, options and targets of make that exist")
     func names() async throws {
-        let makefile = try String(contentsOf: Readme.root.appendingPathComponent("Makefile"), encoding: .utf8)
-        let spans = try Readme().spans
+        let makefile = try String(contentsOf: TestedPage.root.appendingPathComponent("Makefile"), encoding: .utf8)
+        let spans = try TestedPage.readme().spans + TestedPage.tutorial().spans
         for span in spans where span.hasPrefix("make ") {
             let target = span.split(separator: " ")[1]
             #expect(makefile.contains("\n\(target):"), "\(span)")
