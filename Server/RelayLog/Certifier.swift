@@ -1,7 +1,7 @@
 package import AnnalsCore
 package import AnnalsWire
 
-/// The relay's judgement of pushes to one space: rules 10, 11 and 13 of the merge, without input or output.
+/// The relay's judgement of pushes to one space: merge rules 10, 11 and 13 of the merge, without input or output.
 ///
 /// It is given batches and answers with decisions; whoever holds it stores what it accepted. What it accepts it counts
 /// as stored at once, since the next push of the same commit is judged against it. Should the commit fail, this value
@@ -9,7 +9,7 @@ package import AnnalsWire
 ///
 /// The order of the checks matters. What is already in the log comes before all that could refuse it, so that a retry
 /// always learns its positions; and a transaction refused as stale is stale for ever (bases stay, the log only grows,
-/// footprints are only dropped), so that its author may rewrite it without fear of a late copy (rule 16).
+/// footprints are only dropped), so that its author may rewrite it without fear of a late copy (merge rule 16).
 package struct Certifier: Sendable {
     package let lineage: Lineage
     package private(set) var head: Position

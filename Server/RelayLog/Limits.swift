@@ -30,7 +30,7 @@ package struct RelayLogLimits: Sendable, Hashable {
     package var residentSpaces = 64
     /// Requests that wait for a head to move, event streams among them.
     package var waiters = 20_000
-    /// Stale answers in a row after which a replica gets the turn (rule 13).
+    /// Stale answers in a row after which a replica gets the turn (merge rule 13).
     package var staleAnswersBeforeTurn = 3
     /// How long a turn lasts at most.
     package var turnMilliseconds: Int64 = 2000

@@ -38,7 +38,7 @@ struct LoadedSpace: Sendable {
     /// Reads, from the log's end back, as many footprints as the limit allows.
     ///
     /// Footprints that were dropped once are not brought back: a transaction that was stale for want of them may have
-    /// been rewritten, and a late copy of it must stay stale (rule 16).
+    /// been rewritten, and a late copy of it must stay stale (merge rule 16).
     ///
     /// `damaged` is called with the position of a run that cannot be read; what lies before it counts as forgotten.
     static func load(

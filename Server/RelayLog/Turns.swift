@@ -1,6 +1,6 @@
 internal import AnnalsCore
 
-/// Rule 13: with a long rebase and quick neighbours one replica could lose for ever. After some stale answers in a row
+/// Merge rule 13: with a long rebase and quick neighbours one replica could lose for ever. After some stale answers in a row
 /// it gets the turn, for a while or one push, whichever is first; the others are told to wait.
 struct Turns: Sendable {
     private let limits: RelayLogLimits

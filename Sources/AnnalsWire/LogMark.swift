@@ -1,6 +1,6 @@
 public import AnnalsCore
 
-/// What a replica has seen of a log: enough for a relay to tell whether it still has the same one (MERGE's rule 41).
+/// What a replica has seen of a log: enough for a relay to tell whether it still has the same one (merge rule 41).
 ///
 /// The running digest of a log is 32 zero bytes before its first entry, and then SHA-256 of the running digest before an
 /// entry and that entry's own digest. A relay that was restored from an older backup and went on from there has another.

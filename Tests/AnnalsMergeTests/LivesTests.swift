@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsMerge
 import Testing
 
-/// Rules 21 to 23 of MERGE: who is meant by a key, after others changed, deleted, moved and brought back rows.
+/// Merge rules 21 to 23: who is meant by a key, after others changed, deleted, moved and brought back rows.
 @Suite("Lives") struct LivesTests {
     private static let replica = ReplicaID(high: 1, low: 1)
 

@@ -5,7 +5,7 @@ import Foundation
 import GRDB
 import Testing
 
-/// Rule 26: a stamp counts as no more than a minute past the relay's clock, whoever made it.
+/// Merge rule 26: a stamp counts as no more than a minute past the relay's clock, whoever made it.
 @Suite("Clocks that are wrong", .timeLimit(.minutes(20)))
 struct ClockTests {
     private static let year = Duration.seconds(365 * 86_400)

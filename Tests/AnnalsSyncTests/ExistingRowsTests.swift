@@ -4,7 +4,7 @@ import AnnalsSync
 import GRDB
 import Testing
 
-/// Joining a store whose rows are not the space's (MERGE's rule 40).
+/// Joining a store whose rows are not the space's (merge rule 40).
 @Suite("Joining stores that both hold rows")
 struct ExistingRowsTests {
     private static let schema = """

@@ -6,7 +6,7 @@ import Foundation
 import GRDB
 import Testing
 
-/// A relay that was put back from an older backup, and what was on its way in parts meanwhile (MERGE's rule 41, law 6).
+/// A relay that was put back from an older backup, and what was on its way in parts meanwhile (merge rule 41, law 6).
 /// Each row of a transaction is a part of its own.
 @Suite struct LostPartsTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"

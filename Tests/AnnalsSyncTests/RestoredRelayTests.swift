@@ -7,7 +7,7 @@ import Foundation
 import GRDB
 import Testing
 
-/// MERGE's rule 41: a relay that was put back from an older backup, and on which others went on before anybody noticed.
+/// Merge rule 41: a relay that was put back from an older backup, and on which others went on before anybody noticed.
 @Suite struct RestoredRelayTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 

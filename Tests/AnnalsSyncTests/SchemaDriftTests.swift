@@ -5,7 +5,7 @@ import AnnalsTesting
 import GRDB
 import Testing
 
-/// A column or constraint that one replica has alone is never a reason to diverge (DESIGN 8).
+/// A column or constraint that one replica has alone is never a reason to diverge.
 @Suite("Schemas that drift apart")
 struct SchemaDriftTests {
     private static let schema = """

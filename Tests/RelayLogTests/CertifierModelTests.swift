@@ -6,7 +6,7 @@ import Testing
 
 @testable import RelayLog
 
-/// The certifier against a slow one that is plainly the text of rules 10 and 11: it keeps every entry and compares with
+/// The certifier against a slow one that is plainly the text of merge rules 10 and 11: it keeps every entry and compares with
 /// each. Failures print the seed; `ANNALS_SEED=… swift test --filter CertifierModel` repeats one.
 @Suite struct CertifierModelTests {
     struct Entry {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayLog
 
-/// Rules 10, 11 and 13, one case each.
+/// Merge rules 10, 11 and 13, one case each.
 @Suite struct CertifierTests {
     let lineage = Lineage(high: 1, low: 2)
     var limits = RelayLogLimits()
@@ -41,7 +41,7 @@ import Testing
         #expect(space.certifier.head == Position(1))
     }
 
-    @Test func `rule 10: another lineage went back, before anything else is looked at`() throws {
+    @Test func `merge rule 10: another lineage went back, before anything else is looked at`() throws {
         var space = Space(lineage)
         var replica = TestReplica(1)
         let batch = replica.batch(lineage, base: .zero, .writing(1))
@@ -53,14 +53,14 @@ import Testing
         #expect(verdict.positions.isEmpty)
     }
 
-    @Test func `rule 10: a base beyond the head went back`() throws {
+    @Test func `merge rule 10: a base beyond the head went back`() throws {
         var space = Space(lineage)
         var replica = TestReplica(1)
         #expect(try space.push(replica.batch(lineage, base: Position(1), .writing(1))).outcome == .wentBack)
         #expect(space.certifier.head == .zero)
     }
 
-    @Test func `rule 10: the same counter with the same digest is answered with its position, whatever came since`() throws {
+    @Test func `merge rule 10: the same counter with the same digest is answered with its position, whatever came since`() throws {
         var space = Space(lineage)
         var (one, two) = (TestReplica(1), TestReplica(2))
         let batch = one.batch(lineage, base: .zero, .writing(1), .writing(2))
@@ -73,7 +73,7 @@ import Testing
         #expect(space.certifier.head == Position(3))
     }
 
-    @Test func `rule 10: the same counter with another digest is an identity conflict`() throws {
+    @Test func `merge rule 10: the same counter with another digest is an identity conflict`() throws {
         var space = Space(lineage)
         var replica = TestReplica(1)
         _ = try space.push(replica.batch(lineage, base: .zero, .writing(1)))
@@ -81,7 +81,7 @@ import Testing
         #expect(space.certifier.head == Position(1))
     }
 
-    @Test func `rule 10: a counter whose entry is gone is known by the last digest, and never accepted again`() throws {
+    @Test func `merge rule 10: a counter whose entry is gone is known by the last digest, and never accepted again`() throws {
         var space = Space(lineage)
         var replica = TestReplica(1)
         var batch = replica.batch(lineage, base: .zero, .writing(1))
@@ -94,7 +94,7 @@ import Testing
         #expect(space.certifier.head == Position(1))
     }
 
-    @Test func `rule 10: a counter that leaves one out is a gap`() throws {
+    @Test func `merge rule 10: a counter that leaves one out is a gap`() throws {
         var space = Space(lineage)
         var replica = TestReplica(1)
         let skipped = replica.batch(lineage, base: .zero, .writing(1))
@@ -102,7 +102,7 @@ import Testing
         #expect(try space.push(replica.batch(lineage, base: .zero, .writing(2))).outcome == .gap)
     }
 
-    @Test func `rules 10 and 17: a late part built on what was rewritten is a gap`() throws {
+    @Test func `merge rules 10 and 17: a late part built on what was rewritten is a gap`() throws {
         var space = Space(lineage)
         var replica = TestReplica(1)
         let refused = replica.batch(lineage, base: .zero, .writing(1))
@@ -116,14 +116,14 @@ import Testing
         #expect(verdict.stoppedBase == .zero)
     }
 
-    @Test func `rule 10: a base below the footprints kept is stale`() throws {
+    @Test func `merge rule 10: a base below the footprints kept is stale`() throws {
         var space = Space(lineage, head: Position(10))
         var replica = TestReplica(1)
         #expect(try space.push(replica.batch(lineage, base: Position(9), .writing(1))).outcome == .stale(at: nil))
         #expect(try space.push(replica.batch(lineage, base: Position(10), .writing(1))).outcome == .accepted)
     }
 
-    @Test func `rule 10: what both write is stale, with the position that was met`() throws {
+    @Test func `merge rule 10: what both write is stale, with the position that was met`() throws {
         var space = Space(lineage)
         var (one, two) = (TestReplica(1), TestReplica(2))
         let first = one.batch(lineage, base: .zero, .writing(1), .writing(2), .writing(3))
@@ -134,7 +134,7 @@ import Testing
         #expect(try space.push(two.batch(lineage, base: Position(2), .writing(2))).outcome == .accepted)
     }
 
-    @Test func `rule 10: what one writes and the other reads meets in both orders, two readers do not`() throws {
+    @Test func `merge rule 10: what one writes and the other reads meets in both orders, two readers do not`() throws {
         for (first, second, meets) in [
             (Footprint.writing(1), Footprint.writing(2, reading: [1]), true),
             (.writing(2, reading: [1]), .writing(1), true),
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func `rule 10: one's own entries never count against one`() throws {
+    @Test func `merge rule 10: one's own entries never count against one`() throws {
         var space = Space(lineage)
         var replica = TestReplica(1)
         for _ in 0..<5 {
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func `rule 11: the longest acceptable prefix goes in, and what follows the first refusal does not`() throws {
+    @Test func `merge rule 11: the longest acceptable prefix goes in, and what follows the first refusal does not`() throws {
         var space = Space(lineage)
         var (one, two) = (TestReplica(1), TestReplica(2))
         _ = try space.push(one.batch(lineage, base: .zero, .writing(7)))
@@ -183,7 +183,7 @@ import Testing
         #expect(verdict.positions == [Position(1), Position(3)])
     }
 
-    @Test func `rule 13: after three stale answers in a row the replica has the turn, and the others wait`() throws {
+    @Test func `merge rule 13: after three stale answers in a row the replica has the turn, and the others wait`() throws {
         var space = Space(lineage, limits: limits)
         var (slow, quick) = (TestReplica(1), TestReplica(2))
         for round in 0..<3 {
@@ -210,7 +210,7 @@ import Testing
         return space
     }
 
-    @Test func `rule 13: the turn ends after two seconds`() throws {
+    @Test func `merge rule 13: the turn ends after two seconds`() throws {
         var (slow, quick) = (TestReplica(1), TestReplica(2))
         var space = try spaceWithTurn(slow: &slow, quick: &quick)
         let batch = quick.batch(lineage, base: Position(1), .writing(9))
@@ -220,14 +220,14 @@ import Testing
         #expect(try space.push(batch).outcome == .accepted)
     }
 
-    @Test func `rule 13: the turn ends with one push, even a stale one`() throws {
+    @Test func `merge rule 13: the turn ends with one push, even a stale one`() throws {
         var (slow, quick) = (TestReplica(1), TestReplica(2))
         var space = try spaceWithTurn(slow: &slow, quick: &quick)
         #expect(try space.push(slow.batch(lineage, base: .zero, .writing(1))).outcome == .stale(at: Position(1)))
         #expect(try space.push(quick.batch(lineage, base: Position(1), .writing(9))).outcome == .accepted)
     }
 
-    @Test func `rule 13: what the log holds is answered during another's turn`() throws {
+    @Test func `merge rule 13: what the log holds is answered during another's turn`() throws {
         var (slow, quick) = (TestReplica(1), TestReplica(2))
         var space = Space(lineage, limits: limits)
         let first = quick.batch(lineage, base: .zero, .writing(1))
@@ -238,7 +238,7 @@ import Testing
         #expect(again.known == [Position(1)])
     }
 
-    @Test func `rule 13: a schema change asks for the turn at once`() throws {
+    @Test func `merge rule 13: a schema change asks for the turn at once`() throws {
         var space = Space(lineage, limits: limits)
         var (schema, quick) = (TestReplica(1), TestReplica(2))
         let first = quick.batch(lineage, base: .zero, .writing(1))
@@ -249,7 +249,7 @@ import Testing
         #expect(try space.push(schema.batch(lineage, base: Position(1), .everything)).outcome == .accepted)
     }
 
-    @Test func `rule 13: an accepted push ends the row of stale answers`() throws {
+    @Test func `merge rule 13: an accepted push ends the row of stale answers`() throws {
         var space = Space(lineage, limits: limits)
         var (one, two) = (TestReplica(1), TestReplica(2))
         let first = two.batch(lineage, base: .zero, .writing(1))

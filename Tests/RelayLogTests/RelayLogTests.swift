@@ -71,7 +71,7 @@ import Testing
         #expect(try await log.pull(from: .shop, after: .zero).frames.count == 1)
     }
 
-    @Test func `rules 11 and 12: a prefix is stored, and the answer carries what the author lacks`() async throws {
+    @Test func `merge rules 11 and 12: a prefix is stored, and the answer carries what the author lacks`() async throws {
         let log = try open()
         let lineage = try await log.createSpace(.shop).lineage
         var (one, two) = (TestReplica(1), TestReplica(2))

@@ -1,6 +1,6 @@
 import AnnalsCore
 
-/// Says for a rebase what lastWriterWins allows, where no constraint took part: rules 26, 28 and 29, thought out anew.
+/// Says for a rebase what lastWriterWins allows, where no constraint took part: merge rules 26, 28 and 29, thought out anew.
 ///
 /// It looks at rows that were only updated or deleted by both sides. Where a row moved, was born, or where the journal
 /// tells of a constraint, it has no opinion; the laws still hold there, and other checks watch them.
@@ -65,7 +65,7 @@ struct Judge {
                 unclear.insert(Name(table: table.name, key: table.key(of: row)))
             case .delete(let row):
                 let name = Name(table: table.name, key: table.key(of: row))
-                // A row that was set aside does not come back (rule 22).
+                // A row that was set aside does not come back (merge rule 22).
                 if deaths.updateValue(mark, forKey: name) != nil || change.isSetAside { unclear.insert(name) }
             case .update(let key, let updates):
                 let name = name(table, key)
@@ -115,7 +115,7 @@ struct Judge {
         }
     }
 
-    /// Rule 26: a column goes to the later writer.
+    /// Merge rule 26: a column goes to the later writer.
     private func judge(
         _ update: Change.Update, _ name: Name, _ table: Table, _ stored: [Cell], _ after: [Cell]?, _ change: Change,
         _ rewrite: Rebase.Rewrite
@@ -126,7 +126,7 @@ struct Judge {
         else { return }
         guard after?[update.column] != expected else { return }
         throw Violation(
-            "rule 26",
+            "merge rule 26",
             "\(change.text): \(table.columns[update.column].name) must be \(expected.literal) and is "
                 + "\(after.map { $0[update.column].literal } ?? "gone"); \(rewrite.text)")
     }
@@ -172,23 +172,23 @@ struct Judge {
         }
     }
 
-    /// Rule 28: a delete against updates goes by the latest of them.
+    /// Merge rule 28: a delete against updates goes by the latest of them.
     private func judgeDelete(
         _ name: Name, _ wanted: [Cell], _ stored: [Cell], isThere: Bool, _ change: Change, _ rewrite: Rebase.Rewrite
     ) throws(Violation) {
         let verdict = deleteVerdict(name.table, rewrite, isDelete: true, against: cells[name]?.values.max())
         // Marks that left the row as it was are nothing to fight about.
         if verdict == .unsure || (verdict == .stored && wanted == stored) || isThere == (verdict == .stored) { return }
-        throw Violation("rule 28", "\(change.text): the row must be \(verdict == .stored ? "there" : "gone"); \(rewrite.text)")
+        throw Violation("merge rule 28", "\(change.text): the row must be \(verdict == .stored ? "there" : "gone"); \(rewrite.text)")
     }
 
-    /// Rule 29: an update against a delete goes to the later one.
+    /// Merge rule 29: an update against a delete goes to the later one.
     private func judgeRevival(_ death: Mark, _ after: [Cell]?, _ change: Change, _ rewrite: Rebase.Rewrite) throws(Violation) {
         // Whose parent is gone as well may not come back.
         if after == nil, schema.table(change.table)?.references.isEmpty == false { return }
         let verdict = deleteVerdict(change.table, rewrite, isDelete: false, against: death)
         if verdict == .unsure || (after != nil) == (verdict == .incoming) { return }
-        throw Violation("rule 29", "\(change.text): the row must be \(verdict == .stored ? "gone" : "back"); \(rewrite.text)")
+        throw Violation("merge rule 29", "\(change.text): the row must be \(verdict == .stored ? "gone" : "back"); \(rewrite.text)")
     }
 
     // MARK: Renumbered rows
@@ -210,7 +210,7 @@ struct Judge {
         }
     }
 
-    /// Rule 25: what refers to a renumbered row follows it, and does not go over to the row that has its number.
+    /// Merge rule 25: what refers to a renumbered row follows it, and does not go over to the row that has its number.
     private func judgeReferences(of change: Change, _ rewrite: Rebase.Rewrite) throws(Violation) {
         guard let table = schema.table(change.table), case .insert(let row) = change.kind else { return }
         let plain = table.columns.indices.filter { place in
@@ -225,7 +225,7 @@ struct Judge {
                     continue
                 }
                 throw Violation(
-                    "rule 25", "\(change.text): \(reference.parent) \(row[place].literal) is \(now.literal) now; \(rewrite.text)")
+                    "merge rule 25", "\(change.text): \(reference.parent) \(row[place].literal) is \(now.literal) now; \(rewrite.text)")
             }
         }
     }

@@ -1,6 +1,6 @@
 import AnnalsCore
 
-/// Law 5, rule 34: after a rebase every value that a transaction asked for is in its row or in the journal, and so is
+/// Law 5, merge rule 34: after a rebase every value that a transaction asked for is in its row or in the journal, and so is
 /// every value that was there before and is no more, unless its author had seen it go.
 struct LossChecks {
     let schema: Schema

@@ -61,7 +61,7 @@ struct Scenes {
 
     // MARK: The scenes
 
-    /// One writes children of a row while another deletes it (rules 7 and 31).
+    /// One writes children of a row while another deletes it (merge rules 7 and 31).
     private mutating func orphan(_ one: Int, _ other: Int) {
         guard let family = workload.family() else { return }
         write(one, family.parent)
@@ -72,7 +72,7 @@ struct Scenes {
         for replica in dice.chance(50) ? [one, other] : [other, one] { sync(replica) }
     }
 
-    /// A file with unsent work is copied, and both go on with it (rule 39).
+    /// A file with unsent work is copied, and both go on with it (merge rule 39).
     private mutating func copy(_ one: Int) {
         // The first replica that comes while the plan runs.
         let copy = plan.replicas.count
@@ -86,7 +86,7 @@ struct Scenes {
         sync(one)
     }
 
-    /// The relay is put back after one has pushed, and others push as much before it comes again (rule 41).
+    /// The relay is put back after one has pushed, and others push as much before it comes again (merge rule 41).
     private mutating func otherLog(_ one: Int, _ other: Int) {
         add(one, .backUpRelay)
         for _ in 0..<dice.number(1...2) { write(one, workload.transaction() + workload.rows(2)) }
@@ -97,7 +97,7 @@ struct Scenes {
         sync(one, dice.weighted([(50, .both), (50, .pullOnly)]))
     }
 
-    /// The relay is put back after it has accepted what one pushed behind another's entry, which that one has not pulled (rule 41).
+    /// The relay is put back after it has accepted what one pushed behind another's entry, which that one has not pulled (merge rule 41).
     private mutating func acceptedAndLost(_ one: Int, _ other: Int) {
         let tables = plan.schema.tables
         sync(one)

@@ -30,7 +30,7 @@ extension World {
         try checkRows(replica, before, now, cause)
         if replica.mayHoldUnseen { try checkDoubt(replica, before, now, cause) }
         if now.replica != before.replica, !replica.isCopied {
-            throw Violation("rule 39", "\(replica.name) took a new identity, and its file was never copied")
+            throw Violation("merge rule 39", "\(replica.name) took a new identity, and its file was never copied")
         }
         try checkPurge(replica, before, now)
         try checkView(replica, now)

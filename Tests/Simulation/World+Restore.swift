@@ -4,7 +4,7 @@ import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
 
-/// A relay that is put back to an older backup, while replicas have more of its log (rule 41). They are told, nothing of
+/// A relay that is put back to an older backup, while replicas have more of its log (merge rule 41). They are told, nothing of
 /// theirs gets into the log any more, and they keep all they have. The others go on.
 extension World {
     /// The log that a replica's rows lie on.
@@ -55,12 +55,12 @@ extension World {
         case .success:
             // A push with nothing to push asks nobody, and whoever asks about the space gets an answer.
             if replica.lostLog != nil, exchange.hasOtherAnswer {
-                throw Violation("rule 41", "\(replica.name) at \(replica.look.position) did not notice that the relay went back")
+                throw Violation("merge rule 41", "\(replica.name) at \(replica.look.position) did not notice that the relay went back")
             }
         case .failure(let error):
             replica.wasTold = error.code == .relayWentBack
             if replica.wasTold, !exchange.mayBeTold {
-                throw Violation("rule 41", "\(replica.name) at \(replica.look.position) takes the relay for one that went back")
+                throw Violation("merge rule 41", "\(replica.name) at \(replica.look.position) takes the relay for one that went back")
             }
         }
     }

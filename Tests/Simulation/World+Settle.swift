@@ -30,7 +30,7 @@ extension World {
             if isSettled(replica) { continue }
             let look = replica.look
             if isStranded(replica) { throw Violation("liveness", "\(replica.name) was never told that the log is gone") }
-            if replica.lostLog != nil { throw Violation("rule 41", "\(replica.name) was never told that the relay went back") }
+            if replica.lostLog != nil { throw Violation("merge rule 41", "\(replica.name) was never told that the relay went back") }
             throw Violation(
                 "liveness",
                 "\(replica.name) is at \(look.position) of \(oracle.head) with \(look.outbox.count) unsent after \(Self.rounds) rounds")

@@ -58,13 +58,13 @@ struct RebaseCheckTests {
         #expect(laws(rebase(Self.mine, at: 1_000, pulled: theirs, became: [], journal: [loses])) == [])
     }
 
-    @Test("The earlier writer wins: rule 26")
+    @Test("The earlier writer wins: merge rule 26")
     func wrongWinner() {
         let wins = line(.update, ["a"], stored: .integer(5), incoming: .integer(7), .incoming)
         let became = [Small.update("a", 1, .integer(5), .integer(7))]
-        #expect(laws(rebase(Self.mine, at: 1_000, pulled: theirs, became: became, journal: [wins])) == ["rule 26"])
+        #expect(laws(rebase(Self.mine, at: 1_000, pulled: theirs, became: became, journal: [wins])) == ["merge rule 26"])
         let loses = line(.update, ["a"], stored: .integer(5), incoming: .integer(7), .stored)
-        #expect(laws(rebase(Self.mine, at: 3_000, pulled: theirs, became: [], journal: [loses])) == ["rule 26"])
+        #expect(laws(rebase(Self.mine, at: 3_000, pulled: theirs, became: [], journal: [loses])) == ["merge rule 26"])
     }
 
     @Test("A value that loses and is not in the journal: law 5, on both sides")
@@ -92,7 +92,7 @@ struct RebaseCheckTests {
         #expect(laws(rebase(wanted, at: 3_000, pulled: entry([], at: 2_000), start: Rows(), became: [])) == ["law 5 (key)"])
     }
 
-    @Test("A delete against a later update, and what the journal must say of it: rule 28")
+    @Test("A delete against a later update, and what the journal must say of it: merge rule 28")
     func deletes() {
         let wanted = Small.change("t1", .delete(Small.row("a", 1, "x")))
         let refused = line(.deleteOfUpdated, [], stored: .integer(5), .stored)
@@ -101,18 +101,18 @@ struct RebaseCheckTests {
         let done = [Small.change("t1", .delete(Self.row))]
         let gone = line(.deleteOfUpdated, ["a"], stored: .integer(5), .incoming)
         #expect(laws(rebase(wanted, at: 3_000, pulled: theirs, became: done, journal: [gone])) == [])
-        #expect(laws(rebase(wanted, at: 1_000, pulled: theirs, became: done, journal: [gone])) == ["rule 28"])
+        #expect(laws(rebase(wanted, at: 1_000, pulled: theirs, became: done, journal: [gone])) == ["merge rule 28"])
     }
 
-    @Test("An update of a row that was deleted later comes to nothing, of one deleted before brings it back: rule 29")
+    @Test("An update of a row that was deleted later comes to nothing, of one deleted before brings it back: merge rule 29")
     func revivals() {
         let death = entry([Small.change("t1", .delete(Small.row("a", 1, "x")))], at: 2_000)
         let loses = line(.updateOfDeleted, ["a"], incoming: .integer(7), .stored)
         #expect(laws(rebase(Self.mine, at: 1_000, pulled: death, start: Small.rows([]), became: [], journal: [loses])) == [])
-        #expect(laws(rebase(Self.mine, at: 3_000, pulled: death, start: Small.rows([]), became: [], journal: [loses])) == ["rule 29"])
+        #expect(laws(rebase(Self.mine, at: 3_000, pulled: death, start: Small.rows([]), became: [], journal: [loses])) == ["merge rule 29"])
         let back = [Small.change("t1", .insert(Small.row("a", 7, "x")))]
         #expect(laws(rebase(Self.mine, at: 3_000, pulled: death, start: Small.rows([]), became: back)) == [])
-        #expect(laws(rebase(Self.mine, at: 1_000, pulled: death, start: Small.rows([]), became: back)) == ["rule 29"])
+        #expect(laws(rebase(Self.mine, at: 1_000, pulled: death, start: Small.rows([]), became: back)) == ["merge rule 29"])
     }
 
     @Test("An update of a row that a constraint's rule set aside comes to nothing")

@@ -2,7 +2,7 @@ internal import AnnalsCore
 internal import AnnalsWire
 
 /// The running digest of a log behind each run: by it a replica is told that the log is not the one it saw before, since the
-/// relay was restored from an older backup and went on from there (MERGE's rule 41).
+/// relay was restored from an older backup and went on from there (merge rule 41).
 enum RunningDigests {
     /// Behind the newest run of a space.
     static func newest(of space: Int64, in db: any LogConnection) throws -> Digest {

@@ -8,7 +8,7 @@ package import AnnalsCore
 /// nobody touched are not noted, and mean the row that the store holds.
 ///
 /// Two phases write here: first the pulled entries are noted, with marks of who wrote what, then every outbox transaction
-/// as it came to lie (rules 21 to 23 of MERGE).
+/// as it came to lie (merge rules 21 to 23).
 package struct Lives: Sendable {
     package struct ID: Hashable, Sendable {
         let number: Int

@@ -17,7 +17,7 @@ package struct NotedChange: Sendable {
 }
 
 extension Lives {
-    /// Notes one pulled entry: who wrote which cells, which lives began, ended or changed their names (rule 21).
+    /// Notes one pulled entry: who wrote which cells, which lives began, ended or changed their names (merge rule 21).
     ///
     /// All names that the entry gives up are free before any is taken, so rows may swap theirs.
     package mutating func note(_ entry: [NotedChange], by mark: WriteMark) {

@@ -21,7 +21,7 @@ package struct LaidRowNames: Sendable {
 }
 
 extension Lives {
-    /// Notes an outbox transaction as it lies, for those after it (rule 23).
+    /// Notes an outbox transaction as it lies, for those after it (merge rule 23).
     package mutating func lay(_ rows: [LaidRowNames]) {
         let ids = rows.map { row in
             row.life ?? row.before.map { life(of: $0) } ?? begin(Life(state: row.end))

@@ -10,7 +10,7 @@ package enum CellOutcome: Hashable, Sendable {
     case combined(Value)
 }
 
-/// The one rule by which a column is settled, in a rebase and in a save (MERGE's rule 27).
+/// The one rule by which a column is settled, in a rebase and in a save (merge rule 27).
 extension ColumnPolicy {
     /// - Parameters:
     ///   - base: what the author of the incoming value had seen; nil where it believed that there was no row.

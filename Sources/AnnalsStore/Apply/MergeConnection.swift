@@ -6,7 +6,7 @@ import GRDBSQLite
 /// Sets a connection up for applying entries, and back.
 ///
 /// Entries hold every row that changed, so nothing may change more rows by itself meanwhile: no ON DELETE action, no
-/// trigger on tracked tables (MERGE rule 19). Deferring foreign keys would defer their check but not their actions, and
+/// trigger on tracked tables (merge rule 19). Deferring foreign keys would defer their check but not their actions, and
 /// inside a transaction their enforcement cannot be changed, so it is turned off around it.
 package enum MergeConnection {
     /// Runs `body`, which begins and ends its own transactions, with foreign keys and persistent triggers off and the

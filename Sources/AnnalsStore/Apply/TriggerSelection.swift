@@ -28,7 +28,7 @@ struct TriggerSelection {
             self.definition = TriggerDefinition(sql: sql)
         }
 
-        /// Whether rule 7 has to know what a function does.
+        /// Whether merge rule 7 has to know what a function does.
         var dependsOnFunctions: Bool {
             definition?.statements.contains { $0.effect == .reads && $0.raises.isEmpty && !$0.functions.isEmpty } ?? false
         }

@@ -5,7 +5,7 @@ package import GRDB
 ///
 /// An entry holds the effects that its author's triggers had on tracked tables, so these must not come a second time;
 /// but an untracked table that a trigger keeps, such as a full-text index, a counter or a log, is in no entry and must
-/// follow the rows (MERGE rule 19). One trigger may do both. Changing the triggers of the file would lock out its other
+/// follow the rows (merge rule 19). One trigger may do both. Changing the triggers of the file would lock out its other
 /// writers, and change its schema for all of them at every sync.
 ///
 /// So the applying connection turns off all persistent triggers for itself (SQLite still runs those of the temp schema

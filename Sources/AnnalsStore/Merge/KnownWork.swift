@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// Outbox transactions that are in the pulled entries too, because another copy of this file pushed them (MERGE's rule 39).
+/// Outbox transactions that are in the pulled entries too, because another copy of this file pushed them (merge rule 39).
 ///
 /// They are not laid on again. But the transactions after them call the rows that they made by the keys that they have
 /// here, and mean these rows, whatever keys they have in the space.

@@ -22,7 +22,7 @@ struct NetRows {
             gone[RowReference(table.name, table.key(of: old))] = rows.count
             rows.append(Row(table: table, old: old, new: nil, mark: mark))
         case (nil, let new?):
-            // A key that goes and comes in one transaction is one update of the row (rule 4).
+            // A key that goes and comes in one transaction is one update of the row (merge rule 4).
             if let place = gone.removeValue(forKey: RowReference(table.name, table.key(of: new))) {
                 rows[place].new = new
                 rows[place].mark = nil

@@ -219,7 +219,7 @@ struct Pull {
     // MARK: Apply
 
     /// Returns the ids of the transactions that were applied. One that is in the outbox too got into the space through
-    /// another copy of this file; its footprint holds the id, so the outbox was undone from there on (MERGE's rule 39).
+    /// another copy of this file; its footprint holds the id, so the outbox was undone from there on (merge rule 39).
     private mutating func applyEntries(
         _ entries: Entries, _ ahead: Set<Position>, _ notes: LifeNotes?, _ summary: inout Summary
     ) throws -> Set<TransactionID> {

@@ -10,8 +10,8 @@ import GRDB
 /// with a long outbox so pays for its conflicts and not for its work.
 ///
 /// That rests on the originals' footprints. It holds for what is laid anew as long as this touches no more than it did before,
-/// removes no other rows, and relied on nothing that a later one took away, in ways that no footprint shows (MERGE's rule 11): whoever
-/// lays it anew sees to that, and begins again with the whole outbox from the first that meets something (rule 20) where it does not hold.
+/// removes no other rows, and relied on nothing that a later one took away, in ways that no footprint shows (merge rule 11): whoever
+/// lays it anew sees to that, and begins again with the whole outbox from the first that meets something (merge rule 20) where it does not hold.
 struct RebaseChoice {
     /// In local order.
     var rows: [Outbox.Row]

@@ -26,7 +26,7 @@ package struct ExchangeStatus: Sendable {
     /// off, and between them and what was kept until the store had migrated.
     package var conflicts = 0
     /// The page that came last ended before own entries that the position has passed: whether the relay's log still has
-    /// them there, its next answer tells (MERGE's rule 41).
+    /// them there, its next answer tells (merge rule 41).
     package var hasPassedUnseen = false
 
     /// Entries that were voided, as the relay's answer had it, which no entry of the log explains so far.
@@ -91,7 +91,7 @@ package struct TakenPage: Sendable {
     package var lost = 0
 }
 
-/// The replica's half of an exchange, inside a write transaction. What it does is in the order of DESIGN's journey:
+/// The replica's half of an exchange, inside a write transaction. What it does is in the order in which a transaction travels:
 /// seal and fill the outbox, freeze a push, settle its answer, take in what others wrote.
 struct ReplicaExchange {
     let db: Database
@@ -199,7 +199,7 @@ struct ReplicaExchange {
 
     /// The relay holds other work under this replica's counters: the file is a copy of a replica, or a restored backup.
     /// From here on it is a replica of its own. Its transactions keep their ids, so what the space holds already through
-    /// the other copy is recognised and dropped when it is pulled (MERGE's rule 39).
+    /// the other copy is recognised and dropped when it is pulled (merge rule 39).
     private mutating func takeNewIdentity() throws -> SettledPush {
         // From now on what the other file writes is another author's.
         try AuthorChains.save(db, nil, of: state.replica)

@@ -27,7 +27,7 @@ extension Store {
     /// Goes back to a position that the relay's log has, too: everything after it, which the relay lost, becomes work that waits to be
     /// sent, under the ids that its transactions have. Rows stay as they are.
     ///
-    /// What another replica has sent again by then is known by these ids when it is pulled, and is not brought twice (MERGE's rule 39).
+    /// What another replica has sent again by then is known by these ids when it is pulled, and is not brought twice (merge rule 39).
     ///
     /// - Parameter mark: one of `keptLogMarks()`.
     /// - Throws: `AnnalsError.relayWentBack` where what came after that position is not kept here, or cannot be sent again. No row and no

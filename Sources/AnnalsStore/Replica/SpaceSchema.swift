@@ -4,7 +4,7 @@ import GRDB
 
 /// How the space's tables are declared, as of this replica's position and its own entries ahead of that.
 ///
-/// It begins with the tables of the store that made the space, and grows by what schema entries add (DESIGN 8). Tables and columns go by
+/// It begins with the tables of the store that made the space, and grows by what schema entries add. Tables and columns go by
 /// their first names, for ever.
 struct SpaceSchema: Codable, Hashable, Sendable {
     /// Of the newest schema entry; 1 from the beginning.

@@ -63,7 +63,7 @@ package struct TableDefinition: Hashable, Codable, Sendable {
 
         package var hasExpression: Bool { columns.contains { $0.name == nil } }
         package var hasCustomCollation: Bool { columns.contains { !Collation.isBuiltIn($0.collation) } }
-        /// Its tuples cannot be told from a row's values alone (MERGE, rule 9).
+        /// Its tuples cannot be told from a row's values alone (merge rule 9).
         package var isCoarse: Bool { isPartial || hasExpression || hasCustomCollation }
         /// Places of its columns; nil as soon as one is generated or an expression.
         package var places: [Int]? {

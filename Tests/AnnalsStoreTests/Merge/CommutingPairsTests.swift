@@ -8,12 +8,12 @@ import Testing
 
 @testable import AnnalsStore
 
-/// Rule 44 of MERGE: transactions with disjoint footprints commute. Generated: random schemas with every kind of key,
+/// Merge rule 44: transactions with disjoint footprints commute. Generated: random schemas with every kind of key,
 /// UNIQUE, reference, action and CHECK, triggers of the user's that write other rows, a legal state, transactions that are
 /// each legal on it, and every pair of them in both orders.
 ///
 /// `ANNALS_SEED=17 swift test --filter CommutingPairs` replays one state; `ANNALS_SEED=100-900` tries others.
-@Suite("Rule 44: disjoint transactions commute") struct CommutingPairsTests {
+@Suite("Merge rule 44: disjoint transactions commute") struct CommutingPairsTests {
     static let seeds = Seeds.given ?? Array(1...110)
 
     /// Few, so that there is time for many schemas.
@@ -32,7 +32,7 @@ import Testing
                     b: \(b.statements)
                     """
                 let meets = a.row.footprint.meets(b.row.footprint)
-                // Rules 6 to 9, written down plainly once more.
+                // Merge rules 6 to 9, written down plainly once more.
                 #expect(meets == self.meets(a, b, without: nil), "the model of footprints says otherwise\n\(story)")
                 let missed = meets ? uncaught.filter { !self.meets(a, b, without: $0) } : []
                 guard !meets || !missed.isEmpty else { return }

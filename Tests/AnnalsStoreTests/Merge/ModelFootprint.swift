@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsMerge
 import AnnalsWire
 
-/// Rules 6 to 9 of MERGE once more, written the plainest way, with parts that can be left out.
+/// Merge rules 6 to 9 once more, written the plainest way, with parts that can be left out.
 struct ModelFootprint {
     /// What a footprint may lack, to see that the test of commuting pairs notices.
     enum Weakness: CaseIterable {

@@ -1,8 +1,8 @@
 import AnnalsMerge
 import Testing
 
-/// Rules 28 and 29 of MERGE: a delete and an update of one row.
-@Suite("Rules 28 and 29: deletes") struct DeleteTests {
+/// Merge rules 28 and 29: a delete and an update of one row.
+@Suite("Merge rules 28 and 29: deletes") struct DeleteTests {
     static let schema = """
         CREATE TABLE item (id TEXT PRIMARY KEY NOT NULL, v TEXT, w TEXT);
         INSERT INTO item VALUES ('a', 'v', 'w');

@@ -1,8 +1,8 @@
 import AnnalsMerge
 import Testing
 
-/// Rules 22 to 24 of MERGE: who is meant, and names within the outbox.
-@Suite("Rules 22–24: who is meant") struct FateTests {
+/// Merge rules 22 to 24: who is meant, and names within the outbox.
+@Suite("Merge rules 22–24: who is meant") struct FateTests {
     static let keyed = """
         CREATE TABLE item (id TEXT PRIMARY KEY NOT NULL, v TEXT, w TEXT);
         INSERT INTO item VALUES ('a', 'old', 'old'), ('b', 'old', 'old');
@@ -52,7 +52,7 @@ import Testing
         INSERT INTO node VALUES (1, NULL, 'root');
         """
 
-    @Test("Rule 25's example: 13 becomes 16 because 14 and 15 are wanted, and a later transaction's reference follows")
+    @Test("Merge rule 25's example: 13 becomes 16 because 14 and 15 are wanted, and a later transaction's reference follows")
     func namesWithinTheOutbox() async throws {
         let outcome = try await Story.conflict(
             Self.tree, first: ["INSERT INTO node VALUES (13, 1, 'theirs')"],
@@ -74,7 +74,7 @@ import Testing
         #expect(try await outcome.rows("node") == ["1|NULL|root", "2|1|theirs", "3|3|mine"])
     }
 
-    @Test("Rule 24's example: a reference to a dead team means that one, even if a stranger has its key now")
+    @Test("Merge rule 24's example: a reference to a dead team means that one, even if a stranger has its key now")
     func referenceToFirstLife() async throws {
         let outcome = try await Story.conflict(
             """

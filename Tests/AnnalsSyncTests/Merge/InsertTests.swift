@@ -1,8 +1,8 @@
 import AnnalsMerge
 import Testing
 
-/// Rule 25 of MERGE: what becomes of an insert whose key is taken.
-@Suite("Rule 25: inserts") struct InsertTests {
+/// Merge rule 25: what becomes of an insert whose key is taken.
+@Suite("Merge rule 25: inserts") struct InsertTests {
     static let number =
         "CREATE TABLE invoice (id INTEGER PRIMARY KEY, title TEXT, total INTEGER); INSERT INTO invoice VALUES (1, 'old', 1);"
     static let text = "CREATE TABLE item (id TEXT PRIMARY KEY NOT NULL, v TEXT, w INTEGER);"

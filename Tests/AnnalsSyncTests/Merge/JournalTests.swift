@@ -4,8 +4,8 @@ import AnnalsStore
 import GRDB
 import Testing
 
-/// Rule 34 of MERGE: what is in the conflict journal, and what a further rebase makes of it.
-@Suite("Rule 34: the conflict journal") struct JournalTests {
+/// Merge rule 34: what is in the conflict journal, and what a further rebase makes of it.
+@Suite("Merge rule 34: the conflict journal") struct JournalTests {
     static let schema = """
         CREATE TABLE item (id TEXT PRIMARY KEY NOT NULL, v TEXT, tag TEXT UNIQUE);
         INSERT INTO item VALUES ('a', 'old', NULL), ('b', 'old', NULL);

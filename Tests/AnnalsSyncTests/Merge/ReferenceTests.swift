@@ -1,8 +1,8 @@
 import AnnalsMerge
 import Testing
 
-/// Rules 31 and 32 of MERGE: parents that died or were set aside, and deletes of parents that got unseen children.
-@Suite("Rules 31 and 32: foreign keys") struct ReferenceTests {
+/// Merge rules 31 and 32: parents that died or were set aside, and deletes of parents that got unseen children.
+@Suite("Merge rules 31 and 32: foreign keys") struct ReferenceTests {
     private func schema(_ action: String, _ column: String = "team INTEGER") -> String {
         """
         CREATE TABLE team (id INTEGER PRIMARY KEY, name TEXT);

@@ -2,8 +2,8 @@ import AnnalsCore
 import AnnalsMerge
 import Testing
 
-/// Rule 33 of MERGE: UNIQUE in all its forms, and what one row cannot be by itself.
-@Suite("Rule 33: constraints") struct UniquenessTests {
+/// Merge rule 33: UNIQUE in all its forms, and what one row cannot be by itself.
+@Suite("Merge rule 33: constraints") struct UniquenessTests {
     static let schema = """
         CREATE TABLE person (id TEXT PRIMARY KEY NOT NULL, email TEXT UNIQUE, phone TEXT UNIQUE, name TEXT);
         CREATE TABLE badge (id TEXT PRIMARY KEY NOT NULL, person TEXT NOT NULL REFERENCES person (id));

@@ -2,8 +2,8 @@ import AnnalsCore
 import AnnalsMerge
 import Testing
 
-/// Rules 26 and 27 of MERGE: changes of one row, and moves.
-@Suite("Rules 26 and 27: updates and moves") struct UpdateTests {
+/// Merge rules 26 and 27: changes of one row, and moves.
+@Suite("Merge rules 26 and 27: updates and moves") struct UpdateTests {
     static let schema = """
         CREATE TABLE doc (id TEXT PRIMARY KEY NOT NULL, n INTEGER, t TEXT, tags TEXT, r REAL);
         INSERT INTO doc VALUES ('a', 10, 'one', '["x"]', 1.5);

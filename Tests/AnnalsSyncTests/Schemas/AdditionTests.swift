@@ -6,7 +6,7 @@ import GRDB
 import RelayLog
 import Testing
 
-/// New tables and new columns with a default reach the space by themselves, and replicas that lack them go on (DESIGN 8).
+/// New tables and new columns with a default reach the space by themselves, and replicas that lack them go on.
 @Suite("Additions to a schema")
 struct AdditionTests {
     static let schema = """

@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// What has been decided about a transaction so far. Only ever added to, so that trying again ends (rule 30).
+/// What has been decided about a transaction so far. Only ever added to, so that trying again ends (merge rule 30).
 struct Decisions {
     enum Decision: Hashable {
         /// Nothing of the change stands.

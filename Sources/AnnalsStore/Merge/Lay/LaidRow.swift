@@ -58,7 +58,7 @@ struct LaidRow {
     }
 }
 
-/// Every effect has one cause, a change of the transaction, and what follows from it has the same (rule 30).
+/// Every effect has one cause, a change of the transaction, and what follows from it has the same (merge rule 30).
 struct Cause: Hashable {
     /// The change's number in the transaction.
     var change: Int

@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsMerge
 import GRDB
 
-/// What foreign keys declare for rows that the transaction's author had not seen (rules 27 and 31): children of a parent
+/// What foreign keys declare for rows that the transaction's author had not seen (merge rules 27 and 31): children of a parent
 /// that is called otherwise now follow it, children of one that is gone do what ON DELETE says, as part of the transaction.
 extension LayAttempt {
     func doWhatKeysDeclare() throws {

@@ -168,7 +168,7 @@ final class LayAttempt {
         missing.append(decision)
     }
 
-    /// Rows that earlier tries decided to set aside, or to make one with others (rule 33).
+    /// Rows that earlier tries decided to set aside, or to make one with others (merge rule 33).
     private func bringStoredRowsIn() throws {
         for (change, name) in decisions.evicted where verdicts[change].loss == nil {
             let table = try layOn.table(name.table)

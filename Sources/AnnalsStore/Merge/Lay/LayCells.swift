@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// Updates, and moves, which are updates that change the key (rules 26 and 27).
+/// Updates, and moves, which are updates that change the key (merge rules 26 and 27).
 ///
 /// Columns that are part of a foreign key wait until the parents' present names are known; the others are merged first,
 /// because parents are called by them.

@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// Deletes (rule 28), and what came with one that is refused (rule 31).
+/// Deletes (merge rule 28), and what came with one that is refused (merge rule 31).
 extension LayAttempt {
     func meetDelete(_ index: Int, _ table: RowTable, _ old: [Value]) throws {
         let key = table.key(of: old)

@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// Who is meant (rules 22 and 23): the life that was there when the transaction was written, wherever it is now.
+/// Who is meant (merge rules 22 and 23): the life that was there when the transaction was written, wherever it is now.
 enum Fate {
     case alive([Value], Lives.ID?)
     case dead(Lives.ID, Lives.Tombstone)

@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// Inserts (rule 25): a free key is taken; an integer key that is taken gives way to the next number; any other key that
+/// Inserts (merge rule 25): a free key is taken; an integer key that is taken gives way to the next number; any other key that
 /// is taken means one row.
 extension LayAttempt {
     func meetInsert(_ index: Int, _ table: RowTable, _ row: [Value]) {

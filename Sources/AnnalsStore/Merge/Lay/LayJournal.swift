@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// The conflict journal (rule 34), computed from the rows before and after and from what the transaction asked for:
+/// The conflict journal (merge rule 34), computed from the rows before and after and from what the transaction asked for:
 ///
 /// - (a) every value that it asked for and its row does not hold, and every delete that was refused;
 /// - (b) every value that was stored and is no more, unless it asked for its removal having seen that value;

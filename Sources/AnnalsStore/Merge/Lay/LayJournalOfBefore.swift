@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// What a transaction carries from earlier rebases (rule 34): of what others lost to it, that which they have again is dropped.
+/// What a transaction carries from earlier rebases (merge rule 34): of what others lost to it, that which they have again is dropped.
 extension LayAttempt {
     func isTakenBack(_ entry: JournalEntry) throws -> Bool {
         guard entry.winner == .incoming, entry.kind != .renumber else { return false }

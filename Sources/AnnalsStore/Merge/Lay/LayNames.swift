@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// What the transactions after this one must know (rule 23). Nothing of it outlives the rebase: afterwards the outbox calls
+/// What the transactions after this one must know (merge rule 23). Nothing of it outlives the rebase: afterwards the outbox calls
 /// rows by the keys they have.
 extension LayAttempt {
     func noteNames() {

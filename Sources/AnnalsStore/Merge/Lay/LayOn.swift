@@ -4,13 +4,13 @@ import GRDB
 
 /// Lays outbox transactions on top of what was pulled, oldest first: the one place where conflicts are settled.
 ///
-/// Each transaction is tried in a savepoint (rule 30 of MERGE). A try plans every row that the transaction touches, by
+/// Each transaction is tried in a savepoint (merge rule 30). A try plans every row that the transaction touches, by
 /// what was decided so far; writes them; and does what foreign keys declare. What breaks a constraint adds a decision:
 /// this change is set aside, these columns are given up, that parent stays dead. Then the try is undone and repeated.
 /// Decisions are only added, so it ends: at worst the whole transaction is set aside, visibly, in the conflict journal
 /// (law 5).
 ///
-/// The parts of a try stand in the order of MERGE's part F: who is meant (`LayFate`), inserts, cells, deletes, rows that
+/// The parts of a try stand in the order of part F of Documentation/merge-rules.md: who is meant (`LayFate`), inserts, cells, deletes, rows that
 /// come back, references, writing, uniqueness, what keys declare, names for those that follow, the journal.
 final class LayOn {
     let session: MergeSession

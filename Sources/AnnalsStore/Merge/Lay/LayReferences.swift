@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// References are names too (rules 24, 31 and 32): they follow parents to their present keys, and what calls a parent that
+/// References are names too (merge rules 24, 31 and 32): they follow parents to their present keys, and what calls a parent that
 /// is dead or was set aside does what the key declares, even if a stranger has that key now.
 extension LayAttempt {
     /// Settles the references that the transaction sets in a row, and merges the columns that waited for that.

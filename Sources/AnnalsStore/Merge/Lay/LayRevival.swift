@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// Rows that come back (rules 29 and 31): whole from their tombstones, marked with the position of the delete that is
+/// Rows that come back (merge rules 29 and 31): whole from their tombstones, marked with the position of the delete that is
 /// taken back, so that other authors' children find the life that they mean.
 extension LayAttempt {
     func meetUpdateOfDead(_ index: Int, _ table: RowTable, _ life: Lives.ID, _ tombstone: Lives.Tombstone) throws {

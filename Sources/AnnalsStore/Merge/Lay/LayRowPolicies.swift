@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// Policies of rows (rule 26): they apply if anything of the row was written by others meanwhile.
+/// Policies of rows (merge rule 26): they apply if anything of the row was written by others meanwhile.
 extension LayAttempt {
     func settleByRow(_ index: Int, _ number: Int) throws {
         let table = rows[number].table

@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsMerge
 
-/// UNIQUE (rule 33): who pays when two rows want one tuple, and how.
+/// UNIQUE (merge rule 33): who pays when two rows want one tuple, and how.
 ///
 /// The row that the transaction gave the tuple pays; where it gave it to both, the later change does. A row that gives its
 /// value back may meet the next row of a swap, which then gives back its own.

@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsMerge
 import GRDB
 
-/// Writes what was planned (rule 19's two passes): first rows that go or change a key or a unique value are taken out, so
+/// Writes what was planned (merge rule 19's two passes): first rows that go or change a key or a unique value are taken out, so
 /// that rows may swap theirs, then rows are written. A row that a constraint refuses is left out, and what else breaks is
 /// found in the same try.
 extension LayAttempt {
@@ -58,7 +58,7 @@ extension LayAttempt {
         }
     }
 
-    /// Rule 30: what brings a row into play pays for what it breaks.
+    /// Merge rule 30: what brings a row into play pays for what it breaks.
     func charge(_ number: Int, _ reason: Reason) {
         let row = rows[number]
         if let change = payingChange(of: number) {
