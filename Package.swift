@@ -106,20 +106,23 @@ let package = Package(
         .target(name: "AnnalsWire", dependencies: ["AnnalsCore", "CZstd", crypto], swiftSettings: settings),
         .target(name: "AnnalsMerge", dependencies: ["AnnalsCore", "AnnalsWire"], swiftSettings: settings),
 
-        // Large values of a SQLite file, piece by piece: for the store.
-        .target(name: "AnnalsBlobs", dependencies: [grdb, sqlite], swiftSettings: settings),
+        // SQLite as the store uses it: statements, large values, texts of statements, files.
+        .target(
+            name: "AnnalsSQLite", dependencies: ["AnnalsCore", "AnnalsWire", "CAnnalsSQLite", grdb, sqlite], exclude: ["DESIGN.md"],
+            swiftSettings: settings),
 
         // One replica: its file, its exchange with a relay, and the library an app imports.
         .target(
             name: "AnnalsStore",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsBlobs", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging,
+                "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging,
             ],
             swiftSettings: settings),
         .target(
             name: "AnnalsSync", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", logging], swiftSettings: settings),
         .target(
-            name: "Annals", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", grdb, logging],
+            name: "Annals",
+            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSQLite", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", grdb, logging],
             swiftSettings: settings),
 
         // The relay.
@@ -142,7 +145,8 @@ let package = Package(
         .executableTarget(
             name: "AnnalsCLI",
             dependencies: [
-                "Annals", "AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", "CAnnalsMemory", "Relay", "RelayLog",
+                "Annals", "AnnalsCore", "AnnalsWire", "AnnalsSQLite", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", "CAnnalsMemory", "Relay",
+                "RelayLog",
                 argumentParser, grdb, lifecycle, logging, yams,
             ],
             swiftSettings: settings),
@@ -165,7 +169,8 @@ let package = Package(
             dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "RelayLog", grdb, sqlite, logging],
             path: "Tests/Simulation", swiftSettings: settings),
         .executableTarget(
-            name: "SimulateProgram", dependencies: ["Simulation", "AnnalsStore", argumentParser], path: "Tests/SimulateProgram",
+            name: "SimulateProgram", dependencies: ["Simulation", "AnnalsSQLite", "AnnalsStore", argumentParser],
+            path: "Tests/SimulateProgram",
             swiftSettings: settings),
         .testTarget(name: "SimulationTests", dependencies: ["Simulation"], swiftSettings: settings),
         .target(name: "CInstructionCount", path: "Tests/CInstructionCount"),
@@ -186,7 +191,7 @@ let package = Package(
             name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", "AnnalsTesting", "annals-notes", grdb, lifecycle, logging],
             swiftSettings: settings),
         .testTarget(name: "CrashTests", dependencies: ["AnnalsCLI", "SeededRandom", grdb], swiftSettings: settings),
-        .testTarget(name: "AnnalsBlobsTests", dependencies: ["AnnalsBlobs", grdb], swiftSettings: settings),
+        .testTarget(name: "AnnalsSQLiteTests", dependencies: ["AnnalsCore", "AnnalsSQLite", grdb], swiftSettings: settings),
         .testTarget(name: "AnnalsCoreTests", dependencies: ["AnnalsCore"], swiftSettings: settings),
         .testTarget(
             name: "AnnalsWireTests", dependencies: ["AnnalsCore", "AnnalsWire", "SeededRandom"], exclude: ["Fixtures", "decode_batch.py"],
@@ -202,7 +207,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "AnnalsStoreTests",
-            dependencies: ["AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "SeededRandom", grdb, sqlite],
+            dependencies: [
+                "AnnalsSQLite", "AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "SeededRandom", grdb, sqlite,
+            ],
             swiftSettings: settings),
         // SQLite's files, seen by a test that then forgets what was not synced.
         .target(name: "CPowerLossDisk", dependencies: [sqlite], path: "Tests/CPowerLossDisk"),

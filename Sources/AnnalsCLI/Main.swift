@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import AnnalsStore
 import ArgumentParser
 import CAnnalsMemory

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import AnnalsWire
 import GRDBSQLite
 
@@ -28,9 +29,8 @@ enum Limits {
     /// Rows named in a tracking report for each thing found; the count goes on.
     static let rowsListed = 100
 
-    /// What can be the number of a transaction, of a raw change, or of anything else that Annals counts from 1: far from where
-    /// arithmetic ends.
-    static let numbers: ClosedRange<Int64> = 0...1 << 53
+    /// What Annals counts from 1.
+    static let numbers = CountedNumbers.range
 
     /// What can be a moment, a place before others, or a number among the facts of `annals_meta`: SQLite's own count of schema changes
     /// may be negative.

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsHTTP
+import AnnalsSQLite
 import AnnalsStore
 import AnnalsSync
 import Foundation

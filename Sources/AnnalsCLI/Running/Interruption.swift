@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import AnnalsStore
 import Dispatch
 import Foundation

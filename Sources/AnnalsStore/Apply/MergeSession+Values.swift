@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSQLite
 import GRDB
 
 /// Values and rows as the store compares and keeps them.

@@ -1,4 +1,5 @@
 import AnnalsMerge
+import AnnalsSQLite
 
 /// A foreign key as merging needs it: its columns by place, and the parent it names.
 ///

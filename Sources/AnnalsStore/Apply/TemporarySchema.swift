@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// What the connection's own temp schema holds, checked before entries are applied on it.
@@ -9,7 +10,7 @@ struct TemporarySchema {
     init(_ db: Database) throws {
         let rows = try Row.fetchAll(
             db, sql: "SELECT type, name, tbl_name, sql FROM temp.sqlite_master WHERE type IN ('table', 'view', 'trigger')")
-        self.tables = try Set(rows.filter { try $0.value("type") != "trigger" }.map { try ($0.value("name") as String).sqliteFolded })
+        self.tables = try Set(rows.filter { try $0.value("type") != "trigger" }.map { try ($0.value("name") as String).foldedIdentifier })
         self.triggers = try rows.filter { try $0.value("type") == "trigger" }
     }
 
@@ -26,7 +27,7 @@ struct TemporarySchema {
     }
 
     private func isFired(_ trigger: Row, by userTriggers: UserTriggers) throws -> Bool {
-        let table = try (trigger.value("tbl_name") as String).sqliteFolded
+        let table = try (trigger.value("tbl_name") as String).foldedIdentifier
         return userTriggers.reached.contains(table) && !tables.contains(table)
     }
 
@@ -36,7 +37,7 @@ struct TemporarySchema {
         }
         return definition.statements.allSatisfy { statement in
             guard case .writes(let target, _) = statement.effect else { return statement.raises.isEmpty }
-            let name = target.sqliteFolded
+            let name = target.foldedIdentifier
             return statement.raises.isEmpty && (tables.contains(name) || !userTriggers.tracked.contains(name))
         }
     }

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDBSQLite
 
 /// Decides which statements of which triggers run while entries are applied.
@@ -24,7 +25,7 @@ struct TriggerSelection {
 
         init(name: String, table: String, sql: String) {
             self.name = name
-            self.table = table.sqliteFolded
+            self.table = table.foldedIdentifier
             self.definition = TriggerDefinition(sql: sql)
         }
 
@@ -73,7 +74,7 @@ struct TriggerSelection {
         repeat {
             count = effectiveViewWrites.count
             for trigger in triggers where !kept(of: trigger).isEmpty {
-                effectiveViewWrites.insert(ViewWrite(view: trigger.table.sqliteFolded, event: trigger.event))
+                effectiveViewWrites.insert(ViewWrite(view: trigger.table.foldedIdentifier, event: trigger.event))
             }
         } while effectiveViewWrites.count > count
     }
@@ -87,7 +88,7 @@ struct TriggerSelection {
             }
             let statements = kept(of: trigger)
             try check(trigger, statements, candidate)
-            for case .writes(let target, _) in statements.lazy.map(\.effect) { try visit(target.sqliteFolded) }
+            for case .writes(let target, _) in statements.lazy.map(\.effect) { try visit(target.foldedIdentifier) }
             choose(candidate, trigger, statements)
         }
     }
@@ -106,17 +107,17 @@ struct TriggerSelection {
         let kept = trigger.statements.filter { isKept($0, in: trigger) }
         let hasEffect = kept.contains { $0.raises.isEmpty || $0.effect != .reads }
         // On an untracked table an early exit alone has an effect: it keeps a row out.
-        return hasEffect || isUntrackedTable(trigger.table.sqliteFolded) ? kept : []
+        return hasEffect || isUntrackedTable(trigger.table.foldedIdentifier) ? kept : []
     }
 
     private func isKept(_ statement: TriggerStatement, in trigger: TriggerDefinition) -> Bool {
         switch statement.effect {
         case .writes(let table, let event):
-            let target = table.sqliteFolded
+            let target = table.foldedIdentifier
             if views.contains(target) { return effectiveViewWrites.contains(ViewWrite(view: target, event: event)) }
             return !tracked.contains(target)
         case .reads:
-            if statement.raises.contains(.ignore) { return trigger.timing != .before || isUntrackedTable(trigger.table.sqliteFolded) }
+            if statement.raises.contains(.ignore) { return trigger.timing != .before || isUntrackedTable(trigger.table.foldedIdentifier) }
             guard statement.raises.isEmpty else { return false }
             return statement.functions.contains { !harmlessFunctions.contains($0) && !isKeyword($0) }
         }

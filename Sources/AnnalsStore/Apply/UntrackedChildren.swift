@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Rows without history that refer to tracked ones, kept right in a merge (law 4).

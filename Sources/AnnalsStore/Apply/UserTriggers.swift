@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 package import GRDB
 
 /// The user's own triggers, as far as they run while the entries of others are applied.
@@ -46,7 +47,7 @@ package struct UserTriggers: Sendable {
     /// - Parameter tracked: Names of tables, in any case.
     /// - Throws: `AnnalsError` with code `schemaRefused`, naming the trigger, where one cannot be split.
     package static func plan(_ db: Database, tracked: Set<String>) throws -> UserTriggers {
-        let tracked = Set(tracked.map(\.sqliteFolded))
+        let tracked = Set(tracked.map(\.foldedIdentifier))
         // The newest first: SQLite fires triggers in that order, those of the temp schema in the opposite one. It
         // promises neither, but whoever relies on it should see no difference.
         let triggers = try Row.fetchAll(
@@ -64,7 +65,7 @@ package struct UserTriggers: Sendable {
         var selection = TriggerSelection(
             candidates: candidates,
             tracked: tracked,
-            views: Set(views.map(\.sqliteFolded)),
+            views: Set(views.map(\.foldedIdentifier)),
             // Several hundred names, and hardly ever needed.
             harmlessFunctions: candidates.contains(where: \.dependsOnFunctions) ? try harmlessFunctions(db) : [])
         try selection.run()
@@ -100,7 +101,7 @@ package struct UserTriggers: Sendable {
         let names = try SQLiteStatements.names(
             "SELECT name FROM temp.sqlite_master WHERE type = 'trigger' AND name GLOB '\(Self.temporaryPrefix)*'", on: db)
         for name in names {
-            try SQLiteStatements.run("DROP TRIGGER IF EXISTS temp.\(name.sqliteQuoted)", on: db)
+            try SQLiteStatements.run("DROP TRIGGER IF EXISTS temp.\(SQL.quote(name))", on: db)
         }
     }
 
@@ -114,7 +115,7 @@ package struct UserTriggers: Sendable {
     private static func harmlessFunctions(_ db: Database) throws -> Set<String> {
         let names = try String.fetchAll(
             db, sql: "SELECT name FROM pragma_function_list WHERE builtin UNION SELECT name FROM pragma_module_list")
-        return Set(names.map(\.sqliteFolded))
+        return Set(names.map(\.foldedIdentifier))
     }
 
     /// A statement that fires the trigger; it is compiled, never run. Nil where no statement fires it: UPDATE OF a
@@ -123,17 +124,17 @@ package struct UserTriggers: Sendable {
         // Columns that are neither hidden nor generated.
         let columns = try String.fetchAll(
             db, sql: "SELECT name FROM pragma_table_xinfo(?, 'main') WHERE hidden = 0", arguments: [trigger.table])
-        let table = "main." + trigger.table.sqliteQuoted
+        let table = "main." + SQL.quote(trigger.table)
         switch trigger.event {
         case .insert:
-            let names = columns.map(\.sqliteQuoted).joined(separator: ", ")
+            let names = columns.map(SQL.quote).joined(separator: ", ")
             return "INSERT INTO \(table) (\(names)) VALUES (\(columns.map { _ in "NULL" }.joined(separator: ", ")))"
         case .delete:
             return "DELETE FROM \(table)"
         case .update:
-            let wanted = Set(trigger.columns.map(\.sqliteFolded))
-            let column = columns.first { wanted.isEmpty || wanted.contains($0.sqliteFolded) }
-            return column.map { "UPDATE \(table) SET \($0.sqliteQuoted) = NULL" }
+            let wanted = Set(trigger.columns.map(\.foldedIdentifier))
+            let column = columns.first { wanted.isEmpty || wanted.contains($0.foldedIdentifier) }
+            return column.map { "UPDATE \(table) SET \(SQL.quote($0)) = NULL" }
         }
     }
 

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 internal import GRDB
 
 /// The triggers of one tracked table: plain SQL with nothing but built-in functions, so that every program that writes

@@ -1,4 +1,5 @@
 internal import AnnalsCore
+import AnnalsSQLite
 
 /// A primary key or unique index, as a trigger asks it: which rows of the table would keep NEW out?
 ///

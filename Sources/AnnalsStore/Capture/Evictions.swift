@@ -1,4 +1,5 @@
 internal import AnnalsCore
+import AnnalsSQLite
 internal import GRDB
 
 /// Finds the rows that a REPLACE removed without any trigger running, and writes down their deletion.

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// Capture triggers whose tables another program dropped, as a migration tool does that takes Annals' tables for leftovers. Every write of

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 internal import GRDB
 
 /// How far one table's raw changes go beyond what is sealed.

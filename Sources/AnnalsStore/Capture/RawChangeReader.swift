@@ -1,4 +1,5 @@
 internal import AnnalsCore
+import AnnalsSQLite
 package import GRDB
 
 /// Reads raw changes of one column list.

@@ -1,4 +1,5 @@
 internal import AnnalsCore
+import AnnalsSQLite
 package import GRDB
 
 /// Writes raw changes as the triggers do, for whoever changes rows with the triggers off.

@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSQLite
 package import GRDB
 
 /// The store's hybrid clock, kept in the file because every process that seals shares it.

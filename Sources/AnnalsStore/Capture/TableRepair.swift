@@ -1,3 +1,4 @@
+import AnnalsSQLite
 internal import GRDB
 
 /// Compares one tracked table with what the schema says now, and mends what differs.

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 internal import GRDB
 
 /// Decides which tables can be tracked.

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// Whether a store tracks the tables that a program makes later: where it was told to track all, when Annals next looks at the file.

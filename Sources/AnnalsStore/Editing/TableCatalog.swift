@@ -1,3 +1,5 @@
+import AnnalsSQLite
+
 /// The tables of a database as they are declared, by name in any case.
 package struct TableCatalog: Sendable {
     /// SQLite's number for the schema that they are of.

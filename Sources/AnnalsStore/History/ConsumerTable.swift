@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// The consumers of a store: rows of `annals_consumers`, a table that the first of them brings along.
@@ -122,15 +123,6 @@ extension ConsumerTable.Entry {
         consumer = try HistoryConsumer(row.value("name"), lease: lease.map { .milliseconds($0) })
         number = try row.number("number")
         lastSeen = try row.value("seen")
-    }
-}
-
-extension Duration {
-    /// In whole milliseconds, as far as an Int64 goes.
-    var wholeMilliseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000)
-        return overflow ? (seconds < 0 ? .min : .max) : product + attoseconds / 1_000_000_000_000_000
     }
 }
 

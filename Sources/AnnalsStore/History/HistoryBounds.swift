@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSQLite
 package import GRDB
 
 /// From where to where a store's history reaches, and which token a text means.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Transactions of history, oldest first, fetched page by page: memory stays flat however long history is, and nobody

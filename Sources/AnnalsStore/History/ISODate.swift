@@ -1,3 +1,5 @@
+import AnnalsSQLite
+
 /// Moments as text: ISO 8601 dates, read strictly and without a calendar's help.
 enum ISODate {
     private static let secondsPerDay: Int64 = 86_400

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Turns rows in the columns that a table once had into rows in those it has now, by the columns' names; in a joined store, by their

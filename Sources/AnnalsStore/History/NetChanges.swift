@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// What transactions did to rows, net: per row the values before the transaction and after it, whatever raw changes

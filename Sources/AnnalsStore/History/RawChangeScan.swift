@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Which rows a raw change is about, as short hashes: what it changed, and what that became.

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// Per table with an INTEGER PRIMARY KEY the highest key ever seen in it, deleted rows included: a renumbered row

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// What the space's schema has and this store's has not, because the store has not migrated since it was added.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Tables that a migration of this store rebuilds, or takes columns from.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 public import GRDB
 
 /// Which of the tables that a migration makes get a history, and are kept in step.

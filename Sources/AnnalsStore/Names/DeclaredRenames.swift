@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// The renames of a migration: those that it makes, and those that another program made, which are only to be known as such.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Lets SQLite itself write CREATE statements under other names: what refers to a renamed table or column follows.

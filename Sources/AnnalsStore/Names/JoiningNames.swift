@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// What a store that joins a space calls the space's tables and columns: the space's present names as a copy of it has them, or their

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import Foundation
 
 /// Other names for tables and their columns: the first names of what a store calls otherwise, or back.

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// Gives first names to tables and columns that a joined store has come to have.

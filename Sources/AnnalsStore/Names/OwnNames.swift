@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// What a store that makes tables and columns by the log calls them: as the space does by now, or by their first names, or with a suffix,

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// The names in a snapshot's file are its maker's; a store that is made from it gets the space's present ones, where nothing but

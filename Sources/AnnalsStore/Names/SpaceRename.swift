@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import Foundation
 import GRDB
 

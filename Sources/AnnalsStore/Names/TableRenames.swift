@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// Follows tables that got other names: their capture triggers stand on them still.

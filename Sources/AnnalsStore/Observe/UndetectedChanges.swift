@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Tells those who observe a connection, GRDB's `ValueObservation` among them, of rows that were written past GRDB: by other programs,

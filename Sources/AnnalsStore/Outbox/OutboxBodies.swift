@@ -1,4 +1,4 @@
-import AnnalsBlobs
+import AnnalsSQLite
 import AnnalsWire
 import GRDB
 

@@ -1,4 +1,4 @@
-import AnnalsBlobs
+import AnnalsSQLite
 import AnnalsCore
 import AnnalsWire
 import Foundation

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// One row as a person wants it, and the constraints in its way by name: one clear line, instead of SQLite's words or a

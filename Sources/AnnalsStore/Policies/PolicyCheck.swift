@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSQLite
 
 /// Whether policies mean something for a schema, before they are set for everyone.
 struct PolicyCheck {

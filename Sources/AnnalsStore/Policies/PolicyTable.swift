@@ -1,5 +1,6 @@
 public import AnnalsCore
 import AnnalsMerge
+import AnnalsSQLite
 import GRDB
 
 /// A policy that is in force, and who set it.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Brings a row to what a person decided about a conflict, compared with the row as it is.

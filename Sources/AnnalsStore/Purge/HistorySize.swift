@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// How many bytes history takes in the file, told from samples, since reading every page of a large one takes long.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// How far a purge goes: what was asked for, less what is still needed.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// A copy of the tracked rows in an attached database, moved back and forth through history.

@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSQLite
 import AnnalsWire
 package import Foundation
 import GRDB

@@ -1,4 +1,5 @@
 public import AnnalsCore
+import AnnalsSQLite
 package import AnnalsWire
 import Foundation
 import GRDB

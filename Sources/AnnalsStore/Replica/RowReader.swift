@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSQLite
 import GRDB
 
 /// Reads a table's rows, in the columns of a definition that both files agree on.

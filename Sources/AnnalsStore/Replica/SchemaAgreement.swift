@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 
 /// Whether two replicas declare their tracked tables alike. A constraint, key or column that only one of them has would
 /// let the one write what the other cannot hold, so such a store is not joined to the space.

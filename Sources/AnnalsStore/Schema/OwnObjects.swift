@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// What of a file's schema is Annals' own, by the names that it gives, and what of a program's only looks like it.

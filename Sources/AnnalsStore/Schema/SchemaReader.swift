@@ -1,4 +1,5 @@
 internal import AnnalsCore
+import AnnalsSQLite
 package import GRDB
 internal import GRDBSQLite
 

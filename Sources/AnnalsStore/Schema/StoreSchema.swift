@@ -1,4 +1,5 @@
 internal import AnnalsCore
+import AnnalsSQLite
 package import GRDB
 
 /// The tables Annals keeps inside a store. All their names begin with `annals_`, and untracking drops them all.

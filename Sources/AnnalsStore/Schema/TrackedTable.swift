@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSQLite
 internal import Foundation
 package import GRDB
 

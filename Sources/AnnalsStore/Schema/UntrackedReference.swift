@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// A foreign key of a table that has no history to one that has.

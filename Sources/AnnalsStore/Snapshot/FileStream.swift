@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 
 #if canImport(Glibc)
     import Glibc

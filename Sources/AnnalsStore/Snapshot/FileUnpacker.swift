@@ -1,3 +1,4 @@
+import AnnalsSQLite
 package import AnnalsWire
 
 /// Unpacks a snapshot's file while it is being written.

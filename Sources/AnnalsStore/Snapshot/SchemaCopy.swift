@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Copies a database's own schema, and the rows of chosen tables, into an empty attached database.

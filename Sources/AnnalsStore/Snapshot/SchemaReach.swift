@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// How far a schema that came from elsewhere reaches.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 public import GRDB
 
 /// Core Data's `performAndWait`: for programs without concurrency, and for code that cannot wait otherwise. Each blocks the

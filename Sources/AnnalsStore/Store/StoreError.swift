@@ -1,12 +1,10 @@
 import AnnalsCore
+import AnnalsSQLite
 import AnnalsWire
 import GRDB
 
 /// Turns what happens inside into the one error at the edge: what, and what to do.
 enum StoreError {
-    /// What GRDB says of a connection that was closed.
-    static let closedConnection = "Connection is closed"
-
     static func translate(_ error: any Error, operation: String, path: String = "") -> AnnalsError {
         switch error {
         case let error as AnnalsError:
@@ -91,7 +89,7 @@ enum StoreError {
         case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH:
             return make(.constraint, message)
         // SQLite itself says "out of memory" where it is asked about no connection at all.
-        case .SQLITE_MISUSE where [closedConnection, "out of memory"].contains(message):
+        case .SQLITE_MISUSE where [ClosedConnection.message, "out of memory"].contains(message):
             return make(.usage, "the store is closed", "Open it again")
         case _ where message == "interrupted":
             return make(.cancelled, "stopped")

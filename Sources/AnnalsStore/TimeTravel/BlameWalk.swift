@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Goes back through what became of one row, newest first, until every column has its writer.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Folds what a stretch of transactions did into what differs between its ends, row by row.

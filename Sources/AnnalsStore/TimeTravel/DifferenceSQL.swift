@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Writes a difference as SQL for the `sqlite3` shell, or any program that runs statements one after another.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// What SQLite itself can tell: the file's structure, constraints and foreign keys.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Whether history's own tables fit together: numbers without gaps, spans without gaps, every raw change there.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// Whether Annals' own tables hold values of the kinds that it writes there: another program may have written others, and then nothing

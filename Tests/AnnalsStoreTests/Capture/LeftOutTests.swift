@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSQLite
 import GRDB
 import SeededRandom
 import Testing

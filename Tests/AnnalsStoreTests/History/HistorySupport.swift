@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import Foundation
 import GRDB
 import Testing

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSQLite
 import GRDB
 
 /// Finds the rows that keep another out of a table's key and unique indexes, partial and expression ones included.

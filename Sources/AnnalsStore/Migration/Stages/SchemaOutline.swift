@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import GRDB
 
 /// What one version of a schema declares, read from a database that its definition made.

@@ -1,3 +1,4 @@
+import AnnalsSQLite
 import GRDB
 
 /// Which version of an app's schema a file has, as migrations wrote it down.

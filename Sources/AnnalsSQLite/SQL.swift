@@ -13,7 +13,7 @@ package enum SQL {
     /// The terms joined by a binary operator as a balanced tree.
     ///
     /// A chain of a thousand ORs is an expression a thousand levels deep, which SQLite refuses; the tree has ten.
-    static func balanced(_ terms: [String], operator name: String) -> String {
+    package static func balanced(_ terms: [String], operator name: String) -> String {
         guard terms.count > 1 else { return terms.first ?? "" }
         let middle = terms.count / 2
         let left = balanced(Array(terms[..<middle]), operator: name)

@@ -2,21 +2,21 @@
 ///
 /// Only what the schema tables do not say otherwise is read from it: CHECK constraints, generated columns and the
 /// expressions of an index.
-struct SQLText {
-    struct Token: Hashable {
-        enum Kind { case word, quotedName, literal, symbol }
-        var kind: Kind
+package struct SQLText {
+    package struct Token: Hashable {
+        package enum Kind { case word, quotedName, literal, symbol }
+        package var kind: Kind
         /// As written, quotes included.
-        var text: String
+        package var text: String
         /// Where it stands, in bytes.
-        var range: Range<Int>
+        package var range: Range<Int>
 
-        func isKeyword(_ keyword: String) -> Bool {
+        package func isKeyword(_ keyword: String) -> Bool {
             kind == .word && text.isSameIdentifier(as: keyword)
         }
 
         /// The name this token spells, without its quotes; nil for a literal or a symbol.
-        var identifier: String? {
+        package var identifier: String? {
             switch kind {
             case .word: return text
             case .literal, .symbol: return nil
@@ -28,9 +28,9 @@ struct SQLText {
         }
     }
 
-    let tokens: [Token]
+    package let tokens: [Token]
 
-    init(_ sql: String) {
+    package init(_ sql: String) {
         var scanner = Scanner(bytes: Array(sql.utf8))
         var tokens: [Token] = []
         while let token = scanner.next() { tokens.append(token) }
@@ -38,37 +38,37 @@ struct SQLText {
     }
 
     /// What follows the table's or index's name, with single spaces and without comments.
-    var normalizedBody: String {
+    package var normalizedBody: String {
         let start = tokens.firstIndex { $0.text == "(" } ?? tokens.endIndex
         return tokens[start...].map(\.text).joined(separator: " ")
     }
 
     /// The words with single spaces, names without their quotes and in the form under which equal names are equal strings: SQLite
     /// puts quotes around what it renames.
-    var comparable: String { Self.comparable(tokens[...]) }
+    package var comparable: String { Self.comparable(tokens[...]) }
 
     /// The same of what follows the table's or index's name.
-    var comparableBody: String { Self.comparable(tokens[(tokens.firstIndex { $0.text == "(" } ?? tokens.endIndex)...]) }
+    package var comparableBody: String { Self.comparable(tokens[(tokens.firstIndex { $0.text == "(" } ?? tokens.endIndex)...]) }
 
     private static func comparable(_ tokens: ArraySlice<Token>) -> String {
         tokens.map { $0.identifier?.foldedIdentifier ?? $0.text }.joined(separator: " ")
     }
 
     /// The module of a CREATE VIRTUAL TABLE statement.
-    var virtualTableModule: String? {
+    package var virtualTableModule: String? {
         guard let using = tokens.firstIndex(where: { $0.isKeyword("USING") }), using + 1 < tokens.count else { return nil }
         return tokens[using + 1].identifier
     }
 
     /// Whether a CREATE TRIGGER statement makes one that runs after the change.
-    var isAfterTrigger: Bool {
+    package var isAfterTrigger: Bool {
         let keywords = ["BEFORE", "AFTER", "INSTEAD", "DELETE", "INSERT", "UPDATE"]
         // The name comes first, and may be such a word in quotes only.
         return tokens.first { token in keywords.contains { token.isKeyword($0) } }?.isKeyword("AFTER") ?? false
     }
 
     /// The expressions of a CREATE INDEX statement, one per column, without their ASC or DESC.
-    var indexExpressions: [String] {
+    package var indexExpressions: [String] {
         parenthesized(from: 0).map { part in
             let isOrdered = tokens[part].last.map { $0.isKeyword("ASC") || $0.isKeyword("DESC") } ?? false
             return source(isOrdered ? part.dropLast() : part)
@@ -76,7 +76,7 @@ struct SQLText {
     }
 
     /// The WHERE clause of a CREATE INDEX statement, columns without the table's name before them.
-    var indexCondition: String? {
+    package var indexCondition: String? {
         guard let open = tokens.firstIndex(where: { $0.text == "(" }), let close = closing(open),
             close + 1 < tokens.count, tokens[close + 1].isKeyword("WHERE")
         else { return nil }
@@ -92,7 +92,7 @@ struct SQLText {
     }
 
     /// The expressions of a CREATE TABLE statement's CHECK constraints.
-    var checkExpressions: [String] {
+    package var checkExpressions: [String] {
         tokens.indices.compactMap { index in
             guard tokens[index].isKeyword("CHECK"), index + 1 < tokens.count, tokens[index + 1].text == "(", let close = closing(index + 1)
             else { return nil }
@@ -101,7 +101,7 @@ struct SQLText {
     }
 
     /// The expression of a generated column in a CREATE TABLE statement, with the columns of `inlined` put in place.
-    func generationExpression(of column: String, inlining inlined: [String] = []) -> String? {
+    package func generationExpression(of column: String, inlining inlined: [String] = []) -> String? {
         let definition = parenthesized(from: 0).first { part in
             tokens[part].first?.identifier?.isSameIdentifier(as: column) ?? false
         }

@@ -1,29 +1,34 @@
 import AnnalsCore
-import GRDB
+package import GRDB
 import GRDBSQLite
+
+/// What GRDB says of a connection that was closed.
+package enum ClosedConnection {
+    package static let message = "Connection is closed"
+}
 
 extension DatabaseWriter {
     /// Lets code of ours that only reads look at one committed state.
     ///
     /// GRDB's `read` keeps a caller's closure from writing: on a queue it sets `query_only` before and after, whereupon SQLite
     /// compiles every statement of the connection anew. What is ours does not need that.
-    func reading<T: Sendable>(_ body: @Sendable (Database) throws -> T) async throws -> T {
+    package func reading<T: Sendable>(_ body: @Sendable (Database) throws -> T) async throws -> T {
         try await unsafeRead { db in try db.inOneState { try body(db) } }
     }
 
     /// The same on the calling thread.
-    func reading<T>(_ body: (Database) throws -> T) throws -> T {
+    package func reading<T>(_ body: (Database) throws -> T) throws -> T {
         try unsafeRead { db in try db.inOneState { try body(db) } }
     }
 
     /// GRDB's `read`, for a caller's closure. GRDB lets it use the connection of a queue that was closed, which is gone.
-    func readingOnly<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+    package func readingOnly<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
         guard self is DatabaseQueue else { return try await read(body) }
         return try await unsafeRead { db in try db.inOneStateOnly { try body(db) } }
     }
 
     /// The same on the calling thread.
-    func readingOnly<T>(_ body: (Database) throws -> T) throws -> T {
+    package func readingOnly<T>(_ body: (Database) throws -> T) throws -> T {
         guard self is DatabaseQueue else { return try read(body) }
         return try unsafeRead { db in try db.inOneStateOnly { try body(db) } }
     }
@@ -61,7 +66,7 @@ extension Database {
     }
 
     private func checkIsOpen() throws {
-        guard sqliteConnection != nil else { throw DatabaseError(resultCode: .SQLITE_MISUSE, message: StoreError.closedConnection) }
+        guard sqliteConnection != nil else { throw DatabaseError(resultCode: .SQLITE_MISUSE, message: ClosedConnection.message) }
     }
 
     private func perform(_ sql: String) throws {

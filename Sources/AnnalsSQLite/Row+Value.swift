@@ -1,5 +1,5 @@
 import Foundation
-import GRDB
+package import GRDB
 
 extension GRDB.Row {
     /// What a column of Annals' own tables, or of SQLite's schema, holds.
@@ -10,7 +10,7 @@ extension GRDB.Row {
     ///     let author: String? = try row.value("author")
     ///
     /// Throws `StoreDamage`.
-    func value<Value: DatabaseValueConvertible>(_ column: String) throws -> Value {
+    package func value<Value: DatabaseValueConvertible>(_ column: String) throws -> Value {
         do {
             return try decode(Value.self, forColumn: column)
         } catch {
@@ -19,8 +19,8 @@ extension GRDB.Row {
     }
 
     /// A number that Annals counts itself. Throws `StoreDamage`.
-    func number<Number: FixedWidthInteger & DatabaseValueConvertible>(
-        _ column: String, in range: ClosedRange<Int64> = Limits.numbers
+    package func number<Number: FixedWidthInteger & DatabaseValueConvertible>(
+        _ column: String, in range: ClosedRange<Int64> = CountedNumbers.range
     ) throws -> Number {
         let number: Number = try value(column)
         guard range.contains(Int64(clamping: number)) else { throw StoreDamage(column: column) }
@@ -28,7 +28,7 @@ extension GRDB.Row {
     }
 
     /// What a column holds as JSON. Throws `StoreDamage`.
-    func json<Value: Decodable>(_ column: String) throws -> Value {
+    package func json<Value: Decodable>(_ column: String) throws -> Value {
         let data: Data = try value(column)
         do {
             return try JSONDecoder().decode(Value.self, from: data)
@@ -40,17 +40,21 @@ extension GRDB.Row {
 
 extension Statement {
     /// A number that Annals counts itself; zero for NULL. Throws `StoreDamage`.
-    func number(at column: Int) throws -> Int64 { try Limits.checked(integer(at: column)) }
+    package func number(at column: Int) throws -> Int64 { try CountedNumbers.checked(integer(at: column)) }
 }
 
 extension PreparedStatement {
     /// A number that Annals counts itself; zero for NULL. Throws `StoreDamage`.
-    func number(_ column: Int) throws -> Int64 { try Limits.checked(integer(column)) }
+    package func number(_ column: Int) throws -> Int64 { try CountedNumbers.checked(integer(column)) }
 }
 
-extension Limits {
+/// What can be the number of a transaction, of a raw change, or of anything else that Annals counts from 1: far from where
+/// arithmetic ends.
+package enum CountedNumbers {
+    package static let range: ClosedRange<Int64> = 0...1 << 53
+
     fileprivate static func checked(_ number: Int64) throws -> Int64 {
-        guard numbers.contains(number) else { throw StoreDamage("a number of one of Annals' own tables") }
+        guard range.contains(number) else { throw StoreDamage("a number of one of Annals' own tables") }
         return number
     }
 }

@@ -33,7 +33,7 @@ package struct TriggerStatement: Hashable, Sendable {
     }
 
     package static func words(in tokens: ArraySlice<SQLToken>) -> Set<String> {
-        Set(tokens.lazy.filter(\.isName).map(\.text.sqliteFolded))
+        Set(tokens.lazy.filter(\.isName).map(\.text.foldedIdentifier))
     }
 
     /// The words with which a statement of a trigger can begin.
@@ -42,7 +42,7 @@ package struct TriggerStatement: Hashable, Sendable {
     private static func effect(of tokens: ArraySlice<SQLToken>) -> Effect? {
         guard var rest = afterCommonTables(tokens), let verb = rest.popFirst(), verb.kind == .word else { return nil }
         let event: TriggerEvent
-        switch verb.text.sqliteFolded {
+        switch verb.text.foldedIdentifier {
         case "select", "values":
             return .reads
         case "insert":
@@ -90,7 +90,7 @@ package struct TriggerStatement: Hashable, Sendable {
     private static func functions(in tokens: ArraySlice<SQLToken>) -> Set<String> {
         var functions: Set<String> = []
         for index in tokens.indices.dropLast() where tokens[index].isName && tokens[index + 1].isSymbol("(") {
-            functions.insert(tokens[index].text.sqliteFolded)
+            functions.insert(tokens[index].text.foldedIdentifier)
         }
         return functions
     }

@@ -1,28 +1,28 @@
 import AnnalsCore
 import Foundation
-import GRDB
+package import GRDB
 
 /// What can be said of a database file before SQLite opens it, and how it is opened.
 ///
 /// The file itself is never opened but by SQLite: when a process closes a file, the system takes away every lock that
 /// the process holds on it, also those of SQLite's connections, and then another program may drop the -wal file under
 /// them (https://sqlite.org/howtocorrupt.html, section 2.2).
-enum DatabaseFile {
+package enum DatabaseFile {
     /// A path as SQLite takes it for one. It has other meanings for names that begin with `file:`, and for `:memory:`.
-    static func plain(_ path: String) -> String {
+    package static func plain(_ path: String) -> String {
         path.hasPrefix("file:") || path == ":memory:" ? "./\(path)" : path
     }
 
     /// The file of a database that somebody else has opened; `:memory:` where SQLite has none, as behind an empty name or one that asks
     /// for memory. An address (`file:`) is not a path, and SQLite says which it means.
-    static func path(of writer: any DatabaseWriter) -> String {
+    package static func path(of writer: any DatabaseWriter) -> String {
         let file = (try? writer.unsafeReentrantRead { db in db.mainFile }) ?? writer.path
         guard FileManager.default.fileExists(atPath: file) else { return ":memory:" }
         return writer.path.hasPrefix("file:") ? file : writer.path
     }
 
     /// - Throws: `AnnalsError` when there is no such file, it is none, or it is empty.
-    static func check(_ path: String) throws {
+    package static func check(_ path: String) throws {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
             throw AnnalsError(.fileNotFound, operation: "open", path.isEmpty ? "the name of the file is empty" : "there is no file \(path)")
@@ -36,7 +36,7 @@ enum DatabaseFile {
     }
 
     /// Whether a new file may be made there without touching anything: there is none, or an empty one.
-    static func isMissing(_ path: String) throws -> Bool {
+    package static func isMissing(_ path: String) throws -> Bool {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else { return true }
         guard !isFolder.boolValue else { return false }
@@ -46,7 +46,7 @@ enum DatabaseFile {
     /// Makes a file, in WAL mode: then readers and the writer do not wait for each other.
     ///
     /// - Throws: `AnnalsError.cannotCreate`.
-    static func create(_ path: String, _ options: GRDB.Configuration) throws -> any DatabaseWriter {
+    package static func create(_ path: String, _ options: GRDB.Configuration) throws -> any DatabaseWriter {
         do {
             return try DatabasePool(path: path, configuration: options)
         } catch let error as DatabaseError where [.SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM].contains(error.resultCode) {
@@ -57,7 +57,7 @@ enum DatabaseFile {
     }
 
     /// Opens it in the journal mode that it has: a pool would turn a file with a rollback journal to WAL.
-    static func open(_ path: String, _ options: GRDB.Configuration) throws -> any DatabaseWriter {
+    package static func open(_ path: String, _ options: GRDB.Configuration) throws -> any DatabaseWriter {
         let queue = try DatabaseQueue(path: path, configuration: options)
         let mode = try queue.unsafeRead { db in try String.fetchOne(db, sql: "PRAGMA journal_mode") }
         guard mode == "wal" else {

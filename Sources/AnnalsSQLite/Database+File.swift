@@ -1,8 +1,8 @@
-import GRDB
+package import GRDB
 
 extension Database {
     /// The path of the store's file; empty where it is in memory.
-    var mainFile: String {
+    package var mainFile: String {
         (try? String.fetchOne(self, sql: "SELECT file FROM pragma_database_list WHERE name = 'main'")) ?? ""
     }
 }

@@ -1,25 +1,25 @@
-import GRDB
+package import GRDB
 import GRDBSQLite
 
 /// Statements given to SQLite directly, for setting a connection up and back.
 ///
 /// GRDB refuses every statement in an access that was cancelled, and forgets its compiled statements when it sees a change
 /// of the schema. Setting a connection back must work after a cancellation too, and TEMP triggers change no table.
-enum SQLiteStatements {
-    static func run(_ sql: String, on db: Database) throws {
+package enum SQLiteStatements {
+    package static func run(_ sql: String, on db: Database) throws {
         _ = try names(sql, on: db)
     }
 
     /// Puts a connection back as it was before a step, whatever became of that: GRDB refuses every statement of an access that was
     /// cancelled. There is nobody to tell of an error then.
-    static func putBack(_ sql: String, on db: Database) {
+    package static func putBack(_ sql: String, on db: Database) {
         try? run(sql, on: db)
         // GRDB did not see it, and would look for tables in what was detached.
         db.clearSchemaCache()
     }
 
     /// The first column of every row.
-    static func names(_ sql: String, on db: Database) throws -> [String] {
+    package static func names(_ sql: String, on db: Database) throws -> [String] {
         do {
             return try attempt(sql, on: db)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
@@ -34,7 +34,7 @@ enum SQLiteStatements {
     }
 
     /// Compiles without running, with the triggers that the statement fires.
-    static func compile(_ sql: String, on db: Database) throws {
+    package static func compile(_ sql: String, on db: Database) throws {
         sqlite3_finalize(try prepare(sql, on: db))
     }
 

@@ -53,9 +53,9 @@ package struct TriggerDefinition: Hashable, Sendable {
     /// those of a TEMP trigger are looked up in temp first, then in main. So a temporary table must not have their name.
     package func temporarySQL(named name: String, statements: [String]) -> String {
         """
-        CREATE TEMP TRIGGER \(name.sqliteQuoted)
+        CREATE TEMP TRIGGER \(SQL.quote(name))
         \(occasion)
-        ON main.\(table.sqliteQuoted)
+        ON main.\(SQL.quote(table))
         \(condition)
         BEGIN
         \(statements.map { $0 + "\n;" }.joined(separator: "\n"))

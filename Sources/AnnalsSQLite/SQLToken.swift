@@ -23,7 +23,7 @@ package struct SQLToken: Hashable, Sendable {
 
     /// Whether this is `keyword` (or that name), without quotes and in any case.
     package func isWord(_ keyword: String) -> Bool {
-        kind == .word && text.sqliteFolded == keyword.sqliteFolded
+        kind == .word && text.foldedIdentifier == keyword.foldedIdentifier
     }
 
     package func isSymbol(_ symbol: String) -> Bool {
@@ -39,18 +39,6 @@ package struct SQLToken: Hashable, Sendable {
         var tokens: [SQLToken] = []
         while let token = lexer.next() { tokens.append(token) }
         return tokens
-    }
-}
-
-extension String {
-    /// For comparing names as SQLite does: only A–Z are folded.
-    package var sqliteFolded: String {
-        String(decoding: utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
-    }
-
-    /// This name in double quotes, for SQL text.
-    package var sqliteQuoted: String {
-        "\"" + split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
     }
 }
 

@@ -1,3 +1,4 @@
+import AnnalsCore
 import CAnnalsSQLite
 package import GRDB
 import Synchronization
@@ -25,7 +26,7 @@ package final class Patience: Sendable {
     }
 
     /// Runs work that does not wait at all.
-    func suspended<T>(_ work: () throws -> T) rethrows -> T {
+    package func suspended<T>(_ work: () throws -> T) rethrows -> T {
         isOff.store(true, ordering: .relaxed)
         defer { isOff.store(false, ordering: .relaxed) }
         return try work()

@@ -1,22 +1,22 @@
-import AnnalsCore
-import AnnalsWire
-import GRDB
+package import AnnalsCore
+package import AnnalsWire
+package import GRDB
 import GRDBSQLite
 
 /// A statement on GRDB's connection through the C interface, for loops where GRDB's own statement costs twice as much.
 ///
 /// It lives no longer than the connection's exclusive access in which it was made, and is used by that access only.
-final class PreparedStatement {
+package final class PreparedStatement {
     private let connection: OpaquePointer
     private let statement: OpaquePointer
-    let sql: String
+    package let sql: String
     /// Parameters that hold a large value, which goes when the statement has run: it would stay until another takes its place.
     private var large: [Int32] = []
 
     /// Bytes from which a value is a large one.
     private static let largeBytes = 1 << 20
 
-    init(_ db: Database, _ sql: String) throws {
+    package init(_ db: Database, _ sql: String) throws {
         guard let connection = db.sqliteConnection else {
             throw DatabaseError(resultCode: .SQLITE_MISUSE, message: "the connection is closed")
         }
@@ -33,11 +33,11 @@ final class PreparedStatement {
     }
 
     /// The largest number of a parameter.
-    var parameterCount: Int { Int(sqlite3_bind_parameter_count(statement)) }
+    package var parameterCount: Int { Int(sqlite3_bind_parameter_count(statement)) }
 
     // MARK: Binding, by parameter number from 1
 
-    func bind(_ index: Int, _ value: Value) {
+    package func bind(_ index: Int, _ value: Value) {
         switch value {
         case .null: sqlite3_bind_null(statement, Int32(index))
         case .integer(let integer): sqlite3_bind_int64(statement, Int32(index), integer)
@@ -47,16 +47,16 @@ final class PreparedStatement {
         }
     }
 
-    func bind(_ index: Int, _ integer: Int64) {
+    package func bind(_ index: Int, _ integer: Int64) {
         sqlite3_bind_int64(statement, Int32(index), integer)
     }
 
-    func bind(_ index: Int, real: Double) {
+    package func bind(_ index: Int, real: Double) {
         sqlite3_bind_double(statement, Int32(index), real)
     }
 
     /// Binds a value as it lies in a body's bytes, without making a `Value`.
-    func bind(_ index: Int, _ value: WireValue, in bytes: UnsafeRawBufferPointer) {
+    package func bind(_ index: Int, _ value: WireValue, in bytes: UnsafeRawBufferPointer) {
         switch value {
         case .null: sqlite3_bind_null(statement, Int32(index))
         case .integer(let integer): sqlite3_bind_int64(statement, Int32(index), integer)
@@ -67,7 +67,7 @@ final class PreparedStatement {
     }
 
     /// The same without a copy of a large value: the bytes must stay where they are until the statement has `run`.
-    func bind(_ index: Int, lending value: WireValue, in bytes: UnsafeRawBufferPointer) {
+    package func bind(_ index: Int, lending value: WireValue, in bytes: UnsafeRawBufferPointer) {
         switch value {
         case .text(let range) where range.count >= Self.largeBytes:
             bindText(index, UnsafeRawBufferPointer(rebasing: bytes[range]), isLent: true)
@@ -82,7 +82,7 @@ final class PreparedStatement {
     ///
     /// - Returns: bytes of a text or a blob; 0 for another value.
     @discardableResult
-    func bind(_ index: Int, columnOf other: PreparedStatement, _ column: Int) -> Int {
+    package func bind(_ index: Int, columnOf other: PreparedStatement, _ column: Int) -> Int {
         let type = sqlite3_column_type(other.statement, Int32(column))
         let count = type == SQLITE_TEXT || type == SQLITE_BLOB ? Int(sqlite3_column_bytes(other.statement, Int32(column))) : 0
         switch type {
@@ -94,7 +94,7 @@ final class PreparedStatement {
     }
 
     /// Makes room for a blob that a `StoredBlob` fills.
-    func bind(_ index: Int, roomFor byteCount: Int) {
+    package func bind(_ index: Int, roomFor byteCount: Int) {
         sqlite3_bind_zeroblob64(statement, Int32(index), UInt64(byteCount))
     }
 
@@ -127,7 +127,7 @@ final class PreparedStatement {
     // MARK: Running
 
     /// Steps once; true when there is a row.
-    func step() throws -> Bool {
+    package func step() throws -> Bool {
         let code = sqlite3_step(statement)
         switch code {
         case SQLITE_ROW: return true
@@ -140,7 +140,7 @@ final class PreparedStatement {
     }
 
     /// Runs a statement that returns no row to its end, and makes it ready for the next time.
-    func run() throws {
+    package func run() throws {
         defer {
             for index in large { sqlite3_bind_null(statement, index) }
             large.removeAll()
@@ -149,12 +149,12 @@ final class PreparedStatement {
         sqlite3_reset(statement)
     }
 
-    func reset() {
+    package func reset() {
         sqlite3_reset(statement)
     }
 
     /// Runs with a blob bound where it lies, without the copy that `bind` makes.
-    func run(lending index: Int, _ buffer: UnsafeRawBufferPointer) throws {
+    package func run(lending index: Int, _ buffer: UnsafeRawBufferPointer) throws {
         if let base = buffer.baseAddress, !buffer.isEmpty {
             sqlite3_bind_blob64(statement, Int32(index), base, UInt64(buffer.count), nil)
         } else {
@@ -165,11 +165,11 @@ final class PreparedStatement {
     }
 
     /// Rows changed by the last run.
-    var changes: Int { Int(sqlite3_changes(connection)) }
+    package var changes: Int { Int(sqlite3_changes(connection)) }
 
     // MARK: Columns, from 0
 
-    func value(_ column: Int) -> Value {
+    package func value(_ column: Int) -> Value {
         let index = Int32(column)
         switch sqlite3_column_type(statement, index) {
         case SQLITE_INTEGER: return .integer(sqlite3_column_int64(statement, index))
@@ -180,26 +180,26 @@ final class PreparedStatement {
         }
     }
 
-    func values(_ columns: Range<Int>) -> [Value] {
+    package func values(_ columns: Range<Int>) -> [Value] {
         columns.map { value($0) }
     }
 
-    func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
-    func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
-    func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL }
+    package func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
+    package func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
+    package func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL }
 
     /// Whether the column is a text or a blob of more bytes.
-    func isLarge(_ column: Int, _ bytes: Int) -> Bool {
+    package func isLarge(_ column: Int, _ bytes: Int) -> Bool {
         isTextOrBlob(column) && Int(sqlite3_column_bytes(statement, Int32(column))) > bytes
     }
 
-    func isTextOrBlob(_ column: Int) -> Bool {
+    package func isTextOrBlob(_ column: Int) -> Bool {
         let type = sqlite3_column_type(statement, Int32(column))
         return type == SQLITE_TEXT || type == SQLITE_BLOB
     }
 
     /// Hands a column to `body` without making a `Value`; buffers are valid during the call only.
-    func withColumn(_ column: Int, _ visitor: (borrowing RawValue) -> Void) {
+    package func withColumn(_ column: Int, _ visitor: (borrowing RawValue) -> Void) {
         let index = Int32(column)
         switch sqlite3_column_type(statement, index) {
         case SQLITE_INTEGER: visitor(.integer(sqlite3_column_int64(statement, index)))
@@ -211,7 +211,7 @@ final class PreparedStatement {
     }
 
     /// A column as SQLite holds it.
-    enum RawValue {
+    package enum RawValue {
         case null
         case integer(Int64)
         case real(Double)
@@ -220,7 +220,7 @@ final class PreparedStatement {
     }
 
     /// True when the column has the same storage class and bytes.
-    func column(_ column: Int, equals value: WireValue, in bytes: UnsafeRawBufferPointer) -> Bool {
+    package func column(_ column: Int, equals value: WireValue, in bytes: UnsafeRawBufferPointer) -> Bool {
         let index = Int32(column)
         switch (sqlite3_column_type(statement, index), value) {
         case (SQLITE_NULL, .null): return true
@@ -234,7 +234,7 @@ final class PreparedStatement {
     }
 
     /// True when the column has the same storage class and bytes.
-    func column(_ column: Int, equals value: Value) -> Bool {
+    package func column(_ column: Int, equals value: Value) -> Bool {
         let index = Int32(column)
         switch (sqlite3_column_type(statement, index), value) {
         case (SQLITE_NULL, .null): return true
@@ -248,7 +248,7 @@ final class PreparedStatement {
     }
 
     /// True when two columns of the current row have the same storage class and bytes.
-    func column(_ column: Int, equalsColumn other: Int) -> Bool {
+    package func column(_ column: Int, equalsColumn other: Int) -> Bool {
         let index = Int32(column)
         let type = sqlite3_column_type(statement, index)
         guard type == sqlite3_column_type(statement, Int32(other)) else { return false }
@@ -265,7 +265,7 @@ final class PreparedStatement {
     }
 
     /// Hashes a column's storage class and bytes.
-    func hash(_ column: Int, into hasher: inout Hasher) {
+    package func hash(_ column: Int, into hasher: inout Hasher) {
         let index = Int32(column)
         let type = sqlite3_column_type(statement, index)
         hasher.combine(type)

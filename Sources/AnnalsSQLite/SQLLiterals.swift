@@ -1,11 +1,15 @@
-import AnnalsCore
+package import AnnalsCore
 
 /// Values as SQL text from which SQLite makes the very same value again: class and bytes.
-struct SQLLiterals {
+package struct SQLLiterals {
     /// As PRAGMA encoding calls it. A blob becomes text by bytes of the database's own encoding.
-    let encoding: String
+    package let encoding: String
 
-    func text(_ value: Value) -> String {
+    package init(encoding: String) {
+        self.encoding = encoding
+    }
+
+    package func text(_ value: Value) -> String {
         switch value {
         case .null: "NULL"
         // As a positive number followed by a minus it would be out of range.
@@ -18,7 +22,7 @@ struct SQLLiterals {
     }
 
     /// The same without an affinity, which CAST would lend to what it is compared with.
-    func operand(_ value: Value) -> String {
+    package func operand(_ value: Value) -> String {
         let text = text(value)
         return text.hasPrefix("CAST") ? "+" + text : text
     }

@@ -1,0 +1,8 @@
+extension Duration {
+    /// In whole milliseconds, as far as an Int64 goes.
+    package var wholeMilliseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000)
+        return overflow ? (seconds < 0 ? .min : .max) : product + attoseconds / 1_000_000_000_000_000
+    }
+}
