@@ -111,18 +111,25 @@ let package = Package(
             name: "AnnalsSQLite", dependencies: ["AnnalsCore", "AnnalsWire", "CAnnalsSQLite", grdb, sqlite], exclude: ["DESIGN.md"],
             swiftSettings: settings),
 
+        // What a store's tables are, by the schema and by Annals' own tables.
+        .target(
+            name: "AnnalsSchema", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", grdb, sqlite],
+            exclude: ["DESIGN.md"], swiftSettings: settings),
+
         // One replica: its file, its exchange with a relay, and the library an app imports.
         .target(
             name: "AnnalsStore",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging,
+                "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", "AnnalsSchema", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging,
             ],
             swiftSettings: settings),
         .target(
             name: "AnnalsSync", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", logging], swiftSettings: settings),
         .target(
             name: "Annals",
-            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSQLite", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", grdb, logging],
+            dependencies: [
+                "AnnalsCore", "AnnalsWire", "AnnalsSQLite", "AnnalsSchema", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", grdb, logging,
+            ],
             swiftSettings: settings),
 
         // The relay.
@@ -145,7 +152,8 @@ let package = Package(
         .executableTarget(
             name: "AnnalsCLI",
             dependencies: [
-                "Annals", "AnnalsCore", "AnnalsWire", "AnnalsSQLite", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", "CAnnalsMemory", "Relay",
+                "Annals", "AnnalsCore", "AnnalsWire", "AnnalsSQLite", "AnnalsSchema", "AnnalsStore", "AnnalsHTTP", "AnnalsSync",
+                "CAnnalsMemory", "Relay",
                 "RelayLog",
                 argumentParser, grdb, lifecycle, logging, yams,
             ],
@@ -208,7 +216,8 @@ let package = Package(
         .testTarget(
             name: "AnnalsStoreTests",
             dependencies: [
-                "AnnalsSQLite", "AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "SeededRandom", grdb, sqlite,
+                "AnnalsSQLite", "AnnalsSchema", "AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "SeededRandom",
+                grdb, sqlite,
             ],
             swiftSettings: settings),
         // SQLite's files, seen by a test that then forgets what was not synced.

@@ -5,14 +5,8 @@
 ///     try await store.track(.all)
 @_exported public import AnnalsCore
 @_exported public import AnnalsHTTP
+@_exported public import AnnalsSchema
 @_exported public import AnnalsStore
 @_exported public import AnnalsSync
 @_exported public import AnnalsWire
 @_exported public import GRDB
-
-/// GRDB's, with which an app declares its tables. The store's own of that name, which only this package sees, tells how tables
-/// are declared.
-package typealias TableDefinition = GRDB.TableDefinition
-
-/// How a table is declared.
-typealias DeclaredTable = AnnalsStore.TableDefinition

@@ -12,10 +12,6 @@ enum Limits {
     /// transaction: folding them costs about as much as having written them.
     static let changesFoldedAtCommit = 64
 
-    /// The length beyond which history does not keep a value again that an update left as it was: characters of a text, bytes of a
-    /// blob. Most values are shorter and cost less to write than to look for later.
-    static let largeValue = 1_000
-
     /// Bytes of a file that are read through a map of it where that is done. SQLite maps less where it is built so.
     static let mappedBytes: Int64 = 2 << 30
 
@@ -23,21 +19,11 @@ enum Limits {
     /// where rows end that such triggers write.
     static let changesPutInOrder: Int64 = 200_000
 
-    /// Defaults of added columns that are remembered as SQLite converts them.
-    static let defaultsKnown = 1_000
-
     /// Rows named in a tracking report for each thing found; the count goes on.
     static let rowsListed = 100
 
     /// What Annals counts from 1.
     static let numbers = CountedNumbers.range
-
-    /// What can be a moment, a place before others, or a number among the facts of `annals_meta`: SQLite's own count of schema changes
-    /// may be negative.
-    static let facts: ClosedRange<Int64> = -WireLimits.maximumMilliseconds...WireLimits.maximumMilliseconds
-
-    /// What can be a place in the log, or a counter in it: what a relay says is kept.
-    static let positions: ClosedRange<Int64> = 0...WireLimits.maximumPosition
 
     /// Positions of the log whose running digests are kept, to compare with what others have seen. An author whose newest batch says less
     /// than that is compared by its next one.

@@ -1,5 +1,6 @@
 import AnnalsCore
 @testable import AnnalsStore
+import AnnalsSchema
 import AnnalsSync
 import AnnalsTesting
 import AnnalsWire

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsSync
 import AnnalsTesting
 import AnnalsWire

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 public import AnnalsStore
 import GRDB
 

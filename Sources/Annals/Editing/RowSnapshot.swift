@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 public import AnnalsStore
 public import GRDB
@@ -42,7 +43,7 @@ public struct StoredRow: Hashable, Sendable {
     }
 }
 
-extension AnnalsStore.TableDefinition {
+extension DeclaredTable {
     func identifier(of row: [Value]) -> PersistentIdentifier {
         PersistentIdentifier(table: name, key: primaryKey.map { row[$0] })
     }

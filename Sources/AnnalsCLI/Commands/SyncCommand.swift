@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsHTTP
+import AnnalsSchema
 import AnnalsStore
 import AnnalsSync
 import ArgumentParser

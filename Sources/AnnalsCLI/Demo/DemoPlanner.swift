@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsStore
 import GRDB
@@ -7,7 +8,7 @@ import GRDB
 /// and a table with integer keys to insert into. What the schema refuses is not taken: each statement is tried first.
 struct DemoPlanner {
     let db: Database
-    private let tables: [AnnalsStore.TableDefinition]
+    private let tables: [DeclaredTable]
 
     /// - Parameter tracked: names of the tables that may be used.
     init(_ db: Database, tracked: [String]) throws {
@@ -52,7 +53,7 @@ struct DemoPlanner {
     }
 
     /// A condition that means the row in the middle of the table.
-    private func rowCondition(_ table: AnnalsStore.TableDefinition) throws -> String? {
+    private func rowCondition(_ table: DeclaredTable) throws -> String? {
         let name = SQL.quote(table.name)
         let keys = table.primaryKey.map { SQL.quote(table.columns[$0].name) }
         let quoted = keys.map { "quote(\($0))" }.joined(separator: ", ")
@@ -67,14 +68,14 @@ struct DemoPlanner {
     }
 
     /// Columns that no key, no reference and no unique index has.
-    private func freeColumns(_ table: AnnalsStore.TableDefinition) -> [AnnalsStore.TableDefinition.Column] {
+    private func freeColumns(_ table: DeclaredTable) -> [DeclaredTable.Column] {
         let taken = Set(
             table.primaryKey + table.foreignKeys.flatMap { $0.places.compactMap { $0 } }
                 + table.uniqueIndexes.flatMap { $0.columns.compactMap(\.place) })
         return table.columns.indices.filter { !taken.contains($0) && table.columns[$0].affinity != .blob }.map { table.columns[$0] }
     }
 
-    private func update(_ table: AnnalsStore.TableDefinition, _ column: AnnalsStore.TableDefinition.Column, _ side: String, _ row: String)
+    private func update(_ table: DeclaredTable, _ column: DeclaredTable.Column, _ side: String, _ row: String)
         -> String
     {
         let name = SQL.quote(column.name)
@@ -119,12 +120,12 @@ struct DemoPlanner {
     }
 
     private struct Child {
-        var table: AnnalsStore.TableDefinition
+        var table: DeclaredTable
         /// The place of the column that refers to the parent.
         var place: Int
     }
 
-    private func children(of parent: AnnalsStore.TableDefinition) -> [Child] {
+    private func children(of parent: DeclaredTable) -> [Child] {
         tables.compactMap { table in
             guard table.name != parent.name else { return nil }
             let key = table.foreignKeys.first {
@@ -136,7 +137,7 @@ struct DemoPlanner {
     }
 
     /// A copy of the first row under the next number, and of a child's row that belongs to it.
-    private func insert(_ table: AnnalsStore.TableDefinition, _ child: Child?, _ side: String) -> [String] {
+    private func insert(_ table: DeclaredTable, _ child: Child?, _ side: String) -> [String] {
         var statements = [copy(table, side, replacing: table.rowidAlias.map { [$0: "NULL"] } ?? [:])]
         if let child {
             let alias = SQL.quote(table.columns[table.primaryKey[0]].name)
@@ -147,7 +148,7 @@ struct DemoPlanner {
         return statements
     }
 
-    private func copy(_ table: AnnalsStore.TableDefinition, _ side: String, replacing: [Int: String]) -> String {
+    private func copy(_ table: DeclaredTable, _ side: String, replacing: [Int: String]) -> String {
         // What must be unique becomes so, and one column more tells the two sides' rows apart.
         let unique = Set(table.uniqueIndexes.flatMap { $0.columns.compactMap(\.place) })
         let free = freeColumns(table).first { $0.affinity == .text }?.name
@@ -164,7 +165,7 @@ struct DemoPlanner {
 
     private static let columnsShown = 6
 
-    private func list(of table: AnnalsStore.TableDefinition) -> String {
+    private func list(of table: DeclaredTable) -> String {
         table.columns.prefix(Self.columnsShown).map { SQL.quote($0.name) }.joined(separator: ", ")
     }
 

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 import GRDB
@@ -136,7 +137,7 @@ struct EntryApplier {
         /// The place of an INTEGER PRIMARY KEY, which is an integer in every row.
         private let integer: Int?
 
-        init(_ layout: TableLayout, _ table: TableDefinition?) throws {
+        init(_ layout: TableLayout, _ table: DeclaredTable?) throws {
             key = layout.key
             guard Set(layout.columns.map(\.foldedIdentifier)).count == layout.columns.count else { throw WireError.badValue("columns") }
             guard let table else { integer = nil; return }

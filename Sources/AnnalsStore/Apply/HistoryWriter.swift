@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 import GRDB
@@ -24,7 +25,7 @@ final class HistoryWriter {
     /// The time of writing as a Julian day, for readers that look at raw changes; the transaction's own time counts.
     private let now: Double
 
-    init(_ db: Database, _ definition: TableDefinition, layoutID: Int64) throws {
+    init(_ db: Database, _ definition: DeclaredTable, layoutID: Int64) throws {
         let table = StoreSchema.changesTable(layoutID)
         let columnCount = definition.columns.count
         let old = (0..<columnCount).map { "o\($0)" }

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -14,7 +15,7 @@ extension MergeSession {
         return try statement.step() ? statement.values(0..<table.columnCount) : nil
     }
 
-    private static func query(_ index: NameIndex, _ table: TableDefinition) -> String {
+    private static func query(_ index: NameIndex, _ table: DeclaredTable) -> String {
         let columns = table.columns
         let conditions = zip(index.places, index.columns).enumerated().map { number, part in
             let (place, column) = part
@@ -35,7 +36,7 @@ extension MergeSession {
     }
 
     /// What the column holds once the value is written to it: policies and defaults make values that nobody stored before.
-    func asStored(_ value: Value, in column: TableDefinition.Column) throws -> Value {
+    func asStored(_ value: Value, in column: DeclaredTable.Column) throws -> Value {
         switch (column.affinity, value) {
         case (.text, .integer), (.text, .real): return try cast(value, "TEXT")
         case (.real, .integer(let integer)): return .real(Double(integer))
@@ -56,7 +57,7 @@ extension MergeSession {
     }
 
     /// The column's default as it would be stored; NULL where it has none.
-    func defaultValue(of column: TableDefinition.Column) throws -> Value {
+    func defaultValue(of column: DeclaredTable.Column) throws -> Value {
         guard let sql = column.defaultSQL else { return .null }
         let statement = try prepared("SELECT (\(sql))")
         defer { statement.reset() }

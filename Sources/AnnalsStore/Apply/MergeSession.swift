@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 import GRDB
@@ -53,7 +54,7 @@ final class MergeSession {
     }
 
     /// The table that the log calls so, as the space has it; nil where the space's schema is nowhere written down.
-    func spaceTable(_ name: String) throws -> TableDefinition? {
+    func spaceTable(_ name: String) throws -> DeclaredTable? {
         if space == nil { space = .some(try SpaceSchema.load(db)) }
         return space??.table(named: name)
     }

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import GRDB
 
 /// Foreign keys of the rows that a session touches, checked before COMMIT because SQLite's own enforcement is off:

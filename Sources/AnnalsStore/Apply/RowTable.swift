@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 import GRDB
@@ -9,9 +10,9 @@ import GRDB
 /// The session runs with triggers off, so what the capture triggers would log is written here.
 final class RowTable {
     let layoutID: Int64
-    let definition: TableDefinition
+    let definition: DeclaredTable
     /// The same under the names that the log knows.
-    let first: TableDefinition
+    let first: DeclaredTable
     let rules: FootprintRules
     let references: [ParentReference]
     /// Columns whose change can meet a UNIQUE index or the key; a row that changes one is taken out first and put back.
@@ -251,7 +252,7 @@ final class RowTable {
     }
 }
 
-extension TableDefinition {
+extension DeclaredTable {
     /// Columns whose change can meet a UNIQUE index or the key.
     func uniquePlaces(_ rules: FootprintRules) -> Set<Int> {
         var unique = Set(primaryKey)

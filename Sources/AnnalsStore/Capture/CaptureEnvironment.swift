@@ -10,7 +10,7 @@ package struct CaptureEnvironment: Sendable {
     package var makeStoreID: @Sendable () -> StoreID
     /// What history shows as the process that wrote.
     package var processName: String
-    /// For stores that begin to be tracked: another length than `Limits.largeValue`, from which updates leave out what they did not change.
+    /// For stores that begin to be tracked: another length than `SchemaLimits.largeValue`, from which updates leave out what they did not change.
     package var largeValue: Int?
     /// Called in the same SQLite transaction when a transaction of history was recorded, with the rows as it left them.
     var didRecord: @Sendable (Database, TransactionInfo, _ number: Int64) throws -> Void = { _, _, _ in }

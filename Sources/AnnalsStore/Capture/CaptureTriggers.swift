@@ -1,3 +1,4 @@
+import AnnalsSchema
 import AnnalsSQLite
 internal import GRDB
 
@@ -11,7 +12,7 @@ internal import GRDB
 ///   one was really removed cannot be told there (UPSERT and OR IGNORE note it too), so a note only says: this row was
 ///   there, and it looked so. `Evictions` concludes when the changes are sealed, in the same SQLite transaction.
 struct CaptureTriggers {
-    let table: TableDefinition
+    let table: DeclaredTable
     /// The id in annals_tables.
     let id: Int64
     /// The length beyond which an update leaves out a value that it does not change.
@@ -22,7 +23,7 @@ struct CaptureTriggers {
     /// it had read before. So "not changed" does not say there what the value is, and updates hold all old values.
     private let leavesOut: Bool
 
-    init(_ db: Database, table: TableDefinition, id: Int64) throws {
+    init(_ db: Database, table: DeclaredTable, id: Int64) throws {
         self.table = table
         self.id = id
         largeValue = try StoreSchema.largeValue(db, format: StoreSchema.format)
@@ -156,7 +157,7 @@ struct CaptureTriggers {
     }
 
     /// True when an update changed the column's storage class or bytes; never NULL.
-    private func difference(_ column: TableDefinition.Column) -> String {
+    private func difference(_ column: DeclaredTable.Column) -> String {
         let old = "OLD.\(SQL.quote(column.name))"
         let new = "NEW.\(SQL.quote(column.name))"
         let collate = column.collation.uppercased() == Collation.binary ? "" : " COLLATE BINARY"
@@ -257,7 +258,7 @@ struct CaptureTriggers {
     }
 }
 
-extension TableDefinition {
+extension DeclaredTable {
     /// A name that means the rowid and not a column; nil when there is no rowid, or columns took all its names.
     package var rowidName: String? {
         if isWithoutRowid { return nil }

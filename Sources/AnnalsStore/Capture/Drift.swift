@@ -1,3 +1,4 @@
+import AnnalsSchema
 package import GRDB
 
 /// Notices what other programs did to the schema of tracked tables, and brings capture in order again.
@@ -43,7 +44,7 @@ package enum Drift {
 
     /// Whether the schema changed since it was last looked at. Only reads.
     package static func isSuspected(_ db: Database) throws -> Bool {
-        try schemaVersion(db) != StoreSchema.integer(.schemaVersion, db)
+        try StoreSchema.schemaVersion(db) != StoreSchema.integer(.schemaVersion, db)
     }
 
     /// Repairs capture after changes of the schema, and seals what was written before, so that expired tokens have a
@@ -67,7 +68,7 @@ package enum Drift {
             var repair = TableRepair(db, table)
             try repair.run(&report)
         }
-        try noteSchemaVersion(db)
+        try StoreSchema.noteSchemaVersion(db)
         return report
     }
 
@@ -76,14 +77,5 @@ package enum Drift {
         for table in tables {
             try db.execute(sql: "UPDATE main.annals_tables SET gap = ? WHERE id = ?", arguments: [number, table])
         }
-    }
-
-    /// Takes the schema as it is for the one that was looked at; after Annals' own changes of it.
-    static func noteSchemaVersion(_ db: Database) throws {
-        try StoreSchema.set(.schemaVersion, to: schemaVersion(db), db)
-    }
-
-    static func schemaVersion(_ db: Database) throws -> Int64? {
-        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
     }
 }

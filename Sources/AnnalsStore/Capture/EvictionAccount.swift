@@ -1,4 +1,5 @@
 internal import AnnalsCore
+import AnnalsSchema
 
 extension Evictions {
     /// One key's account: what came, what went, what was seen, what is there.

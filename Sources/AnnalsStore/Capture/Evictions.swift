@@ -1,4 +1,5 @@
 internal import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 internal import GRDB
 

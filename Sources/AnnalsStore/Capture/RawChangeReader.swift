@@ -1,4 +1,5 @@
 internal import AnnalsCore
+package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 

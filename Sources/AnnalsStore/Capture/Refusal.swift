@@ -1,3 +1,5 @@
+package import AnnalsSchema
+
 /// Why a table is not tracked, in words for people.
 public enum Refusal: Error, Hashable, Sendable {
     case missing
@@ -22,7 +24,7 @@ public enum Refusal: Error, Hashable, Sendable {
     case cannotBeWritten(String)
 
     /// What is wrong with the table itself, its neighbours left aside; nil when it can be tracked.
-    package static func ofTable(_ table: TableDefinition) -> Refusal? {
+    package static func ofTable(_ table: DeclaredTable) -> Refusal? {
         if StoreSchema.isOwnName(table.name) { return .own }
         switch table.kind {
         case .view: return .view

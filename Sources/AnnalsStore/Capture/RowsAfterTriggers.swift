@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import GRDB
 
 /// Makes the raw changes of a table that a program's own triggers write lead to the rows that are there.
@@ -11,9 +12,9 @@ struct RowsAfterTriggers {
     private let db: Database
     private let table: TrackedTable
     /// The list's columns, as they and the table are called now.
-    private let definition: TableDefinition
+    private let definition: DeclaredTable
 
-    init(_ db: Database, _ table: TrackedTable, as definition: TableDefinition) {
+    init(_ db: Database, _ table: TrackedTable, as definition: DeclaredTable) {
         (self.db, self.table, self.definition) = (db, table, definition)
     }
 

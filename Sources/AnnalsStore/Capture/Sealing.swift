@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSchema
 internal import Foundation
 package import GRDB
 
@@ -57,9 +58,9 @@ package enum Sealing {
         precondition(db.isInsideTransaction, "a managed write belongs inside a write transaction")
         guard try StoreSchema.exists(db) else { return (try updates(db), nil) }
         try seal(db, environment)
-        let version = try origin == .migration ? Drift.schemaVersion(db) : nil
+        let version = try origin == .migration ? StoreSchema.schemaVersion(db) : nil
         let value = try updates(db)
-        let isRecorded = try origin == .migration && Drift.schemaVersion(db) != version
+        let isRecorded = try origin == .migration && StoreSchema.schemaVersion(db) != version
         let (number, _) = try close(db, environment, always: isRecorded) { _ in
             var clock = try StoreClock.load(db)
             return TransactionInfo(

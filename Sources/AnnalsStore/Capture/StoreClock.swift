@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
@@ -21,7 +22,7 @@ package enum StoreClock {
     /// The time that was saved. Throws `StoreDamage`.
     static func saved(_ db: Database) throws -> HybridTime {
         guard let text = try StoreSchema.text(.clock, db) else { return .zero }
-        guard let time = time(from: text), Limits.facts.contains(time.milliseconds) else { throw StoreDamage("annals_meta.clock") }
+        guard let time = time(from: text), SchemaLimits.facts.contains(time.milliseconds) else { throw StoreDamage("annals_meta.clock") }
         return time
     }
 

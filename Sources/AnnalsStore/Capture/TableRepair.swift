@@ -1,3 +1,4 @@
+import AnnalsSchema
 import AnnalsSQLite
 internal import GRDB
 
@@ -35,7 +36,7 @@ struct TableRepair {
         }
     }
 
-    private func isSameList(_ definition: TableDefinition) -> Bool {
+    private func isSameList(_ definition: DeclaredTable) -> Bool {
         definition.columns.map(\.name) == table.columns
             && table.key
                 == TrackedTable.Key(
@@ -43,7 +44,7 @@ struct TableRepair {
     }
 
     /// The same columns: only the triggers can be wrong.
-    private func mend(_ definition: TableDefinition, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
+    private func mend(_ definition: DeclaredTable, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
         let triggers = try CaptureTriggers(db, table: definition, id: table.id)
         // A trigger that is gone may have written what is still to be sealed.
         let isWritten = try triggers.holdAllValues || (RowsAfterTriggers.tables(db).contains(table.id) && openChanges() != nil)
@@ -69,7 +70,7 @@ struct TableRepair {
     }
 
     /// Other columns: a new list, which continues the old one where nothing can have been missed.
-    private func replace(with definition: TableDefinition, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
+    private func replace(with definition: DeclaredTable, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
         let old = oldDefinition(definition)
         let added = definition.columns.dropFirst(table.columns.count)
         let isContinued =
@@ -91,7 +92,7 @@ struct TableRepair {
 
     /// A column just added held its default in every row, so what is otherwise now was written since, past the old triggers:
     /// these are written down as updates. False where a row cannot be told by its key.
-    private func recordAdded(_ added: [TableDefinition.Column], _ definition: TableDefinition, _ id: Int64) throws -> Bool {
+    private func recordAdded(_ added: [DeclaredTable.Column], _ definition: DeclaredTable, _ id: Int64) throws -> Bool {
         let defaults = try added.compactMap { column in
             try definition.place(of: column.name).map { ($0, try AddedColumn.value(of: column)) }
         }
@@ -109,7 +110,7 @@ struct TableRepair {
     /// Completes the raw changes of a list that gets no more: what a REPLACE took, and what a program's triggers left.
     ///
     /// - Parameter definition: the list's columns, as they and the table are called now.
-    static func conclude(_ db: Database, _ table: TrackedTable, as definition: TableDefinition, _ order: RawChangeOrder) throws {
+    static func conclude(_ db: Database, _ table: TrackedTable, as definition: DeclaredTable, _ order: RawChangeOrder) throws {
         guard let open = try OpenTable.fetchAll(db).first(where: { $0.id == table.id }) else { return }
         var newest = open.newest
         if open.hasNotes {
@@ -127,7 +128,7 @@ struct TableRepair {
     ///   - old: as the list has it.
     /// - Returns: the list in which history goes on; nil where rows cannot be told by the key that they had, or the table does not take
     ///   all that it took, and nothing was done.
-    mutating func goOn(as definition: TableDefinition, from old: TableDefinition) throws -> TrackedTable? {
+    mutating func goOn(as definition: DeclaredTable, from old: DeclaredTable) throws -> TrackedTable? {
         guard definition.kind == .table, Refusal.ofTable(definition) == nil, definition.takesRows(of: old),
             try !definition.hasKeylessRows(db)
         else { return nil }
@@ -145,7 +146,7 @@ struct TableRepair {
 
     /// The table as the old triggers see it: the columns they know, under their present names. nil when that is not what
     /// became of them.
-    private func oldDefinition(_ definition: TableDefinition) -> TableDefinition? {
+    private func oldDefinition(_ definition: DeclaredTable) -> DeclaredTable? {
         guard definition.columns.count >= table.columns.count, definition.primaryKey == table.key.places,
             definition.keyMayBeNull == table.key.isByRowid
         else { return nil }
@@ -155,7 +156,7 @@ struct TableRepair {
     }
 
     /// Whether a column just added still holds its default in every row.
-    private func holdsDefault(_ column: TableDefinition.Column, in definition: TableDefinition) throws -> Bool {
+    private func holdsDefault(_ column: DeclaredTable.Column, in definition: DeclaredTable) throws -> Bool {
         let statement = try PreparedStatement(
             db, "SELECT 1 FROM main.\(SQL.quote(definition.name)) WHERE \(SQL.quote(column.name)) IS NOT ?1 COLLATE BINARY")
         statement.bind(1, try AddedColumn.value(of: column))
@@ -173,7 +174,7 @@ struct TableRepair {
         return found
     }
 
-    private mutating func note(_ definition: TableDefinition) throws {
+    private mutating func note(_ definition: DeclaredTable) throws {
         guard definition.shape != table.shape else { return }
         try db.execute(sql: "UPDATE main.annals_tables SET shape = ? WHERE id = ?", arguments: [definition.shape, table.id])
     }
@@ -229,7 +230,7 @@ struct InstalledTriggers {
     }
 }
 
-extension TableDefinition {
+extension DeclaredTable {
     /// Whether a row has a key with NULL in it, so that only its rowid tells it.
     func hasKeylessRows(_ db: Database) throws -> Bool {
         guard keyMayBeNull else { return false }
@@ -239,8 +240,8 @@ extension TableDefinition {
 
     /// Whether rows that another declaration allowed fit this one, by the same key: a replay puts them there. CHECK constraints and foreign
     /// keys are off then, and unique indexes are left out where they do not fit.
-    fileprivate func takesRows(of old: TableDefinition) -> Bool {
-        func key(_ table: TableDefinition) -> [String] {
+    fileprivate func takesRows(of old: DeclaredTable) -> Bool {
+        func key(_ table: DeclaredTable) -> [String] {
             zip(table.primaryKey, table.primaryKeyCollations).map { "\(table.columns[$0].name.foldedIdentifier) \($1.foldedIdentifier)" }
         }
         guard key(self) == key(old), (rowidAlias == nil) == (old.rowidAlias == nil), !isStrict || old.isStrict,

@@ -1,4 +1,5 @@
 internal import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
@@ -48,7 +49,7 @@ public enum Tracking {
                     try StoreSchema.set(.largeValue, to: min(Int64(length), Limits.numbers.upperBound), db)
                 }
                 try StoreSchema.set(.storeID, to: environment.makeStoreID().description, db)
-                try Drift.noteSchemaVersion(db)
+                try StoreSchema.noteSchemaVersion(db)
             }
             try Sealing.seal(db, environment)
             let isReplica = try ReplicaTables.exist(db)
@@ -59,7 +60,7 @@ public enum Tracking {
                 try Drift.expire(begun, before: number, db)
             }
             guard !isNew || report.tables.contains(where: \.isTracked) else { return try removeEverything(db) }
-            try Drift.noteSchemaVersion(db)
+            try StoreSchema.noteSchemaVersion(db)
             if case .all = selection { try TrackingRule.set(all: true, db) }
         }
         return report
@@ -118,7 +119,7 @@ public enum Tracking {
         }
     }
 
-    private static func start(_ definition: TableDefinition, gap: Int64?, _ isReplica: Bool, _ db: Database) throws -> TrackedTable {
+    private static func start(_ definition: DeclaredTable, gap: Int64?, _ isReplica: Bool, _ db: Database) throws -> TrackedTable {
         let table = try TrackedTable.create(db, for: definition, gap: gap)
         if isReplica, let names = try NewNames(db) {
             let first = try names.table(table.name)
@@ -129,7 +130,7 @@ public enum Tracking {
         return table
     }
 
-    private static func recordRows(_ definition: TableDefinition, _ id: Int64, _ db: Database) throws {
+    private static func recordRows(_ definition: DeclaredTable, _ id: Int64, _ db: Database) throws {
         let rows = try RowReader(db, definition)
         let writer = try HistoryWriter(db, definition, layoutID: id)
         while let row = try rows.next() { try writer.insert(row) }
@@ -138,7 +139,7 @@ public enum Tracking {
     /// What SQLite says when it compiles writes to the table, triggers included; nil when all is well.
     ///
     /// A trigger's body is only compiled with a write, and then it would be the program's write that fails.
-    private static func complaintAboutWriting(to table: TableDefinition, _ db: Database) -> String? {
+    private static func complaintAboutWriting(to table: DeclaredTable, _ db: Database) -> String? {
         let name = "main.\(SQL.quote(table.name))"
         let key = SQL.quote(table.columns[table.primaryKey[0]].name)
         do {
@@ -152,7 +153,7 @@ public enum Tracking {
     }
 
     private static func report(
-        on table: TableDefinition, _ outcome: TrackingReport.Outcome, _ db: Database
+        on table: DeclaredTable, _ outcome: TrackingReport.Outcome, _ db: Database
     ) throws -> TrackingReport.Table {
         var report = TrackingReport.Table(name: table.name, outcome: outcome)
         report.hasProvisionalKeys = table.rowidAlias != nil
@@ -174,7 +175,7 @@ public enum Tracking {
         return report
     }
 
-    private static func violations(in table: TableDefinition, _ db: Database) throws -> [TrackingReport.Violations] {
+    private static func violations(in table: DeclaredTable, _ db: Database) throws -> [TrackingReport.Violations] {
         var byKey: [Int: TrackingReport.Listed] = [:]
         let check = try db.makeStatement(sql: "PRAGMA main.foreign_key_check(\(SQL.quote(table.name)))")
         defer { check.rewind() }
@@ -224,7 +225,7 @@ public enum Tracking {
             guard !rest.isEmpty else { return try removeEverything(db) }
             // Or it would be tracked again at the next look.
             try TrackingRule.set(all: false, db)
-            try Drift.noteSchemaVersion(db)
+            try StoreSchema.noteSchemaVersion(db)
         }
         return names
     }

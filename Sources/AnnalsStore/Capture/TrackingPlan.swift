@@ -1,11 +1,12 @@
+import AnnalsSchema
 import AnnalsSQLite
 internal import GRDB
 
 /// Decides which tables can be tracked.
 struct TrackingPlan {
     enum Verdict {
-        case accepted(TableDefinition)
-        case alreadyTracked(TrackedTable, TableDefinition)
+        case accepted(DeclaredTable)
+        case alreadyTracked(TrackedTable, DeclaredTable)
         case refused(Refusal)
     }
 
@@ -41,7 +42,7 @@ struct TrackingPlan {
     }
 
     /// SQLite cannot even read a table whose rows are in the order of a collation that it does not know.
-    private static func unknownCollation(_ table: TableDefinition, _ db: Database) -> Refusal? {
+    private static func unknownCollation(_ table: DeclaredTable, _ db: Database) -> Refusal? {
         // Its list of collations has those that it looked for and did not find, too.
         let unknown = table.primaryKeyCollations.first { name in
             !Collation.isBuiltIn(name) && (try? db.makeStatement(sql: "SELECT '' < '' COLLATE \(SQL.quote(name))")) == nil
@@ -49,7 +50,7 @@ struct TrackingPlan {
         return unknown.map(Refusal.unknownCollation)
     }
 
-    private static func entry(_ table: TableDefinition, _ tracked: [TrackedTable], _ reason: Refusal?) -> Entry {
+    private static func entry(_ table: DeclaredTable, _ tracked: [TrackedTable], _ reason: Refusal?) -> Entry {
         if let known = tracked.first(where: { $0.name.isSameIdentifier(as: table.name) }) {
             return Entry(name: table.name, verdict: .alreadyTracked(known, table))
         }
@@ -58,8 +59,8 @@ struct TrackingPlan {
     }
 
     /// Whether a column on one of the key's sides is generated, as far as both tables are looked at.
-    private func isGenerated(_ key: TableDefinition.ForeignKey) -> Bool {
-        let parents = entries.compactMap { entry -> TableDefinition? in
+    private func isGenerated(_ key: DeclaredTable.ForeignKey) -> Bool {
+        let parents = entries.compactMap { entry -> DeclaredTable? in
             switch entry.verdict {
             case .accepted(let table), .alreadyTracked(_, let table): table.name.isSameIdentifier(as: key.parentTable) ? table : nil
             case .refused: nil

@@ -1,3 +1,4 @@
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -15,7 +16,7 @@ enum TrackingRule {
     /// Whether there may be any. Only reads.
     static func mayHaveMore(_ db: Database) throws -> Bool {
         guard try StoreSchema.integer(.tracksAll, db) != nil else { return false }
-        return try StoreSchema.integer(.tablesLooked, db) != Drift.schemaVersion(db)
+        return try StoreSchema.integer(.tablesLooked, db) != StoreSchema.schemaVersion(db)
     }
 
     /// Tracks them, inside a write transaction in which what was written before is sealed.
@@ -28,6 +29,6 @@ enum TrackingRule {
     }
 
     private static func noteLooked(_ db: Database) throws {
-        try StoreSchema.set(.tablesLooked, to: Drift.schemaVersion(db), db)
+        try StoreSchema.set(.tablesLooked, to: StoreSchema.schemaVersion(db), db)
     }
 }

@@ -1,5 +1,6 @@
 package import AnnalsCore
 import AnnalsMerge
+package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 import GRDBSQLite
@@ -46,17 +47,17 @@ package final class SaveSession {
     // MARK: Rows
 
     /// The row of a key as it is stored; nil where there is none.
-    package func row(_ key: [Value], of table: TableDefinition) throws -> [Value]? {
+    package func row(_ key: [Value], of table: DeclaredTable) throws -> [Value]? {
         try fetch(table, table.keyCondition(), key)
     }
 
     /// The row that was just inserted into a table with rowids.
-    package func lastInsertedRow(of table: TableDefinition) throws -> [Value]? {
+    package func lastInsertedRow(of table: DeclaredTable) throws -> [Value]? {
         guard !table.isWithoutRowid, let name = table.rowidName else { return nil }
         return try fetch(table, "\(name) = ?1", [.integer(db.lastInsertedRowID)])
     }
 
-    private func fetch(_ table: TableDefinition, _ condition: String, _ values: [Value]) throws -> [Value]? {
+    private func fetch(_ table: DeclaredTable, _ condition: String, _ values: [Value]) throws -> [Value]? {
         let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
         let statement = try session.prepared(
             "SELECT \(columns) FROM \(SQL.quote(table.name)) WHERE \(condition)")
@@ -66,7 +67,7 @@ package final class SaveSession {
     }
 
     /// What the column would hold once the value is written to it.
-    package func asStored(_ value: Value, _ place: Int, of table: TableDefinition) throws -> Value {
+    package func asStored(_ value: Value, _ place: Int, of table: DeclaredTable) throws -> Value {
         try session.asStored(value, in: table.columns[place])
     }
 
@@ -76,7 +77,7 @@ package final class SaveSession {
     ///
     /// A column whose policy combines, the space's or the program's, combines here too. The others go where `trump` says, if
     /// both sides changed them.
-    package func merged(_ table: TableDefinition, base: [Value], stored: [Value], mine: [Value], _ trump: Trump) throws -> [Value] {
+    package func merged(_ table: DeclaredTable, base: [Value], stored: [Value], mine: [Value], _ trump: Trump) throws -> [Value] {
         let rules = try policies()[table.name]
         var merged = stored
         for place in stored.indices where mine[place] != base[place] {
@@ -112,7 +113,7 @@ package final class SaveSession {
     // MARK: Constraints
 
     /// Rows that keep another out of a table's key and unique indexes; that row's own stored form is not among them.
-    package func holders(of row: [Value], in table: TableDefinition, exceptKey own: [Value]?) throws -> [Holder] {
+    package func holders(of row: [Value], in table: DeclaredTable, exceptKey own: [Value]?) throws -> [Holder] {
         try UniqueHolders(session, table) { try self.row($0, of: table) }.collisions(of: row)
             .filter { collision in table.primaryKey.map { collision.holder[$0] } != own }
             .map { Holder(row: $0.holder, places: $0.places, isKey: $0.isKey) }

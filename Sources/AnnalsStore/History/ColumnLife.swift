@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 
 /// One column of a row within a transaction, some of whose changes leave it out: what it was before and after all of them.
 ///

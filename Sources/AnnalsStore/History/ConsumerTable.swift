@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -113,7 +114,7 @@ struct ConsumerTable {
                 CREATE TABLE main.annals_consumers(
                   name TEXT PRIMARY KEY, number INTEGER NOT NULL, lease INTEGER, seen INTEGER NOT NULL) WITHOUT ROWID
                 """)
-        try Drift.noteSchemaVersion(db)
+        try StoreSchema.noteSchemaVersion(db)
     }
 }
 

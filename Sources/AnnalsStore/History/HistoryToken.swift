@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSchema
 
 /// A point in a store's history: after one transaction and before the next.
 ///

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -46,7 +47,7 @@ struct LayoutTranslation {
         return entry.definition.columns.indices.map { present.firstIndex(of: $0) }
     }
 
-    private static func places(from layout: TableLayout, to columns: [TableDefinition.Column]) -> [Int?] {
+    private static func places(from layout: TableLayout, to columns: [DeclaredTable.Column]) -> [Int?] {
         var places = columns.map { column in layout.columns.firstIndex { $0.isSameIdentifier(as: column.name) } }
         for place in places.indices where places[place] == nil && place < layout.columns.count && !places.contains(place) {
             places[place] = place

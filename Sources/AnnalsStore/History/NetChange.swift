@@ -1,4 +1,5 @@
 package import AnnalsCore
+package import AnnalsSchema
 
 /// What one transaction did to one row of one table: the whole row before and after.
 package struct NetChange: Hashable, Sendable {

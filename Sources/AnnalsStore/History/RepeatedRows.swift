@@ -1,3 +1,5 @@
+import AnnalsSchema
+
 /// The rows that a long section changes several times, found in one pass that reads only keys.
 ///
 /// Four bytes are kept per changed row while it looks. Two rows may share a hash; then both are folded, which costs

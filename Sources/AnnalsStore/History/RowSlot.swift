@@ -1,4 +1,5 @@
 internal import AnnalsCore
+import AnnalsSchema
 
 /// A row as it stood at some moment, under one identity.
 struct RowState: Hashable, Sendable {

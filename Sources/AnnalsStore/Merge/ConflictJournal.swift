@@ -1,5 +1,6 @@
 public import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 import Foundation

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// Outbox transactions that are in the pulled entries too, because another copy of this file pushed them (merge rule 39).
 ///

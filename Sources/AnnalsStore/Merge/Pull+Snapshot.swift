@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import GRDB
 
 /// Where the log that this replica lacks is gone: the rows of a snapshot take the place of the entries that led to them, and

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import Foundation
 import GRDB
@@ -31,7 +32,7 @@ enum RenumberedRows {
         if try !db.tableExists("annals_renumbered") {
             // A store that was joined before there was this table.
             try db.execute(sql: schema)
-            try Drift.noteSchemaVersion(db)
+            try StoreSchema.noteSchemaVersion(db)
         }
         let insert = try db.cachedStatement(
             sql: """

@@ -1,3 +1,4 @@
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -90,6 +91,6 @@ struct Lacking: Hashable, Sendable {
     static func createTables(_ db: Database) throws {
         guard try !db.tableExists("annals_lacking") else { return }
         try db.execute(sql: schema + KeptRows.schema + SchemaOffers.schema)
-        try Drift.noteSchemaVersion(db)
+        try StoreSchema.noteSchemaVersion(db)
     }
 }

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -11,7 +12,7 @@ import GRDB
 final class RebuiltTables {
     private struct Aside {
         var list: TrackedTable
-        var definition: TableDefinition
+        var definition: DeclaredTable
         var copy: String
     }
 
@@ -48,7 +49,7 @@ final class RebuiltTables {
         try CaptureTriggers.remove(db, id: list.id)
     }
 
-    private func copy(_ definition: TableDefinition, _ list: TrackedTable) throws -> Aside {
+    private func copy(_ definition: DeclaredTable, _ list: TrackedTable) throws -> Aside {
         let name = "annals_aside_\(list.id)"
         let key = zip(definition.primaryKey, definition.primaryKeyCollations).map { place, collation in
             "\(SQL.quote(definition.columns[place].name)) COLLATE \(SQL.quote(collation))"
@@ -62,7 +63,7 @@ final class RebuiltTables {
     }
 
     /// Whether a row has a key with NULL in it, or had one as far as history goes: it is told by its rowid, which a rebuild changes.
-    private func hasKeylessRows(_ table: TableDefinition, _ list: TrackedTable) throws -> Bool {
+    private func hasKeylessRows(_ table: DeclaredTable, _ list: TrackedTable) throws -> Bool {
         guard table.keyMayBeNull else { return false }
         if try table.hasKeylessRows(db) { return true }
         func isNull(_ names: [String]) -> String { SQL.balanced(names.map { "\($0) IS NULL" }, operator: "OR") }
@@ -107,7 +108,7 @@ final class RebuiltTables {
     }
 
     /// Writes down what the rows are otherwise than they were.
-    private func compare(_ table: Aside, _ definition: TableDefinition, _ list: TrackedTable) throws {
+    private func compare(_ table: Aside, _ definition: DeclaredTable, _ list: TrackedTable) throws {
         let tables = try TrackedTables.load(db)
         guard let entry = tables.table(named: definition.name), let layouts = tables.layouts, let old = layouts[table.list.id] else {
             return
@@ -133,7 +134,7 @@ final class RebuiltTables {
         }
     }
 
-    private static func names(_ table: TableDefinition) -> String {
+    private static func names(_ table: DeclaredTable) -> String {
         table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
     }
 }

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 import GRDB
@@ -10,11 +11,11 @@ struct SchemaAdditions: Hashable, Sendable {
     /// New columns of one table, with the foreign keys that they are part of.
     struct Columns: Hashable, Sendable {
         var table: String
-        var columns: [TableDefinition.Column]
-        var foreignKeys: [TableDefinition.ForeignKey]
+        var columns: [DeclaredTable.Column]
+        var foreignKeys: [DeclaredTable.ForeignKey]
     }
 
-    var tables: [TableDefinition] = []
+    var tables: [DeclaredTable] = []
     var columns: [Columns] = []
     var renames: [SpaceRename] = []
     /// What makes the tables and their indexes, where an entry of the log told; by the tables' names.
@@ -28,7 +29,7 @@ struct SchemaAdditions: Hashable, Sendable {
     var areRows: Bool { !tables.isEmpty || !columns.isEmpty }
 
     /// Whether rows that lack the column can be told without it: it may be NULL or has a constant for a default.
-    static func isOptional(_ column: TableDefinition.Column) -> Bool {
+    static func isOptional(_ column: DeclaredTable.Column) -> Bool {
         guard let value = column.defaultSQL else { return !column.isNotNull }
         return isLiteral(value) && !(column.isNotNull && value.uppercased() == "NULL")
     }
@@ -236,7 +237,7 @@ extension SchemaAdditions {
     }
 
     /// Enough of a table for others to refer to it.
-    static func outline(_ table: TableDefinition) -> String {
+    static func outline(_ table: DeclaredTable) -> String {
         var parts = table.columns.map { "\(SQL.quote($0.name)) \($0.declaredType)" }
         parts += table.generatedColumns.map { SQL.quote($0.name) }
         parts.append("PRIMARY KEY (\(table.primaryKey.map { SQL.quote(table.columns[$0].name) }.joined(separator: ", ")))")

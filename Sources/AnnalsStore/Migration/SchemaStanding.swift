@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -60,7 +61,7 @@ struct SchemaStanding: Sendable {
     }
 
     private mutating func compare(
-        _ entry: TrackedTables.Entry, _ theirs: TableDefinition, _ space: SpaceSchema, _ lacking: Lacking, _ operation: String
+        _ entry: TrackedTables.Entry, _ theirs: DeclaredTable, _ space: SpaceSchema, _ lacking: Lacking, _ operation: String
     ) throws {
         let own = entry.first
         let more = own.columns.filter { theirs.place(of: $0.name) == nil }
@@ -98,16 +99,16 @@ struct SchemaStanding: Sendable {
     }
 }
 
-extension TableDefinition.Column {
+extension DeclaredTable.Column {
     /// It belongs to the key, and is NULL until somebody gives it a parent.
-    fileprivate func isKeyOfNothing(_ key: TableDefinition.ForeignKey) -> Bool {
+    fileprivate func isKeyOfNothing(_ key: DeclaredTable.ForeignKey) -> Bool {
         key.columns.first?.isSameIdentifier(as: name) ?? false && (defaultSQL ?? "NULL").uppercased() == "NULL"
     }
 }
 
-extension TableDefinition {
+extension DeclaredTable {
     /// The table as if it had these columns alone, in that order, with the foreign keys that are within them.
-    func arranged(_ names: [String]) -> TableDefinition {
+    func arranged(_ names: [String]) -> DeclaredTable {
         var table = self
         let places = names.compactMap(place(of:))
         table.columns = places.map { columns[$0] }

@@ -1,11 +1,12 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
 /// Lets SQLite itself write CREATE statements under other names: what refers to a renamed table or column follows.
 struct RenamedStatements {
     /// Tables that may be referred to, under the names that are replaced.
-    let tables: [TableDefinition]
+    let tables: [DeclaredTable]
     let names: NameMap
 
     /// - Parameters:
@@ -81,7 +82,7 @@ struct Renaming {
         }
     }
 
-    private func renameColumns(of table: TableDefinition, _ columns: [String: String]) throws {
+    private func renameColumns(of table: DeclaredTable, _ columns: [String: String]) throws {
         let renamed = table.columns.compactMap { column in
             columns[column.name.foldedIdentifier].flatMap { $0 == column.name ? nil : (from: column.name, to: $0) }
         }

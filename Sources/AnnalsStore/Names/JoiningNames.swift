@@ -1,3 +1,4 @@
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 

@@ -1,3 +1,4 @@
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsCore
 import AnnalsWire
@@ -30,7 +31,7 @@ struct Push {
                 Digest(bytes: Array(bytes[$0..<min($0 + Digest.byteCount, bytes.count)]))
             }
             guard try parsed.count == row.value("transactions") else { throw StoreDamage("annals_push.digests") }
-            let first = try Counter(row.number("first_counter", in: Limits.positions))
+            let first = try Counter(row.number("first_counter", in: SchemaLimits.positions))
             if push == nil { push = try Push(firstCounter: first, parts: 0, lastSequence: row.value("last_sequence"), digests: []) }
             push?.parts += 1
             push?.digests += parsed

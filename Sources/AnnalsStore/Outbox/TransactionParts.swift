@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsWire
 
 /// One transaction's content as the parts that it travels in, mostly one. One of them is in memory at a time, or one body

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -6,7 +7,7 @@ import GRDB
 /// COMMIT that fails.
 struct DecidedRow {
     let db: Database
-    let table: TableDefinition
+    let table: DeclaredTable
     let tables: TrackedTables
 
     func find(_ key: [Value]) throws -> [Value]? {
@@ -96,7 +97,7 @@ struct DecidedRow {
         return nil
     }
 
-    private static func name(_ key: TableDefinition.ForeignKey) -> String {
+    private static func name(_ key: DeclaredTable.ForeignKey) -> String {
         "FOREIGN KEY (\(key.columns.joined(separator: ", ")))"
     }
 

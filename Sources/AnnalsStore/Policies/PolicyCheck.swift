@@ -1,17 +1,18 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsSQLite
 
 /// Whether policies mean something for a schema, before they are set for everyone.
 struct PolicyCheck {
-    let tables: [TableDefinition]
+    let tables: [DeclaredTable]
 
     func check(_ settings: [PolicySetting]) throws {
         for setting in settings { try check(setting) }
     }
 
     private func check(_ setting: PolicySetting) throws {
-        var table: TableDefinition?
+        var table: DeclaredTable?
         if let name = setting.table {
             table = tables.first { $0.name.isSameIdentifier(as: name) }
             if table == nil {
@@ -30,7 +31,7 @@ struct PolicyCheck {
         try checkName(setting, table)
     }
 
-    private func checkName(_ setting: PolicySetting, _ table: TableDefinition?) throws {
+    private func checkName(_ setting: PolicySetting, _ table: DeclaredTable?) throws {
         let name = setting.policy
         switch setting.aspect {
         case .update:
@@ -52,7 +53,7 @@ struct PolicyCheck {
     }
 
     /// An expression for more than one table may name no column.
-    private func check(_ expression: String, _ table: TableDefinition?) throws {
+    private func check(_ expression: String, _ table: DeclaredTable?) throws {
         do {
             try SQLExpression().check(expression, columns: table?.columns.map(\.name) ?? [])
         } catch SQLExpression.Failure.invalid(let reason) {

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -8,7 +9,7 @@ struct Resolving {
     let conflict: Conflict
     let renumbered: RenumberedKeys
 
-    private var table: TableDefinition { row.table }
+    private var table: DeclaredTable { row.table }
     private var entry: JournalEntry { conflict.entry }
 
     /// - Parameters:

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import GRDB
 
 /// Drops the beginning of history, a little at a time, so that nobody waits long for the write lock.

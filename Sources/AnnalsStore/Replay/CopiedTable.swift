@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -30,7 +31,7 @@ struct CopyMismatch: Error {
 ///
 /// A row is found by its key; one whose key holds NULL by all its values, since VACUUM may give it another rowid.
 final class CopiedTable {
-    let definition: TableDefinition
+    let definition: DeclaredTable
     private let db: Database
     private let name: String
     private let columns: [String]
@@ -42,7 +43,7 @@ final class CopiedTable {
     /// Statements that write only some columns, by their places.
     private var partialUpdates: [[Int]: PreparedStatement] = [:]
 
-    init(_ db: Database, schema: String, definition: TableDefinition) {
+    init(_ db: Database, schema: String, definition: DeclaredTable) {
         self.db = db
         self.definition = definition
         name = "\(schema).\(SQL.quote(definition.name))"

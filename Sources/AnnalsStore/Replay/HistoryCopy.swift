@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -25,7 +26,7 @@ final class HistoryCopy {
         self.mismatch = mismatch
     }
 
-    func table(_ definition: TableDefinition) -> CopiedTable {
+    func table(_ definition: DeclaredTable) -> CopiedTable {
         let name = definition.name.foldedIdentifier
         if let table = tables[name] { return table }
         let table = CopiedTable(db, schema: schema, definition: definition)

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import GRDB
 
 /// A read transaction that begins with other programs' writes sealed.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 import Foundation
@@ -75,7 +76,7 @@ struct AuthorChains {
     }
 
     private static func link(_ row: GRDB.Row) throws -> Link? {
-        let (counter, bytes): (Int64, Data) = try (row.number("counter", in: Limits.positions), row.value("digest"))
+        let (counter, bytes): (Int64, Data) = try (row.number("counter", in: SchemaLimits.positions), row.value("digest"))
         guard let digest = Digest(bytes: [UInt8](bytes)) else { throw StoreDamage("annals_authors.digest") }
         return counter == 0 ? nil : Link(counter: Counter(counter), digest: digest)
     }

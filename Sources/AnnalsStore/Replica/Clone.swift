@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 import Foundation
@@ -160,7 +161,7 @@ extension Store {
                 let isAlike = try SchemaStanding.joining(step.tables(), other, .additions).isAlike
                 guard try isAlike && digest(db) == digest(other) else {
                     try FirstNames.drop(db)
-                    try Drift.noteSchemaVersion(db)
+                    try StoreSchema.noteSchemaVersion(db)
                     step.forgetStanding()
                     return false
                 }

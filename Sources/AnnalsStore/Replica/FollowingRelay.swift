@@ -1,5 +1,6 @@
 package import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsSQLite
 package import AnnalsWire
 import GRDB
@@ -226,7 +227,7 @@ private struct FollowingRelay {
         state.head = head
         try state.saveProgress(db)
         if let schema = try KeptLog.schema(db, at: mark.position) { try schema.save(db) }
-        try Outbox.passAll(db, through: Position(Limits.positions.upperBound))
+        try Outbox.passAll(db, through: Position(SchemaLimits.positions.upperBound))
         try KeptParts.clear(db)
         try KeptLog.drop(db, after: mark.position)
         try LogDigests.drop(db, after: mark.position)

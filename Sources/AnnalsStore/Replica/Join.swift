@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSchema
 import AnnalsWire
 import Foundation
 import GRDB
@@ -131,7 +132,7 @@ enum ReplicaTables {
             RenumberedRows.schema, AuthorChains.schema, LogDigests.schema, KeptLog.schema,
         ]
         try db.execute(sql: schemas.joined())
-        try Drift.noteSchemaVersion(db)
+        try StoreSchema.noteSchemaVersion(db)
     }
 
     /// Copies what is the same on every replica at a position: highest keys, the conflict journal, the space's

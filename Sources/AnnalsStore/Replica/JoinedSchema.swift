@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import GRDB
 
 /// What a store that joins a space may declare otherwise than the space.

@@ -1,3 +1,4 @@
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsCore
 import AnnalsWire
@@ -169,7 +170,7 @@ struct KeptLog {
         return try GRDB.Row.fetchAll(db, sql: sql).map { row in
             let digest = (try row.value("digest") as Data?).flatMap { Digest(bytes: [UInt8]($0)) }
             return try Row(
-                position: Position(row.number("position", in: Limits.positions)), firstIndex: row.number("first_index"),
+                position: Position(row.number("position", in: SchemaLimits.positions)), firstIndex: row.number("first_index"),
                 entries: row.number("entries"), digest: digest)
         }
     }

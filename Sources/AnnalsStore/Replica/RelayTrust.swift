@@ -1,3 +1,5 @@
+import AnnalsSchema
+
 /// Whom a replica trusts at its relay's https address; the store remembers it.
 ///
 ///     let trust = RelayTrust(caFile: "/etc/shop/relay.pem")

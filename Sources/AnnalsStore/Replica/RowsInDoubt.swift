@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSchema
 import GRDB
 
 /// Why and where a joined store's rows must be compared with the log before it may exchange anything.

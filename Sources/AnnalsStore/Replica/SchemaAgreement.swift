@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 
 /// Whether two replicas declare their tracked tables alike. A constraint, key or column that only one of them has would
@@ -30,7 +31,7 @@ enum SchemaAgreement {
     }
 
     /// What differs, in a few words; nil when nothing does that a row could tell.
-    static func difference(_ one: TableDefinition, _ other: TableDefinition) -> String? {
+    static func difference(_ one: DeclaredTable, _ other: DeclaredTable) -> String? {
         let columns = names(one)
         let others = names(other)
         if columns != others {
@@ -52,16 +53,16 @@ enum SchemaAgreement {
         return nil
     }
 
-    private static func names(_ table: TableDefinition) -> [String] {
+    private static func names(_ table: DeclaredTable) -> [String] {
         table.columns.map(\.name.foldedIdentifier)
     }
 
-    private static func key(_ table: TableDefinition) -> [String] {
+    private static func key(_ table: DeclaredTable) -> [String] {
         zip(table.primaryKey, table.primaryKeyCollations).map { "\(names(table)[$0]) \($1.uppercased())" }
             + (table.rowidAlias == nil ? [] : ["rowid"])
     }
 
-    private static func uniques(_ table: TableDefinition) -> [String] {
+    private static func uniques(_ table: DeclaredTable) -> [String] {
         table.uniqueIndexes.map { index in
             let columns = index.columns.map { "\($0.name?.foldedIdentifier ?? "expression") \($0.collation.uppercased())" }
             // What an expression or a condition says stands only in the statement.
@@ -70,15 +71,15 @@ enum SchemaAgreement {
         }.sorted()
     }
 
-    private static func expressions(_ table: TableDefinition) -> [String?] {
+    private static func expressions(_ table: DeclaredTable) -> [String?] {
         table.generatedColumns.map { $0.expression.map { SQLText($0).comparable } }
     }
 
-    private static func checks(_ table: TableDefinition) -> [String] {
+    private static func checks(_ table: DeclaredTable) -> [String] {
         table.checks.map { SQLText($0).comparable }.sorted()
     }
 
-    private static func references(_ table: TableDefinition) -> [String] {
+    private static func references(_ table: DeclaredTable) -> [String] {
         table.foreignKeys.map { key in
             """
             \(key.columns.map(\.foldedIdentifier)) \(key.parentTable.foldedIdentifier) \(key.parentColumns.map(\.foldedIdentifier)) \

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import Foundation
 import GRDB
@@ -10,7 +11,7 @@ import GRDB
 struct SpaceSchema: Codable, Hashable, Sendable {
     /// Of the newest schema entry; 1 from the beginning.
     var version: Int64 = 1
-    var tables: [TableDefinition]
+    var tables: [DeclaredTable]
     /// Per table the columns that came later. Entries of before leave them out, so their defaults must be alike everywhere.
     var added: [String: [String]] = [:]
     /// What makes the tables that came later, and their indexes, by the tables' names.
@@ -55,7 +56,7 @@ struct SpaceSchema: Codable, Hashable, Sendable {
     }
 
     /// Gives a table a name, and another that has it by now its first one again: two replicas may have chosen the same at once.
-    private mutating func call(_ table: TableDefinition, _ name: String) {
+    private mutating func call(_ table: DeclaredTable, _ name: String) {
         set(table) { $0.name = name.isSameIdentifier(as: table.name) ? nil : name }
         for other in tables where other.name != table.name && present(other.name).isSameIdentifier(as: name) {
             let free = NewNames.free(other.name) { free in
@@ -65,7 +66,7 @@ struct SpaceSchema: Codable, Hashable, Sendable {
         }
     }
 
-    private mutating func call(_ column: String, of table: TableDefinition, _ name: String) {
+    private mutating func call(_ column: String, of table: DeclaredTable, _ name: String) {
         func set(_ column: String, _ name: String) {
             self.set(table) { $0.columns[column.foldedIdentifier] = name.isSameIdentifier(as: column) ? nil : name }
         }
@@ -79,7 +80,7 @@ struct SpaceSchema: Codable, Hashable, Sendable {
         }
     }
 
-    private mutating func set(_ table: TableDefinition, _ change: (inout PresentNames) -> Void) {
+    private mutating func set(_ table: DeclaredTable, _ change: (inout PresentNames) -> Void) {
         var present = names?[table.name.foldedIdentifier] ?? PresentNames()
         change(&present)
         names = (names ?? [:]).merging([table.name.foldedIdentifier: present]) { $1 }
@@ -93,7 +94,7 @@ struct SpaceSchema: Codable, Hashable, Sendable {
         }
     }
 
-    func table(named name: String) -> TableDefinition? {
+    func table(named name: String) -> DeclaredTable? {
         tables.first { $0.name.isSameIdentifier(as: name) }
     }
 
@@ -143,7 +144,7 @@ struct SpaceSchema: Codable, Hashable, Sendable {
         return additions
     }
 
-    private func additions(of table: TableDefinition, _ columns: [TableDefinition.Column]) -> SchemaAdditions.Columns {
+    private func additions(of table: DeclaredTable, _ columns: [DeclaredTable.Column]) -> SchemaAdditions.Columns {
         let keys = table.foreignKeys.filter { key in
             columns.contains { column in key.columns.contains { $0.isSameIdentifier(as: column.name) } }
         }
@@ -161,7 +162,7 @@ struct SpaceSchema: Codable, Hashable, Sendable {
     static func decode(_ bytes: Data) throws -> SpaceSchema {
         if let schema = try? JSONDecoder().decode(SpaceSchema.self, from: bytes) { return schema }
         // The form of version 1 alone.
-        guard let tables = try? JSONDecoder().decode([TableDefinition].self, from: bytes) else {
+        guard let tables = try? JSONDecoder().decode([DeclaredTable].self, from: bytes) else {
             throw StoreDamage("annals_meta.space_schema")
         }
         return SpaceSchema(TrackedTables(tables.map { (0, $0) }))

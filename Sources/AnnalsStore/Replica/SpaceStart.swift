@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 package import AnnalsWire
 import Foundation

@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import Foundation
 import GRDB
@@ -15,7 +16,7 @@ struct ToldAuthors {
     /// nil where every author's entries were seen from the first.
     static func load(_ db: Database) throws -> ToldAuthors? {
         guard let snapshot = try Meta(db).integer(.toldBySnapshot) else { return nil }
-        guard Limits.positions.contains(snapshot) else { throw StoreDamage("annals_meta.told_by_snapshot") }
+        guard SchemaLimits.positions.contains(snapshot) else { throw StoreDamage("annals_meta.told_by_snapshot") }
         return ToldAuthors(snapshot: Position(snapshot), replicas: try replicas(db))
     }
 

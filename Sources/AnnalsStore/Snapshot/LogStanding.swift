@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSchema
 import AnnalsWire
 
 /// What every replica of a space has at one position of the log: what a clone takes from a snapshot.

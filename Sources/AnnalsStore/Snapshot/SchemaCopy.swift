@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -12,7 +13,7 @@ struct SchemaCopy {
 
     let db: Database
     /// Names of the tables whose rows are copied.
-    let tables: [TableDefinition]
+    let tables: [DeclaredTable]
 
     private struct Object {
         var type: String
@@ -109,7 +110,7 @@ struct SchemaCopy {
             hint: "Use a program that has what it needs, or drop it", underlying: underlying)
     }
 
-    private func copyRows(_ table: TableDefinition) throws {
+    private func copyRows(_ table: DeclaredTable) throws {
         let columns = table.columns.map { SQL.quote($0.name) }.joined(separator: ", ")
         let order = table.primaryKey.map { SQL.quote(table.columns[$0].name) }.joined(separator: ", ")
         let name = SQL.quote(table.name)

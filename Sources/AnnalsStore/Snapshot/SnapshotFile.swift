@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 import Foundation
@@ -48,7 +49,7 @@ enum SnapshotFile {
     /// - Returns: the digest of the rows.
     @discardableResult
     static func write(
-        _ db: Database, to path: String, tables: [TableDefinition], kind: Database.TransactionKind, rows: Digest? = nil,
+        _ db: Database, to path: String, tables: [DeclaredTable], kind: Database.TransactionKind, rows: Digest? = nil,
         describe: () throws -> Contents
     ) throws -> Digest {
         try db.execute(sql: "ATTACH DATABASE ? AS \(SchemaCopy.target)", arguments: [path])
@@ -196,7 +197,7 @@ enum SnapshotFile {
                 .newerFormat, operation: "clone", "the space's snapshot has a newer format (\(format))", hint: "Update annals")
         }
         guard format == currentFormat, try db.tableExists(authors) else { throw olderFormat(format) }
-        guard let position = facts["position"].flatMap(Int64.fromDatabaseValue), Limits.positions.contains(position),
+        guard let position = facts["position"].flatMap(Int64.fromDatabaseValue), SchemaLimits.positions.contains(position),
             let lineage = facts["lineage"].flatMap(String.fromDatabaseValue).flatMap({ Lineage($0) }),
             let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue),
             let rows = facts["rows"].flatMap(digest)

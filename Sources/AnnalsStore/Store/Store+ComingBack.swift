@@ -1,5 +1,6 @@
 package import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsSQLite
 package import AnnalsWire
 import GRDB

@@ -1,4 +1,5 @@
 public import AnnalsCore
+public import AnnalsSchema
 public import GRDB
 
 extension Store {

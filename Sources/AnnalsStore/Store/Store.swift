@@ -1,5 +1,6 @@
 public import AnnalsCore
 package import AnnalsMerge
+import AnnalsSchema
 import AnnalsSQLite
 import Foundation
 public import GRDB

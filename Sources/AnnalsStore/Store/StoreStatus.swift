@@ -1,4 +1,5 @@
 import AnnalsCore
+public import AnnalsSchema
 package import GRDB
 
 /// How a store stands, as far as it can tell without asking anyone.

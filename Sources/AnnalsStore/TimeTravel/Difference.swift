@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import GRDB
 
 /// How many rows differ between two points of history.

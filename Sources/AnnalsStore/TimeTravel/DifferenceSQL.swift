@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -73,14 +74,14 @@ struct DifferenceSQL {
 
     /// The statements for one table's rows.
     struct Statements {
-        private let definition: TableDefinition
+        private let definition: DeclaredTable
         private let unique: Set<Int>
         private let literals: SQLLiterals
         private let abort: String
         private let name: String
         private let columns: [String]
 
-        fileprivate init(_ definition: TableDefinition, unique: Set<Int>, literals: SQLLiterals, abort: String) {
+        fileprivate init(_ definition: DeclaredTable, unique: Set<Int>, literals: SQLLiterals, abort: String) {
             self.definition = definition
             self.unique = unique
             self.literals = literals

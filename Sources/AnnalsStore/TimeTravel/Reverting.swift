@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import GRDB
 
 /// Does the inverse of a transaction to the rows as they are now.

@@ -1,4 +1,5 @@
 public import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsWire
 import GRDB
 
@@ -6,7 +7,7 @@ import GRDB
 struct LawChecks {
     private let db: Database
     private let tables: TrackedTables
-    private let definitions: [TableDefinition]
+    private let definitions: [DeclaredTable]
     private let changes: NetChanges
     private let copy: HistoryCopy
     private let mismatches = Mismatches()

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -88,9 +89,10 @@ struct OwnTableChecks {
     /// Integers that are not counted from 1: moments, spans of time, keys of the user's rows, kinds, and the outbox's order, in which a
     /// schema's offer goes before all else.
     private static let integers: [String: ClosedRange<Int64>] = [
-        "time": Limits.facts, "received_at": Limits.facts, "seen": Limits.facts, "lease": Limits.facts, "key": .min ... .max,
-        "sequence": Limits.facts, "last_sequence": Limits.facts, "time_counter": 0...Int64(UInt32.max),
-        "position": Limits.positions, "first_counter": Limits.positions, "counter": Limits.positions,
+        "time": SchemaLimits.facts, "received_at": SchemaLimits.facts, "seen": SchemaLimits.facts, "lease": SchemaLimits.facts,
+        "key": .min ... .max,
+        "sequence": SchemaLimits.facts, "last_sequence": SchemaLimits.facts, "time_counter": 0...Int64(UInt32.max),
+        "position": SchemaLimits.positions, "first_counter": SchemaLimits.positions, "counter": SchemaLimits.positions,
         "origin": range(of: TransactionOrigin.allCases.map { Int64($0.rawValue) }),
         "aspect": range(of: PolicySetting.Aspect.allCases.map { Int64($0.rawValue) }),
     ]
@@ -121,7 +123,7 @@ struct OwnTableChecks {
             let (name, type, number): (String, String, Int64?) = try (row.value("name"), row.value("type"), row.value("number"))
             guard StoreSchema.Meta(rawValue: name) != nil || Meta.Name(rawValue: name) != nil, type != "null" else { continue }
             types[name] = type
-            if type != Self.type(of: name) || !(number.map(Limits.facts.contains) ?? true) { wrong.append(name) }
+            if type != Self.type(of: name) || !(number.map(SchemaLimits.facts.contains) ?? true) { wrong.append(name) }
         }
         // A replica knows who it is, unless it is about to become one.
         let (replica, stage) = (Meta.Name.replica.rawValue, Meta.Name.joinStage.rawValue)

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsWire
 import Foundation
 import GRDB
@@ -148,7 +149,7 @@ struct Repair {
             }
         }
         try begin(after: newest)
-        try Drift.noteSchemaVersion(db)
+        try StoreSchema.noteSchemaVersion(db)
     }
 
     /// As any look at the store does that finds the schema changed: older tokens expire, and a joined store's rows are in

@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 import Foundation
@@ -28,7 +29,7 @@ package enum StoreDigest {
     }
 
     /// - Parameter first: the tables as the space names them; as they name themselves where none are given.
-    static func rows(_ db: Database, schema: String, tables: [TableDefinition], named first: [TableDefinition]? = nil) throws -> Digest {
+    static func rows(_ db: Database, schema: String, tables: [DeclaredTable], named first: [DeclaredTable]? = nil) throws -> Digest {
         var sink = Sink()
         sink.writer.bytes(Array("annals digest 1\n".utf8))
         let collation = try byteOrder(db)

@@ -1,3 +1,4 @@
+import AnnalsSchema
 import GRDB
 
 /// Whether capture is in place (law 1).

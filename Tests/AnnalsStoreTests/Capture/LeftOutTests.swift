@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 import SeededRandom
@@ -154,7 +155,7 @@ import Testing
             try CaptureTriggers(db, table: table, id: 1).install(db)
             try db.execute(sql: "DROP TRIGGER stamps")
             try StoreSchema.set(.format, to: 1, db)
-            try Drift.noteSchemaVersion(db)
+            try StoreSchema.noteSchemaVersion(db)
         }
         let token = try file.token(try #require(try file.managed("UPDATE doc SET n = 1")))
         #expect(try bytes(file) > 200_000)

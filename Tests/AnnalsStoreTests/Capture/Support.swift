@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import Foundation
 import GRDB
@@ -6,9 +7,6 @@ import GRDBSQLite
 import Testing
 
 @testable import AnnalsStore
-
-/// GRDB has a type of that name too.
-typealias TableDefinition = AnnalsStore.TableDefinition
 
 /// A SQLite file of its own in a temporary folder, removed with the object.
 final class TemporaryFile {

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 import Testing
@@ -7,8 +8,8 @@ import Testing
 
 @Suite("What a table's schema says")
 struct TableDefinitionTests {
-    private func definition(_ sql: String, of name: String = "t") throws -> TableDefinition {
-        try DatabaseQueue().write { (db: Database) -> TableDefinition in
+    private func definition(_ sql: String, of name: String = "t") throws -> DeclaredTable {
+        try DatabaseQueue().write { (db: Database) -> DeclaredTable in
             try db.execute(sql: sql)
             let table = try SchemaReader(db).table(name)
             return try #require(table)

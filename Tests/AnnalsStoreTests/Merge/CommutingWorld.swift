@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsWire
 import GRDB
 

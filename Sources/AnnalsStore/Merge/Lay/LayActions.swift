@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import GRDB
 
 /// What foreign keys declare for rows that the transaction's author had not seen (merge rules 27 and 31): children of a parent

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// Updates, and moves, which are updates that change the key (merge rules 26 and 27).
 ///

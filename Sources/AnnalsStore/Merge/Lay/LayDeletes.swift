@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// Deletes (merge rule 28), and what came with one that is refused (merge rule 31).
 extension LayAttempt {
@@ -67,7 +68,7 @@ extension LayAttempt {
     /// A change that may have come with the delete of a parent.
     private struct Companion {
         var change: Int
-        var action: TableDefinition.ForeignKeyAction
+        var action: DeclaredTable.ForeignKeyAction
         var places: [Int]
     }
 

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// Inserts (merge rule 25): a free key is taken; an integer key that is taken gives way to the next number; any other key that
 /// is taken means one row.

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// The conflict journal (merge rule 34), computed from the rows before and after and from what the transaction asked for:
 ///

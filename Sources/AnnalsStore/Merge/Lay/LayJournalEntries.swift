@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// The form of a journal's entries: they travel, so they speak first names.
 extension LayAttempt {

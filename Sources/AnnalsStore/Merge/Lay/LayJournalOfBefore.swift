@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// What a transaction carries from earlier rebases (merge rule 34): of what others lost to it, that which they have again is dropped.
 extension LayAttempt {

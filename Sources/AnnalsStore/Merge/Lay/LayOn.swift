@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import GRDB
 
 /// Lays outbox transactions on top of what was pulled, oldest first: the one place where conflicts are settled.

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// Whom a reference calls, and how that row is called now.
 extension LayAttempt {

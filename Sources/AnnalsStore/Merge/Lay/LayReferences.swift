@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// References are names too (merge rules 24, 31 and 32): they follow parents to their present keys, and what calls a parent that
 /// is dead or was set aside does what the key declares, even if a stranger has that key now.

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// Rows that come back (merge rules 29 and 31): whole from their tombstones, marked with the position of the delete that is
 /// taken back, so that other authors' children find the life that they mean.

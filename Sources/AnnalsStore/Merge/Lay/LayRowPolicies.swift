@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// Policies of rows (merge rule 26): they apply if anything of the row was written by others meanwhile.
 extension LayAttempt {

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// UNIQUE (merge rule 33): who pays when two rows want one tuple, and how.
 ///

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import GRDB
 
 /// Writes what was planned (merge rule 19's two passes): first rows that go or change a key or a unique value are taken out, so

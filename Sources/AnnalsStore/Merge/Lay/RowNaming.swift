@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 
 /// How a foreign key calls its parent.
 struct ParentNaming {
@@ -12,7 +13,7 @@ struct ParentNaming {
     }
 }
 
-extension TableDefinition {
+extension DeclaredTable {
     /// The key first, then what other tables reference, as `children`'s lists of this table's columns say.
     func nameIndexes(_ rules: FootprintRules, children: [ParentReference]) -> [NameIndex] {
         var lists = [primaryKey.sorted()]

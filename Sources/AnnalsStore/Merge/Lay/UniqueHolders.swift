@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -14,7 +15,7 @@ struct UniqueHolders {
     }
 
     private let session: MergeSession
-    private let definition: TableDefinition
+    private let definition: DeclaredTable
     /// The row of a key.
     private let row: ([Value]) throws -> [Value]?
 
@@ -22,7 +23,7 @@ struct UniqueHolders {
         self.init(session, table.definition) { try table.row($0) }
     }
 
-    init(_ session: MergeSession, _ definition: TableDefinition, row: @escaping ([Value]) throws -> [Value]?) {
+    init(_ session: MergeSession, _ definition: DeclaredTable, row: @escaping ([Value]) throws -> [Value]?) {
         self.session = session
         self.definition = definition
         self.row = row
@@ -31,7 +32,7 @@ struct UniqueHolders {
     func collisions(of row: [Value]) throws -> [Collision] {
         var collisions: [Collision] = []
         let key = zip(definition.primaryKey, definition.primaryKeyCollations).map {
-            TableDefinition.IndexColumn(name: definition.columns[$0].name, place: $0, collation: $1)
+            DeclaredTable.IndexColumn(name: definition.columns[$0].name, place: $0, collation: $1)
         }
         if let holder = try holder(of: row, ConflictTarget(columns: key)) {
             collisions.append(Collision(holder: holder, places: definition.primaryKey, isKey: true))
@@ -62,7 +63,7 @@ struct UniqueHolders {
     }
 
     /// The row as a query. VIRTUAL columns, which an index may name, are computed as often as one can depend on another.
-    private func newRow(_ definition: TableDefinition) -> String {
+    private func newRow(_ definition: DeclaredTable) -> String {
         let columns = definition.columns.map { SQL.quote($0.name) }
         let virtual = definition.generatedColumns.filter { $0.kind == .virtual }
         let bound = columns.enumerated().map { "?\($0 + 1) AS \($1)" }

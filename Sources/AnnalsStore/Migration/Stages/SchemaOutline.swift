@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 
@@ -13,7 +14,7 @@ struct SchemaOutline: Sendable {
 
     let version: SchemaVersion
     /// Tables that hold rows of their own.
-    let tables: [TableDefinition]
+    let tables: [DeclaredTable]
     /// Everything, in the order in which it was made.
     let items: [Item]
 
@@ -59,11 +60,11 @@ struct SchemaOutline: Sendable {
         return outline
     }
 
-    private init(version: SchemaVersion, tables: [TableDefinition], items: [Item]) {
+    private init(version: SchemaVersion, tables: [DeclaredTable], items: [Item]) {
         (self.version, self.tables, self.items) = (version, tables, items)
     }
 
-    private static func tables(_ db: Database) throws -> [TableDefinition] {
+    private static func tables(_ db: Database) throws -> [DeclaredTable] {
         try SchemaReader(db).tables().filter { $0.kind == .table }
     }
 
@@ -74,7 +75,7 @@ struct SchemaOutline: Sendable {
             .filter { !shadows.contains($0.name) && !$0.name.foldedIdentifier.hasPrefix("sqlite_") && !StoreSchema.isOwnName($0.name) }
     }
 
-    func table(named name: String) -> TableDefinition? {
+    func table(named name: String) -> DeclaredTable? {
         tables.first { $0.name.isSameIdentifier(as: name) }
     }
 
@@ -112,7 +113,7 @@ struct SchemaOutline: Sendable {
     }
 
     /// Beyond what `SchemaAgreement` compares, the defaults; the order of columns does not count.
-    private static func difference(_ one: TableDefinition, _ other: TableDefinition) -> String? {
+    private static func difference(_ one: DeclaredTable, _ other: DeclaredTable) -> String? {
         let sorted = one.columns.map(\.name)
         let arranged =
             other.columns.count == sorted.count && sorted.allSatisfy { other.place(of: $0) != nil } ? other.arranged(sorted) : other

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSchema
 public import GRDB
 
 /// The versions of an app's schema and the ways between them, checked when built and gone stage by stage.

@@ -22,9 +22,9 @@ package struct TrackedTable: Hashable, Sendable {
     /// yet.
     package var gap: Int64?
     /// What the log calls table and columns, where a joined store calls them otherwise.
-    var firstNames: FirstNames.Names?
+    package var firstNames: FirstNames.Names?
     /// Which list follows, and what became of the columns; nil where none does, or nobody knows.
-    var continuation: ListContinuation?
+    package var continuation: ListContinuation?
 
     package enum State: String, Hashable, Sendable {
         case tracked
@@ -94,7 +94,7 @@ package struct TrackedTable: Hashable, Sendable {
     }
 
     /// Begins a column list for a table as it is declared now: its row, its changes' and notes' tables.
-    static func create(_ db: Database, for table: TableDefinition, gap: Int64?) throws -> TrackedTable {
+    package static func create(_ db: Database, for table: DeclaredTable, gap: Int64?) throws -> TrackedTable {
         let key = Key(places: table.primaryKey, collations: table.primaryKeyCollations, isByRowid: table.keyMayBeNull)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -1,5 +1,5 @@
 import AnnalsSQLite
-import GRDB
+package import GRDB
 
 /// A foreign key of a table that has no history to one that has.
 ///
@@ -11,10 +11,10 @@ public struct UntrackedReference: Hashable, Sendable {
     /// The tracked table, and its columns.
     public var parent: String
     public var parentColumns: [String]
-    var onDelete: TableDefinition.ForeignKeyAction
+    package var onDelete: DeclaredTable.ForeignKeyAction
 
     /// Those of all tables, by name. Costs one query where there are none.
-    static func fetchAll(_ db: Database, tracked names: [String]) throws -> [UntrackedReference] {
+    package static func fetchAll(_ db: Database, tracked names: [String]) throws -> [UntrackedReference] {
         let tracked = Set(names.map(\.foldedIdentifier))
         let sql = """
             SELECT DISTINCT m.name AS child, f."table" AS parent

@@ -1,20 +1,25 @@
 import AnnalsSQLite
 import Foundation
-import GRDB
+package import GRDB
 
 /// Which column list follows upon one, and what became of its columns; a fact in `annals_meta`.
 ///
 /// Names alone do not say it: a column can be renamed, dropped, and another have its name or its place later.
-struct ListContinuation: Hashable, Codable, Sendable {
+package struct ListContinuation: Hashable, Codable, Sendable {
     /// The list that continues this one.
-    var list: Int64
+    package var list: Int64
     /// Per column its place there; nil for one that was dropped.
-    var places: [Int?]
+    package var places: [Int?]
+
+    package init(list: Int64, places: [Int?]) {
+        self.list = list
+        self.places = places
+    }
 
     private static let prefix = "continued:"
 
     /// By the ids of the lists that are continued. Stores that were made by an Annals of before have none.
-    static func load(_ db: Database) throws -> [Int64: ListContinuation] {
+    package static func load(_ db: Database) throws -> [Int64: ListContinuation] {
         let sql = "SELECT name, value FROM main.annals_meta WHERE name >= 'continued:' AND name < 'continued;'"
         var found: [Int64: ListContinuation] = [:]
         for row in try Row.fetchAll(db.cachedStatement(sql: sql)) {
@@ -25,13 +30,13 @@ struct ListContinuation: Hashable, Codable, Sendable {
         return found
     }
 
-    func save(of id: Int64, _ db: Database) throws {
+    package func save(of id: Int64, _ db: Database) throws {
         let value = String(decoding: try JSONEncoder().encode(self), as: UTF8.self)
         let sql = "INSERT OR REPLACE INTO main.annals_meta(name, value) VALUES(?, ?)"
         try db.execute(sql: sql, arguments: ["\(Self.prefix)\(id)", value])
     }
 
-    static func forget(_ id: Int64, _ db: Database) throws {
+    package static func forget(_ id: Int64, _ db: Database) throws {
         try db.execute(sql: "DELETE FROM main.annals_meta WHERE name = ?", arguments: ["\(prefix)\(id)"])
     }
 }

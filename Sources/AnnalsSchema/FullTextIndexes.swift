@@ -1,14 +1,14 @@
 import AnnalsSQLite
-import GRDB
+package import GRDB
 import GRDBSQLite
 
 /// The full-text indexes of a schema (FTS3, FTS4, FTS5).
 ///
 /// One with external content holds nothing that is not in the rows of the table it indexes, so it can be made from them
 /// wherever they were put in without the user's triggers. One with content of its own is a table like any other.
-enum FullTextIndexes {
+package enum FullTextIndexes {
     /// Fills the indexes with external content from their tables' rows as they are.
-    static func rebuild(_ db: Database, schema: String = "main") throws {
+    package static func rebuild(_ db: Database, schema: String = "main") throws {
         for name in try withExternalContent(db, schema: schema).map(SQL.quote) {
             do {
                 try db.execute(sql: "INSERT INTO \(schema).\(name) (\(name)) VALUES ('rebuild')")
@@ -19,12 +19,12 @@ enum FullTextIndexes {
     }
 
     /// Names of the indexes that `rebuild` fills.
-    static func withExternalContent(_ db: Database, schema: String = "main") throws -> Set<String> {
+    package static func withExternalContent(_ db: Database, schema: String = "main") throws -> Set<String> {
         Set(try all(db, schema).filter { !$0.ownsContent && !$0.isContentless }.map(\.name))
     }
 
     /// Names of the indexes that do not hold what they index. Reads all of them.
-    static func damaged(_ db: Database) throws -> [String] {
+    package static func damaged(_ db: Database) throws -> [String] {
         try all(db, "main").filter { index in
             let name = SQL.quote(index.name)
             let check = index.module == "fts5" ? "(\(name), rank) VALUES ('integrity-check', 1)" : "(\(name)) VALUES ('integrity-check')"
@@ -40,7 +40,7 @@ enum FullTextIndexes {
     }
 
     /// Whether SQLite said that a virtual table's own data are damaged, which says nothing of the file.
-    static func isAbout(_ error: any Error) -> Bool {
+    package static func isAbout(_ error: any Error) -> Bool {
         (error as? DatabaseError)?.extendedResultCode.rawValue == SQLITE_CORRUPT | (1 << 8)
     }
 

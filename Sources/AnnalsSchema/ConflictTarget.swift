@@ -1,4 +1,4 @@
-internal import AnnalsCore
+import AnnalsCore
 import AnnalsSQLite
 
 /// A primary key or unique index, as a trigger asks it: which rows of the table would keep NEW out?
@@ -13,27 +13,27 @@ import AnnalsSQLite
 ///
 /// Nor is NEW always what will be stored: a REPLACE puts the default where NULL is not allowed, and does so after the BEFORE
 /// triggers.
-struct ConflictTarget: Hashable {
+package struct ConflictTarget: Hashable {
     private var terms: [Term]
     /// The WHERE clause of a partial index.
     private var filter: String?
     /// Places of the columns whose change can bring about a conflict; nil for all of them.
-    private(set) var columnsConcerned: [Int]?
+    package private(set) var columnsConcerned: [Int]?
 
     private enum Term: Hashable {
-        case column(TableDefinition.IndexColumn)
+        case column(DeclaredTable.IndexColumn)
         /// SQL over the table's columns by name. `computed` is over the stored and VIRTUAL columns only: a STORED
         /// generated column is NULL in a BEFORE UPDATE trigger.
         case expression(stored: String, computed: String, collation: String)
     }
 
     /// Of plain columns, such as a primary key's.
-    init(columns: [TableDefinition.IndexColumn]) {
+    package init(columns: [DeclaredTable.IndexColumn]) {
         terms = columns.map(Term.column)
         columnsConcerned = columns.compactMap(\.place)
     }
 
-    init(_ index: TableDefinition.UniqueIndex, of table: TableDefinition) {
+    package init(_ index: DeclaredTable.UniqueIndex, of table: DeclaredTable) {
         let text = index.sql.map { SQLText($0) }
         let parts = text?.indexExpressions ?? []
         filter = text?.indexCondition
@@ -58,7 +58,7 @@ struct ConflictTarget: Hashable {
     }
 
     /// True for the rows of the table, called `row`, that conflict with NEW. NULL conflicts with nothing.
-    func condition(on table: TableDefinition, as row: String) -> String {
+    package func condition(on table: DeclaredTable, as row: String) -> String {
         let virtual = table.generatedColumns.filter { $0.kind == .virtual }.map { SQL.quote($0.name) }
         let stored = (table.columns.map { SQL.quote($0.name) } + virtual).map { "\($0) AS \($0)" }.joined(separator: ", ")
         let new = (table.columns.map(\.newValue) + virtual.map { "NEW.\($0)" }).joined(separator: ", ")
@@ -81,7 +81,7 @@ struct ConflictTarget: Hashable {
     }
 }
 
-extension TableDefinition {
+extension DeclaredTable {
     /// Places of the stored columns that an expression depends on, by way of generated ones too; nil when one of these could not be
     /// understood.
     fileprivate func places(in sql: String) -> [Int]? {
@@ -103,7 +103,7 @@ extension TableDefinition {
     }
 }
 
-extension TableDefinition.Column {
+extension DeclaredTable.Column {
     /// The column of NEW, or what a REPLACE puts there in place of NULL.
     fileprivate var newValue: String {
         let new = "NEW.\(SQL.quote(name))"

@@ -1,17 +1,17 @@
-import AnnalsMerge
+package import AnnalsMerge
 import AnnalsSQLite
 
 /// A foreign key as merging needs it: its columns by place, and the parent it names.
 ///
 /// A key over a generated column, or to a table that does not exist, is nothing that merging could act upon.
-struct ParentReference {
-    var places: [Int]
-    var parentTable: String
-    var parentColumns: [String]
-    var onDelete: TableDefinition.ForeignKeyAction
-    var onUpdate: TableDefinition.ForeignKeyAction
+package struct ParentReference {
+    package var places: [Int]
+    package var parentTable: String
+    package var parentColumns: [String]
+    package var onDelete: DeclaredTable.ForeignKeyAction
+    package var onUpdate: DeclaredTable.ForeignKeyAction
 
-    init?(_ key: TableDefinition.ForeignKey) {
+    package init?(_ key: DeclaredTable.ForeignKey) {
         let places = key.places.compactMap { $0 }
         guard key.parentExists, places.count == key.places.count, places.count == key.parentColumns.count else { return nil }
         self.places = places
@@ -22,14 +22,14 @@ struct ParentReference {
     }
 }
 
-extension TableDefinition {
-    var references: [ParentReference] { foreignKeys.compactMap(ParentReference.init) }
+extension DeclaredTable {
+    package var references: [ParentReference] { foreignKeys.compactMap(ParentReference.init) }
 
     /// What a footprint must know of this table; `parent` gives the definition of a table by name.
     ///
     /// The columns of an index stand in the order of their names, so that the same UNIQUE hashes alike on two replicas
     /// that declare its columns in another order.
-    func footprintRules(parent: (String) -> TableDefinition?) -> FootprintRules {
+    package func footprintRules(parent: (String) -> DeclaredTable?) -> FootprintRules {
         let key = footprintIndex(primaryKey.enumerated().map { ($1, primaryKeyCollations[$0]) }, isCoarse: false)
         let uniques = uniqueIndexes.map { index -> FootprintRules.Index in
             guard !index.isCoarse, let places = index.places else { return coarseIndex(index) }
@@ -82,7 +82,7 @@ extension TableDefinition {
         return nil
     }
 
-    func footprintColumn(_ place: Int, collation: String) -> FootprintRules.Column {
+    package func footprintColumn(_ place: Int, collation: String) -> FootprintRules.Column {
         let affinity: FootprintRules.Affinity =
             switch columns[place].affinity {
             case .integer: .integer

@@ -1,45 +1,45 @@
-import AnnalsCore
-import AnnalsMerge
+package import AnnalsCore
+package import AnnalsMerge
 import AnnalsSQLite
 import Foundation
-import GRDB
+package import GRDB
 
 /// The tracked tables as they are declared now, with what merging and footprints need of them.
-struct TrackedTables: Sendable {
-    struct Entry: Sendable {
+package struct TrackedTables: Sendable {
+    package struct Entry: Sendable {
         /// The id in `annals_tables`, which bodies use to name the table.
-        var id: Int64
+        package var id: Int64
         /// As this store declares it.
-        var definition: TableDefinition
+        package var definition: DeclaredTable
         /// The same under first names, by which the log and other replicas know it.
-        var first: TableDefinition
-        var rules: FootprintRules
+        package var first: DeclaredTable
+        package var rules: FootprintRules
     }
 
-    struct Child: Sendable {
-        var table: String
+    package struct Child: Sendable {
+        package var table: String
         /// The number of the foreign key in the child's list of references.
-        var number: Int
-        var reference: ParentReference
+        package var number: Int
+        package var reference: ParentReference
     }
 
-    private(set) var entries: [Entry] = []
+    package private(set) var entries: [Entry] = []
     private var places: [String: Int] = [:]
     private var placesByFirstName: [String: Int] = [:]
     /// Every column list there was, by its id, as it was read with the tables; nil where they were not read from a store.
-    private(set) var layouts: [Int64: TrackedTable]?
+    package private(set) var layouts: [Int64: TrackedTable]?
     /// First names by this store's own.
-    let firstNames: NameMap
+    package let firstNames: NameMap
     private var children: [String: [Child]] = [:]
     /// Foreign keys of tables without history to these.
-    private(set) var untrackedReferences: [UntrackedReference] = []
+    package private(set) var untrackedReferences: [UntrackedReference] = []
     /// Per table name its place in an order in which parents come first, where there is one.
-    private(set) var order: [String: Int] = [:]
+    package private(set) var order: [String: Int] = [:]
     /// Tables refer to each other in a circle, or to themselves, with SET NULL or SET DEFAULT in it: SQLite's own check then
     /// misses references to rows that a REPLACE removed on its way round.
-    private(set) var hasUncheckedCircles = false
+    package private(set) var hasUncheckedCircles = false
 
-    static func load(_ db: Database) throws -> TrackedTables {
+    package static func load(_ db: Database) throws -> TrackedTables {
         let all = try TrackedTable.fetchAll(db)
         let tracked = all.filter { $0.state == .tracked }
         let ids = Dictionary(tracked.map { ($0.name.foldedIdentifier, $0.id) }, uniquingKeysWith: { $1 })
@@ -55,7 +55,7 @@ struct TrackedTables: Sendable {
         return tables
     }
 
-    init(_ definitions: [(id: Int64, definition: TableDefinition)], firstNames: NameMap = NameMap()) {
+    package init(_ definitions: [(id: Int64, definition: DeclaredTable)], firstNames: NameMap = NameMap()) {
         self.firstNames = firstNames
         let first = definitions.map { firstNames.definition($0.definition) }
         // Footprints are made of first names, or replicas that call things otherwise would not meet.
@@ -74,17 +74,17 @@ struct TrackedTables: Sendable {
         hasUncheckedCircles = findUncheckedCircles()
     }
 
-    func table(named name: String) -> Entry? {
+    package func table(named name: String) -> Entry? {
         places[name.foldedIdentifier].map { entries[$0] }
     }
 
     /// The table that the log calls so.
-    func table(first name: String) -> Entry? {
+    package func table(first name: String) -> Entry? {
         placesByFirstName[name.foldedIdentifier].map { entries[$0] }
     }
 
     /// This store's names by the first ones.
-    var ownNames: NameMap {
+    package var ownNames: NameMap {
         var names = NameMap()
         for entry in entries {
             let columns = zip(entry.first.columns, entry.definition.columns).map { ($0.name, $1.name) }
@@ -93,11 +93,11 @@ struct TrackedTables: Sendable {
         return names
     }
 
-    func references(to parent: String) -> [Child] {
+    package func references(to parent: String) -> [Child] {
         children[parent.foldedIdentifier] ?? []
     }
 
-    func untrackedReferences(to parent: String) -> [UntrackedReference] {
+    package func untrackedReferences(to parent: String) -> [UntrackedReference] {
         untrackedReferences.filter { $0.parent.isSameIdentifier(as: parent) }
     }
 
@@ -133,19 +133,19 @@ struct TrackedTables: Sendable {
 }
 
 /// What the table references in stored bodies mean to the log, also those of columns lists that are no longer in use.
-struct LayoutNames: Sendable {
+package struct LayoutNames: Sendable {
     private let layouts: [Int: TableLayout]
 
-    init(_ db: Database) throws {
+    package init(_ db: Database) throws {
         var layouts: [Int: TableLayout] = [:]
         for table in try TrackedTable.fetchAll(db) { layouts[Int(table.id)] = table.firstLayout }
         self.layouts = layouts
     }
 
-    func layout(_ id: Int) throws -> TableLayout {
+    package func layout(_ id: Int) throws -> TableLayout {
         guard let layout = layouts[id] else { throw MergeError.unknownLayout(id) }
         return layout
     }
 
-    var all: [Int: TableLayout] { layouts }
+    package var all: [Int: TableLayout] { layouts }
 }

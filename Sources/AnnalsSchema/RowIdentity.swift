@@ -22,7 +22,7 @@ package struct IdentityRule: Hashable, Sendable {
         self.collations = collations.map { $0.uppercased() }
     }
 
-    package init(_ table: TableDefinition) {
+    package init(_ table: DeclaredTable) {
         self.init(key: table.primaryKey, collations: table.primaryKeyCollations)
     }
 
@@ -35,7 +35,7 @@ package struct IdentityRule: Hashable, Sendable {
     }
 
     /// The one value that stands for all that compare equal to it.
-    static func folded(_ value: Value, collation: String) -> Value {
+    package static func folded(_ value: Value, collation: String) -> Value {
         switch value {
         case .null, .integer, .blob: value
         case .real(let real): Int64(exactly: real).map(Value.integer) ?? value

@@ -1,10 +1,10 @@
-import AnnalsCore
+package import AnnalsCore
 import AnnalsSQLite
 import GRDB
 import Synchronization
 
 /// What rows hold in a column that was added to their table.
-enum AddedColumn {
+package enum AddedColumn {
     private struct Declaration: Hashable {
         var type: String
         var affinity: Affinity
@@ -18,19 +18,19 @@ enum AddedColumn {
     ///
     /// SQLite converts it otherwise than a value that is inserted: `TEXT DEFAULT 1e2` is '1e2' in the old rows and '100.0' in new ones.
     /// So an empty database is asked.
-    static func value(of column: TableDefinition.Column) throws -> Value {
+    package static func value(of column: DeclaredTable.Column) throws -> Value {
         guard let sql = column.defaultSQL else { return .null }
         let declaration = Declaration(type: column.declaredType, affinity: column.affinity, defaultSQL: sql)
         if let value = known.withLock({ $0[declaration] }) { return value }
         let value = try ask(sql, column)
         known.withLock { known in
-            if known.count >= Limits.defaultsKnown { known = [:] }
+            if known.count >= SchemaLimits.defaultsKnown { known = [:] }
             known[declaration] = value
         }
         return value
     }
 
-    private static func ask(_ sql: String, _ column: TableDefinition.Column) throws -> Value {
+    private static func ask(_ sql: String, _ column: DeclaredTable.Column) throws -> Value {
         // Only a STRICT table has columns of type ANY that convert nothing; otherwise its types have the affinities that they have anywhere.
         let options = column.affinity == .any ? " STRICT" : ""
         return try DatabaseQueue().inDatabase { db in

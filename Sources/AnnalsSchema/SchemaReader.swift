@@ -1,4 +1,4 @@
-internal import AnnalsCore
+import AnnalsCore
 import AnnalsSQLite
 package import GRDB
 internal import GRDBSQLite
@@ -21,7 +21,7 @@ package struct SchemaReader {
     }
 
     /// The table or view of that name, in any case; nil when there is none.
-    package func table(_ name: String) throws -> TableDefinition? {
+    package func table(_ name: String) throws -> DeclaredTable? {
         // All tables need not be listed for one, unless a virtual table of a module that is not loaded may have it for a shadow.
         let virtual = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND rootpage = 0)")
         if try Bool.fetchOne(virtual) ?? false { return try tables(named: [name]).first }
@@ -31,7 +31,7 @@ package struct SchemaReader {
     }
 
     /// The tables and views of those names, in any case and in that order, as far as there are any.
-    func tables(named names: [String]) throws -> [TableDefinition] {
+    package func tables(named names: [String]) throws -> [DeclaredTable] {
         let kinds = try kinds()
         return try names.compactMap { name in
             guard let spelled = kinds.keys.first(where: { $0.isSameIdentifier(as: name) }), let kind = kinds[spelled] else { return nil }
@@ -40,7 +40,7 @@ package struct SchemaReader {
     }
 
     /// Every table `tableNames` lists.
-    package func tables() throws -> [TableDefinition] {
+    package func tables() throws -> [DeclaredTable] {
         let kinds = try kinds()
         return try tableNames().compactMap { name in
             guard let kind = kinds[name] else { return nil }
@@ -49,19 +49,19 @@ package struct SchemaReader {
     }
 
     /// Tables that come empty where only the tracked rows are: neither tracked, nor a full-text index made from their rows.
-    func emptyTables(_ tracked: TrackedTables) throws -> [String] {
+    package func emptyTables(_ tracked: TrackedTables) throws -> [String] {
         let indexes = try FullTextIndexes.withExternalContent(db)
         return try tables().filter { $0.kind == .table || $0.kind == .virtual }.map(\.name)
             .filter { tracked.table(named: $0) == nil && !indexes.contains($0) }
     }
 
     private struct Kind {
-        var kind: TableDefinition.Kind
+        var kind: DeclaredTable.Kind
         var isWithoutRowid: Bool
         var isStrict: Bool
 
         init(_ row: Row) throws {
-            kind = try TableDefinition.Kind(rawValue: row.value("type")) ?? .table
+            kind = try DeclaredTable.Kind(rawValue: row.value("type")) ?? .table
             isWithoutRowid = try row.value("wr")
             isStrict = try row.value("strict")
         }
@@ -96,8 +96,8 @@ package struct SchemaReader {
         return try String.fetchOne(statement, arguments: [type, name])
     }
 
-    private func definition(of name: String, as kind: Kind) throws -> TableDefinition {
-        var table = TableDefinition(
+    private func definition(of name: String, as kind: Kind) throws -> DeclaredTable {
+        var table = DeclaredTable(
             name: name, columns: [], generatedColumns: [], primaryKey: [], primaryKeyCollations: [], rowidAlias: nil,
             isAutoincrement: false, isWithoutRowid: kind.isWithoutRowid, isStrict: kind.isStrict, kind: kind.kind, uniqueIndexes: [],
             foreignKeys: [], shape: "")
@@ -114,7 +114,7 @@ package struct SchemaReader {
     }
 
     /// Fills in the columns and the primary key. Returns every column's name by SQLite's own number for it.
-    private func readColumns(into table: inout TableDefinition) throws -> [Int: String] {
+    private func readColumns(into table: inout DeclaredTable) throws -> [Int: String] {
         var names: [Int: String] = [:]
         var keyParts: [(order: Int, place: Int)] = []
         for row in try Row.fetchAll(db, sql: "PRAGMA main.table_xinfo(\(SQL.quote(table.name)))") {
@@ -149,7 +149,7 @@ package struct SchemaReader {
         return "'\(word.replacing("'", with: "''"))'"
     }
 
-    private func readExpressions(into table: inout TableDefinition, _ text: SQLText) {
+    private func readExpressions(into table: inout DeclaredTable, _ text: SQLText) {
         guard !table.generatedColumns.isEmpty else { return }
         let stored = table.generatedColumns.filter { $0.kind == .stored }.map(\.name)
         for index in table.generatedColumns.indices {
@@ -167,15 +167,15 @@ package struct SchemaReader {
         return (collation.map { String(cString: $0) } ?? Collation.binary, isAutoincrement != 0)
     }
 
-    private func readIndexes(into table: inout TableDefinition, nameOfColumn: [Int: String]) throws {
-        var keyIndex: [TableDefinition.IndexColumn]?
+    private func readIndexes(into table: inout DeclaredTable, nameOfColumn: [Int: String]) throws {
+        var keyIndex: [DeclaredTable.IndexColumn]?
         for row in try Row.fetchAll(db, sql: "PRAGMA main.index_list(\(SQL.quote(table.name)))") where try row.value("unique") == 1 {
             let name: String = try row.value("name")
             let columns = try Row.fetchAll(db, sql: "PRAGMA main.index_xinfo(\(SQL.quote(name)))")
                 .filter { try $0.value("key") == 1 }
                 .map { column in
                     let columnName = nameOfColumn[try column.value("cid")]
-                    return TableDefinition.IndexColumn(
+                    return DeclaredTable.IndexColumn(
                         name: columnName, place: columnName.flatMap(table.place(of:)),
                         collation: try column.value("coll") ?? Collation.binary)
                 }
@@ -200,7 +200,7 @@ package struct SchemaReader {
         }
     }
 
-    private func readForeignKeys(into table: inout TableDefinition) throws {
+    private func readForeignKeys(into table: inout DeclaredTable) throws {
         let rows = try Row.fetchAll(db, sql: "PRAGMA main.foreign_key_list(\(SQL.quote(table.name)))")
         let byKey = try Dictionary(grouping: rows) { row -> Int in try row.value("id") }
         // SQLite lists the last declared key first.
@@ -218,7 +218,7 @@ package struct SchemaReader {
             let onDelete: String = try first.value("on_delete")
             let onUpdate: String = try first.value("on_update")
             table.foreignKeys.append(
-                TableDefinition.ForeignKey(
+                DeclaredTable.ForeignKey(
                     columns: columns, places: columns.map(table.place(of:)), parentTable: try parent?.name ?? first.value("table"),
                     parentColumns: parent == nil ? [] : parentColumns, parentExists: parent != nil,
                     onDelete: .init(rawValue: onDelete) ?? .noAction, onUpdate: .init(rawValue: onUpdate) ?? .noAction,
@@ -226,7 +226,7 @@ package struct SchemaReader {
         }
     }
 
-    private func parent(named name: String, of child: TableDefinition) throws -> (name: String, key: [String])? {
+    private func parent(named name: String, of child: DeclaredTable) throws -> (name: String, key: [String])? {
         if name.isSameIdentifier(as: child.name) { return (child.name, child.primaryKey.map { child.columns[$0].name }) }
         let named = try db.cachedStatement(
             sql: "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE")
@@ -238,7 +238,7 @@ package struct SchemaReader {
     }
 }
 
-extension TableDefinition {
+extension DeclaredTable {
     /// Everything declared as one digest: what is between the parentheses of CREATE TABLE, what follows them, and the unique
     /// indexes that have statements of their own.
     fileprivate func makeShape(_ text: SQLText) -> String {

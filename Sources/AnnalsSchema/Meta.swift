@@ -1,18 +1,18 @@
-import AnnalsCore
+package import AnnalsCore
 import AnnalsSQLite
 import Foundation
-import GRDB
+package import GRDB
 
 /// A replica's facts in `annals_meta`, beside those that every store with history has (`StoreSchema.Meta`).
-struct Meta {
-    let db: Database
+package struct Meta {
+    package let db: Database
 
-    init(_ db: Database) {
+    package init(_ db: Database) {
         self.db = db
     }
 
     /// Raw values are what stands in the file.
-    enum Name: String, CaseIterable {
+    package enum Name: String, CaseIterable {
         case replica
         /// The secret with which the replica signs.
         case replicaKey = "replica_key"
@@ -60,20 +60,20 @@ struct Meta {
         case renumberedUntil = "renumbered_until"
     }
 
-    func integer(_ name: Name) throws -> Int64? {
+    package func integer(_ name: Name) throws -> Int64? {
         try StoreSchema.integer(name.rawValue, db)
     }
 
-    func text(_ name: Name) throws -> String? {
+    package func text(_ name: Name) throws -> String? {
         try String.fetchOne(cached("SELECT value FROM annals_meta WHERE name = ?"), arguments: [name.rawValue])
     }
 
-    func bytes(_ name: Name) throws -> [UInt8]? {
+    package func bytes(_ name: Name) throws -> [UInt8]? {
         try Data.fetchOne(cached("SELECT value FROM annals_meta WHERE name = ?"), arguments: [name.rawValue]).map { [UInt8]($0) }
     }
 
     /// Several at once; what is not in the file is not among them.
-    func facts(of names: [Name]) throws -> Facts {
+    package func facts(of names: [Name]) throws -> Facts {
         let list = names.map { SQL.literal($0.rawValue) }.joined(separator: ", ")
         let statement = try cached("SELECT name, value FROM annals_meta WHERE name IN (\(list))")
         var facts = Facts()
@@ -86,29 +86,31 @@ struct Meta {
     }
 
     /// Facts as they were read together.
-    struct Facts {
-        fileprivate(set) var values: [Name: Value] = [:]
+    package struct Facts {
+        package fileprivate(set) var values: [Name: Value] = [:]
 
         /// A place or a counter; zero for none. Throws `StoreDamage`.
-        func number(_ name: Name) throws -> Int64 {
+        package func number(_ name: Name) throws -> Int64 {
             guard let value = values[name] else { return 0 }
-            guard let number = value.integer, Limits.positions.contains(number) else { throw StoreDamage("annals_meta.\(name.rawValue)") }
+            guard let number = value.integer, SchemaLimits.positions.contains(number) else {
+                throw StoreDamage("annals_meta.\(name.rawValue)")
+            }
             return number
         }
 
-        func text(_ name: Name) -> String? {
+        package func text(_ name: Name) -> String? {
             guard case .text(let text) = values[name] else { return nil }
             return String(decoding: text.bytes, as: UTF8.self)
         }
 
-        func bytes(_ name: Name) -> [UInt8]? {
+        package func bytes(_ name: Name) -> [UInt8]? {
             guard case .blob(let bytes) = values[name] else { return nil }
             return Array(bytes.bytes)
         }
     }
 
     /// Writes nothing where the value is there already.
-    func set(_ name: Name, _ value: (any DatabaseValueConvertible)?) throws {
+    package func set(_ name: Name, _ value: (any DatabaseValueConvertible)?) throws {
         if let value {
             let sql = """
                 INSERT INTO annals_meta (name, value) VALUES (?, ?)

@@ -4,7 +4,7 @@ package import AnnalsSQLite
 /// A table as its schema declares it: what capture, apply and footprints need to know.
 ///
 /// Columns are meant by their place among the stored columns, as they are in changes and on the wire.
-package struct TableDefinition: Hashable, Codable, Sendable {
+package struct DeclaredTable: Hashable, Codable, Sendable {
     /// The name as the schema spells it.
     package var name: String
     /// Stored columns in the table's order; generated ones are left out.
@@ -79,6 +79,12 @@ package struct TableDefinition: Hashable, Codable, Sendable {
         /// nil for an expression or a generated column.
         package var place: Int?
         package var collation: String
+
+        package init(name: String? = nil, place: Int? = nil, collation: String) {
+            self.name = name
+            self.place = place
+            self.collation = collation
+        }
     }
 
     package struct ForeignKey: Hashable, Codable, Sendable {
@@ -114,7 +120,7 @@ package struct TableDefinition: Hashable, Codable, Sendable {
     /// Columns that can hold long values, by their affinity, and that nothing names rows by.
     ///
     /// A foreign key's action can change a row while it is being changed; so its columns are not among them.
-    var placesThatMayBeLarge: [Int] {
+    package var placesThatMayBeLarge: [Int] {
         let naming = Set(primaryKey + foreignKeys.flatMap { $0.places.compactMap { $0 } })
         return columns.indices.filter { [.text, .blob, .any].contains(columns[$0].affinity) && !naming.contains($0) }
     }

@@ -1,12 +1,12 @@
 import AnnalsSQLite
-import GRDB
+package import GRDB
 
 /// How far a schema that came from elsewhere reaches.
-enum SchemaReach {
+package enum SchemaReach {
     /// Whether nothing in the file's schema names a function or a module that the program has put into SQLite. What SQLite itself brings
     /// can do no harm from within a schema, whatever `PRAGMA trusted_schema` says, and writing a full-text or R-tree index by triggers
     /// needs that pragma to be on.
-    static func isWithinSQLite(_ db: Database) throws -> Bool {
+    package static func isWithinSQLite(_ db: Database) throws -> Bool {
         let own = try names(db)
         let plain = try DatabaseQueue()
         defer { try? plain.close() }

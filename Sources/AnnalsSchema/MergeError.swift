@@ -1,7 +1,7 @@
-import AnnalsCore
+package import AnnalsCore
 
 /// Why an entry could not be applied. All of these leave the store as it was.
-enum MergeError: Error {
+package enum MergeError: Error {
     /// The rows are not what the log says they were.
     case diverged(Divergence)
     /// A body calls a table that its batch did not name.
@@ -17,16 +17,23 @@ enum MergeError: Error {
 }
 
 /// Where rows and log part: named exactly, so that it can be looked at.
-struct Divergence: Sendable {
-    enum Kind: Sendable {
+package struct Divergence: Sendable {
+    package enum Kind: Sendable {
         case missingRow
         case otherValue(column: String, stored: Value, expected: Value)
         /// The row cannot be written, for instance because its key is taken.
         case refused(String)
     }
 
-    var table: String
-    var key: [Value]
-    var position: Position?
-    var kind: Kind
+    package var table: String
+    package var key: [Value]
+    package var position: Position?
+    package var kind: Kind
+
+    package init(table: String, key: [Value], position: Position? = nil, kind: Kind) {
+        self.table = table
+        self.key = key
+        self.position = position
+        self.kind = kind
+    }
 }

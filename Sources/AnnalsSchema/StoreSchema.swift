@@ -1,4 +1,4 @@
-internal import AnnalsCore
+import AnnalsCore
 import AnnalsSQLite
 package import GRDB
 
@@ -24,7 +24,7 @@ package enum StoreSchema {
     /// 2: an update may leave large values out that it did not change.
     package static let format = 2
 
-    static let prefix = "annals_"
+    package static let prefix = "annals_"
 
     /// Whether a table, index or trigger is one of ours.
     package static func isOwnName(_ name: String) -> Bool {
@@ -54,16 +54,16 @@ package enum StoreSchema {
         case tracksAll = "tracks_all"
         /// PRAGMA schema_version when new tables were last looked for.
         case tablesLooked = "tables_looked"
-        /// Another length than `Limits.largeValue`, from which updates leave out what they did not change.
+        /// Another length than `SchemaLimits.largeValue`, from which updates leave out what they did not change.
         case largeValue = "large_value"
     }
 
-    /// The length beyond which updates leave out a value that they do not change; see `Limits.largeValue`.
+    /// The length beyond which updates leave out a value that they do not change; see `SchemaLimits.largeValue`.
     ///
     /// - Parameter format: of the store's history, where that is about to change. In one of format 1 nothing is left out.
-    static func largeValue(_ db: Database, format: Int? = nil) throws -> Int {
+    package static func largeValue(_ db: Database, format: Int? = nil) throws -> Int {
         guard try format ?? integer(.format, db).map(Int.init) ?? 1 > 1 else { return .max }
-        return try integer(.largeValue, db).map(Int.init) ?? Limits.largeValue
+        return try integer(.largeValue, db).map(Int.init) ?? SchemaLimits.largeValue
     }
 
     /// What `op` of a raw change means.
@@ -100,9 +100,11 @@ package enum StoreSchema {
     }
 
     /// Throws `StoreDamage`.
-    static func integer(_ name: String, _ db: Database) throws -> Int64? {
+    package static func integer(_ name: String, _ db: Database) throws -> Int64? {
         guard let value = try DatabaseValue.fetchOne(db.cachedStatement(sql: value), arguments: [name]), !value.isNull else { return nil }
-        guard case .int64(let integer) = value.storage, Limits.facts.contains(integer) else { throw StoreDamage("annals_meta.\(name)") }
+        guard case .int64(let integer) = value.storage, SchemaLimits.facts.contains(integer) else {
+            throw StoreDamage("annals_meta.\(name)")
+        }
         return integer
     }
 
@@ -138,14 +140,14 @@ package enum StoreSchema {
     }
 
     /// How many columns one mask of a raw change covers.
-    static let columnsPerMask = 62
+    package static let columnsPerMask = 62
 
     /// Whether an update's masks say that the column at a place changed.
-    static func isMarked(_ place: Int, mask: (Int) -> Int64) -> Bool {
+    package static func isMarked(_ place: Int, mask: (Int) -> Int64) -> Bool {
         mask(place / columnsPerMask) >> Int64(place % columnsPerMask) & 1 == 1
     }
 
-    static func maskCount(_ columns: Int) -> Int {
+    package static func maskCount(_ columns: Int) -> Int {
         (columns + columnsPerMask - 1) / columnsPerMask
     }
 
@@ -155,7 +157,7 @@ package enum StoreSchema {
     /// set in m…, and those of the key: measured against the whole new row it takes a quarter less room and less time, and
     /// the whole row can still be told. A large value that it did not change is in neither: o… is NULL and n… is 1, which for a
     /// column without its bit means nothing else. A delete that was concluded later has in m0 the change it precedes.
-    static func changesColumns(_ count: Int, byRowid: Bool) -> [String] {
+    package static func changesColumns(_ count: Int, byRowid: Bool) -> [String] {
         ["id", "at", "op"] + (0..<maskCount(count)).map { "m\($0)" } + (byRowid ? ["ro", "rn"] : [])
             + (0..<count).map { "o\($0)" } + (0..<count).map { "n\($0)" }
     }
@@ -163,18 +165,18 @@ package enum StoreSchema {
     /// Creates the raw changes' table for a table of that many stored columns.
     ///
     /// `byRowid`: rows can exist whose key holds NULL, so raw changes also carry the old and new rowid.
-    static func createChangesTable(_ db: Database, id: Int64, columns count: Int, byRowid: Bool) throws {
+    package static func createChangesTable(_ db: Database, id: Int64, columns count: Int, byRowid: Bool) throws {
         let columns = changesColumns(count, byRowid: byRowid).map { $0 == "id" ? "id INTEGER PRIMARY KEY" : $0 }
         try db.execute(sql: "CREATE TABLE main.\(changesTable(id))(\(columns.joined(separator: ", ")))")
     }
 
     /// The columns of annals_notes_ID in their order; `mark` is the newest raw change's id at the time of the note.
-    static func notesColumns(_ count: Int, byRowid: Bool) -> [String] {
+    package static func notesColumns(_ count: Int, byRowid: Bool) -> [String] {
         ["id", "mark"] + (byRowid ? ["ro"] : []) + (0..<count).map { "o\($0)" }
     }
 
     /// Creates the notes' table, with an index by which a key is noted once.
-    static func createNotesTable(_ db: Database, id: Int64, columns count: Int, key: [Int], byRowid: Bool) throws {
+    package static func createNotesTable(_ db: Database, id: Int64, columns count: Int, key: [Int], byRowid: Bool) throws {
         let columns = notesColumns(count, byRowid: byRowid).map { $0 == "id" ? "id INTEGER PRIMARY KEY" : $0 }
         let name = notesTable(id)
         try db.execute(
@@ -182,5 +184,16 @@ package enum StoreSchema {
                 CREATE TABLE main.\(name)(\(columns.joined(separator: ", ")));
                 CREATE INDEX main.\(name)_key ON \(name)(\(key.map { "o\($0)" }.joined(separator: ", ")));
                 """)
+    }
+
+    // MARK: SQLite's schema version
+
+    /// Takes the schema as it is for the one that was looked at; after Annals' own changes of it.
+    package static func noteSchemaVersion(_ db: Database) throws {
+        try StoreSchema.set(.schemaVersion, to: schemaVersion(db), db)
+    }
+
+    package static func schemaVersion(_ db: Database) throws -> Int64? {
+        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version"))
     }
 }

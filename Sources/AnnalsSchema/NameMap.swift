@@ -4,36 +4,38 @@ import Foundation
 /// Other names for tables and their columns: the first names of what a store calls otherwise, or back.
 ///
 /// The log knows every table and column under its *first name*, for ever; a store may call it otherwise (ARCHITECTURE 7).
-struct NameMap: Hashable, Sendable {
-    struct Table: Hashable, Sendable {
-        var name: String
+package struct NameMap: Hashable, Sendable {
+    package struct Table: Hashable, Sendable {
+        package var name: String
         /// By the folded name that is replaced.
-        var columns: [String: String] = [:]
+        package var columns: [String: String] = [:]
     }
 
     /// By the folded name that is replaced. What is not in here keeps its names.
-    private(set) var tables: [String: Table] = [:]
+    package private(set) var tables: [String: Table] = [:]
 
-    var isEmpty: Bool { tables.isEmpty }
+    package init() {}
+
+    package var isEmpty: Bool { tables.isEmpty }
 
     /// Takes note of a table whose names are replaced, column by column; does nothing where they are the same.
-    mutating func add(_ name: String, as other: String, columns: [(from: String, to: String)]) {
+    package mutating func add(_ name: String, as other: String, columns: [(from: String, to: String)]) {
         let differing = columns.filter { $0.from != $0.to }
         guard name != other || !differing.isEmpty else { return }
         let byName = Dictionary(differing.map { ($0.from.foldedIdentifier, $0.to) }, uniquingKeysWith: { $1 })
         tables[name.foldedIdentifier] = Table(name: other, columns: byName)
     }
 
-    func table(_ name: String) -> String { tables[name.foldedIdentifier]?.name ?? name }
+    package func table(_ name: String) -> String { tables[name.foldedIdentifier]?.name ?? name }
 
-    func column(_ name: String, of table: String) -> String {
+    package func column(_ name: String, of table: String) -> String {
         tables[table.foldedIdentifier]?.columns[name.foldedIdentifier] ?? name
     }
 
     // MARK: Declarations
 
     /// A table as it would be declared under the other names.
-    func definition(_ table: TableDefinition) -> TableDefinition {
+    package func definition(_ table: DeclaredTable) -> DeclaredTable {
         guard !isEmpty else { return table }
         var named = table
         func column(_ name: String) -> String { self.column(name, of: table.name) }
@@ -53,7 +55,7 @@ struct NameMap: Hashable, Sendable {
         return named
     }
 
-    func foreignKey(_ key: TableDefinition.ForeignKey, of table: String) -> TableDefinition.ForeignKey {
+    package func foreignKey(_ key: DeclaredTable.ForeignKey, of table: String) -> DeclaredTable.ForeignKey {
         var named = key
         named.columns = key.columns.map { column($0, of: table) }
         named.parentTable = self.table(key.parentTable)
@@ -62,7 +64,7 @@ struct NameMap: Hashable, Sendable {
     }
 
     /// SQL text over one table's columns, word by word. What is called like a function or a parameter is none.
-    func expression(_ sql: String, of table: String) -> String {
+    package func expression(_ sql: String, of table: String) -> String {
         guard let names = tables[table.foldedIdentifier] else { return sql }
         let tokens = SQLText(sql).tokens
         let source = Array(sql.utf8)

@@ -1,10 +1,10 @@
-import AnnalsCore
+package import AnnalsCore
 import AnnalsMerge
 import AnnalsSQLite
-import GRDB
+package import GRDB
 
 /// Reads a table's rows, in the columns of a definition that both files agree on.
-final class RowReader {
+package final class RowReader {
     private let all: PreparedStatement
     private let one: PreparedStatement
     private let count: Int
@@ -12,7 +12,7 @@ final class RowReader {
     private var missing: [Int: Value] = [:]
 
     /// - Parameter defaults: what columns hold where the file does not have them, by place. A file without the table has no rows.
-    init(_ db: Database, _ table: TableDefinition, defaults: [Value]? = nil) throws {
+    package init(_ db: Database, _ table: DeclaredTable, defaults: [Value]? = nil) throws {
         let columns = table.columns.map { SQL.quote($0.name) }
         var selected = columns
         var source = "main.\(SQL.quote(table.name))"
@@ -39,7 +39,7 @@ final class RowReader {
     ///   - tables: the other file's.
     ///   - first: the table under its first names, by which both mean the same.
     ///   - defaults: what columns hold where the file does not have them, by place. A file without the table has no rows.
-    convenience init(_ other: Database, _ tables: TrackedTables, first: TableDefinition, defaults: [Value]? = nil) throws {
+    package convenience init(_ other: Database, _ tables: TrackedTables, first: DeclaredTable, defaults: [Value]? = nil) throws {
         let theirs = tables.table(first: first.name)
         guard theirs != nil || defaults != nil else { throw MergeError.unknownTable(first.name) }
         var table = first
@@ -58,7 +58,7 @@ final class RowReader {
         try self.init(other, table, defaults: defaults)
     }
 
-    func next() throws -> [Value]? {
+    package func next() throws -> [Value]? {
         try all.step() ? filled(all.values(0..<count)) : nil
     }
 
@@ -69,7 +69,7 @@ final class RowReader {
         return row
     }
 
-    func row(_ key: [Value]) throws -> [Value]? {
+    package func row(_ key: [Value]) throws -> [Value]? {
         for (index, value) in key.enumerated() { one.bind(index + 1, value) }
         defer { one.reset() }
         return try one.step() ? filled(one.values(0..<count)) : nil
