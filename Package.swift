@@ -25,6 +25,11 @@ let configuration = Target.Dependency.product(name: "Configuration", package: "s
 let jwt = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
+/// A store with all that it is made of, from below to above.
+let storeModules: [Target.Dependency] = [
+    "AnnalsSQLite", "AnnalsSchema", "AnnalsHistory", "AnnalsRows", "AnnalsReplica", "AnnalsStore",
+]
+
 let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -116,20 +121,44 @@ let package = Package(
             name: "AnnalsSchema", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", grdb, sqlite],
             exclude: ["DESIGN.md"], swiftSettings: settings),
 
-        // One replica: its file, its exchange with a relay, and the library an app imports.
+        // Capture, and what happened to rows: transactions, their changes, purging, watching.
+        .target(
+            name: "AnnalsHistory",
+            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", "AnnalsSchema", "CAnnalsSQLite", grdb, sqlite],
+            exclude: ["DESIGN.md"], swiftSettings: settings),
+
+        // Changes of rows that are checked, made and recorded, and the past by them: replay, difference, blame.
+        .target(
+            name: "AnnalsRows",
+            dependencies: [
+                "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", "AnnalsSchema", "AnnalsHistory", "CAnnalsSQLite", grdb, sqlite,
+            ],
+            exclude: ["DESIGN.md"], swiftSettings: settings),
+
+        // A store that belongs to a space: outbox, apply, rebase, snapshots, the space's schema.
+        .target(
+            name: "AnnalsReplica",
+            dependencies: [
+                "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", "AnnalsSchema", "AnnalsHistory", "AnnalsRows", "CAnnalsSQLite",
+                "CZstd",
+                grdb, sqlite,
+            ],
+            exclude: ["DESIGN.md"], swiftSettings: settings),
+
+        // One file, and the library an app imports.
         .target(
             name: "AnnalsStore",
             dependencies: [
-                "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", "AnnalsSchema", "CAnnalsSQLite", "CZstd", grdb, sqlite, logging,
+                "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsSQLite", "AnnalsSchema", "AnnalsHistory", "AnnalsRows", "AnnalsReplica",
+                "CAnnalsSQLite", grdb, sqlite, logging,
             ],
-            swiftSettings: settings),
+            exclude: ["DESIGN.md"], swiftSettings: settings),
         .target(
-            name: "AnnalsSync", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsHTTP", logging], swiftSettings: settings),
+            name: "AnnalsSync",
+            dependencies: storeModules + ["AnnalsCore", "AnnalsWire", "AnnalsHTTP", grdb, logging], swiftSettings: settings),
         .target(
             name: "Annals",
-            dependencies: [
-                "AnnalsCore", "AnnalsWire", "AnnalsSQLite", "AnnalsSchema", "AnnalsStore", "AnnalsHTTP", "AnnalsSync", grdb, logging,
-            ],
+            dependencies: storeModules + ["AnnalsCore", "AnnalsWire", "AnnalsHTTP", "AnnalsSync", grdb, logging],
             swiftSettings: settings),
 
         // The relay.
@@ -151,9 +180,8 @@ let package = Package(
         // The command line and the test kit.
         .executableTarget(
             name: "AnnalsCLI",
-            dependencies: [
-                "Annals", "AnnalsCore", "AnnalsWire", "AnnalsSQLite", "AnnalsSchema", "AnnalsStore", "AnnalsHTTP", "AnnalsSync",
-                "CAnnalsMemory", "Relay",
+            dependencies: storeModules + [
+                "Annals", "AnnalsCore", "AnnalsWire", "AnnalsHTTP", "AnnalsSync", "CAnnalsMemory", "Relay",
                 "RelayLog",
                 argumentParser, grdb, lifecycle, logging, yams,
             ],
@@ -174,10 +202,10 @@ let package = Package(
         // The simulator: a world from one seed, its oracle, and the program that runs as many seeds as one likes.
         .target(
             name: "Simulation",
-            dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "RelayLog", grdb, sqlite, logging],
+            dependencies: storeModules + ["AnnalsCore", "AnnalsWire", "AnnalsSync", "AnnalsTesting", "RelayLog", grdb, sqlite, logging],
             path: "Tests/Simulation", swiftSettings: settings),
         .executableTarget(
-            name: "SimulateProgram", dependencies: ["Simulation", "AnnalsSQLite", "AnnalsStore", argumentParser],
+            name: "SimulateProgram", dependencies: storeModules + ["Simulation", argumentParser],
             path: "Tests/SimulateProgram",
             swiftSettings: settings),
         .testTarget(name: "SimulationTests", dependencies: ["Simulation"], swiftSettings: settings),
@@ -185,15 +213,15 @@ let package = Package(
         // Not installed with the tool.
         .executableTarget(
             name: "AnnalsBench",
-            dependencies: [
-                "Annals", "AnnalsCore", "AnnalsHTTP", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "CInstructionCount",
+            dependencies: storeModules + [
+                "Annals", "AnnalsCore", "AnnalsHTTP", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "CInstructionCount",
                 "SeededRandom", argumentParser, sqlite,
             ],
             path: "Tests/Benchmarks", exclude: ["instructions.json"], swiftSettings: settings),
 
         .testTarget(
             name: "AnnalsCLITests",
-            dependencies: ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "AnnalsStore", "RelayLog", argumentParser, grdb],
+            dependencies: storeModules + ["AnnalsCLI", "AnnalsCore", "AnnalsSync", "RelayLog", argumentParser, grdb],
             swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests", dependencies: ["AnnalsCLI", "Annals", "AnnalsTesting", "annals-notes", grdb, lifecycle, logging],
@@ -208,15 +236,15 @@ let package = Package(
             name: "AnnalsMergeTests", dependencies: ["AnnalsMerge", "AnnalsCore", "AnnalsWire", "SeededRandom"], swiftSettings: settings),
         .testTarget(
             name: "AnnalsSyncTests",
-            dependencies: [
-                "AnnalsSync", "AnnalsStore", "AnnalsTesting", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsHTTP", "RelayLog",
+            dependencies: storeModules + [
+                "AnnalsSync", "AnnalsTesting", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "AnnalsHTTP", "RelayLog",
                 "SeededRandom", grdb, logging,
             ],
             swiftSettings: settings),
         .testTarget(
             name: "AnnalsStoreTests",
-            dependencies: [
-                "AnnalsSQLite", "AnnalsSchema", "AnnalsStore", "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "SeededRandom",
+            dependencies: storeModules + [
+                "AnnalsCore", "AnnalsWire", "AnnalsMerge", "CAnnalsSQLite", "SeededRandom",
                 grdb, sqlite,
             ],
             swiftSettings: settings),
@@ -224,8 +252,8 @@ let package = Package(
         .target(name: "CPowerLossDisk", dependencies: [sqlite], path: "Tests/CPowerLossDisk"),
         .testTarget(
             name: "PowerLossTests",
-            dependencies: [
-                "Annals", "AnnalsCore", "AnnalsStore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "CPowerLossDisk", "RelayLog",
+            dependencies: storeModules + [
+                "Annals", "AnnalsCore", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "CPowerLossDisk", "RelayLog",
                 "RelayTestSupport", "SeededRandom", grdb, logging,
             ],
             swiftSettings: settings),

@@ -60,3 +60,10 @@ public struct JournalEntry: Hashable, Sendable {
         self.storedPosition = storedPosition
     }
 }
+
+extension JournalEntry {
+    /// Bytes of its values.
+    package var byteCount: Int {
+        [key, base ?? [], stored ?? [], incoming ?? []].joined().reduce(0) { $0 + $1.byteCount }
+    }
+}

@@ -6,6 +6,8 @@ public struct Position: RawRepresentable, Hashable, Comparable, Codable, Sendabl
     public init(_ rawValue: Int64) { self.rawValue = rawValue }
 
     public static let zero = Position(0)
+    /// Of the entry with which a space begins: its schema.
+    package static let first = Position(1)
     public var next: Position { Position(rawValue + 1) }
 
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }

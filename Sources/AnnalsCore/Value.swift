@@ -55,3 +55,13 @@ extension Value: Hashable {
         }
     }
 }
+
+extension Value {
+    /// Bytes of a text or a blob; other values are small.
+    package var byteCount: Int {
+        switch self {
+        case .text(let content), .blob(let content): content.count
+        case .null, .integer, .real: 0
+        }
+    }
+}

@@ -72,10 +72,10 @@ package struct TriggerDefinition: Hashable, Sendable {
 /// Reads the tokens of a CREATE TRIGGER from the left.
 private struct TriggerScanner {
     struct Header {
-        let table: String
-        let timing: TriggerDefinition.Timing
-        let event: TriggerEvent
-        let columns: [String]
+        package let table: String
+        package let timing: TriggerDefinition.Timing
+        package let event: TriggerEvent
+        package let columns: [String]
         let occasion: ArraySlice<SQLToken>
     }
 

@@ -15,7 +15,6 @@ package enum FirstNames {
             columns TEXT NOT NULL
         );
         """
-    package static let tables = ["annals_first_names"]
 
     /// A list's names in the log.
     package struct Names: Hashable, Codable, Sendable {

@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsSQLite
 
 /// Why an entry could not be applied. All of these leave the store as it was.
 package enum MergeError: Error {
@@ -35,5 +36,46 @@ package struct Divergence: Sendable {
         self.key = key
         self.position = position
         self.kind = kind
+    }
+}
+
+extension MergeError: TranslatableError {
+    package func annalsError(operation: String, path: String) -> AnnalsError {
+        switch self {
+        case .diverged(let divergence):
+            return AnnalsError(
+                .diverged, operation: operation, Self.describe(divergence),
+                hint: "Nothing was overwritten. Keep this file, clone the space anew and compare the two")
+        case .unknownLayout:
+            return AnnalsError(.corruptBatch, operation: operation, "an entry of the log names a table that its batch does not describe")
+        case .unknownTable(let table):
+            return AnnalsError(
+                .waitingForMigration, operation: operation, "the log has rows of the table \(table), which is not tracked here",
+                hint: "Bring the schema up to date, then sync again; nothing was changed")
+        case .unknownColumn(let table, let column):
+            return AnnalsError(
+                .waitingForMigration, operation: operation, "the log has values of the column \(table).\(column), which this store lacks",
+                hint: "Bring the schema up to date, then sync again; nothing was changed")
+        case .danglingReference(let table, _, let parent, _):
+            return AnnalsError(
+                .diverged, operation: operation,
+                "a row of \(table) would be left without its parent\(parent.isEmpty ? "" : " in \(parent)")",
+                hint: "Nothing was changed. Run annals verify")
+        case .unsettled(let table):
+            return AnnalsError(.defect, operation: operation, "local changes of \(table) cannot be laid on top of what was pulled")
+        }
+    }
+
+    /// Names table, position and column. The values stay out of the message: they are the user's.
+    private static func describe(_ divergence: Divergence) -> String {
+        let place = divergence.position.map { " at position \($0)" } ?? ""
+        switch divergence.kind {
+        case .missingRow:
+            return "the rows are not what the log says: a row of \(divergence.table) is missing\(place)"
+        case .otherValue(let column, _, _):
+            return "the rows are not what the log says: \(divergence.table).\(column) has another value\(place)"
+        case .refused(let reason):
+            return "the rows are not what the log says: a row of \(divergence.table) cannot be written\(place) (\(reason))"
+        }
     }
 }

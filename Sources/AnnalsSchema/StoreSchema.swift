@@ -1,4 +1,4 @@
-import AnnalsCore
+package import AnnalsCore
 import AnnalsSQLite
 package import GRDB
 
@@ -79,6 +79,11 @@ package enum StoreSchema {
         return try Bool.fetchOne(db.cachedStatement(sql: sql)) ?? false
     }
 
+    /// Whether the store has a replica's tables: it is joined to a space, or about to be.
+    package static func isReplica(_ db: Database) throws -> Bool {
+        try db.tableExists("annals_outbox")
+    }
+
     /// Throws `AnnalsError` of code newerFormat when a newer Annals made this store's tables.
     package static func checkFormat(_ db: Database) throws {
         // What says nothing is for `verify` to find, which opens the store for it.
@@ -89,6 +94,10 @@ package enum StoreSchema {
         throw AnnalsError(
             .newerFormat, operation: "open", "the store's history has format \(found), and this version reads up to \(format)",
             hint: "Use a newer version of Annals.")
+    }
+
+    package static var notTracked: AnnalsError {
+        AnnalsError(.notTracked, "the database has no history", hint: "Run annals track first")
     }
 
     package static func text(_ name: Meta, _ db: Database) throws -> String? {

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsReplica
 import AnnalsStore
 import AnnalsWire
 
@@ -8,9 +9,9 @@ import AnnalsWire
 extension Joining {
     /// The log's first entry, if nothing came after it for a while and the store could have written it.
     func abandonedFirstEntry(_ description: SpaceDescription, _ store: Store) async throws -> Store.FirstEntry? {
-        guard description.head == Store.firstPosition, description.snapshot == nil else { return nil }
+        guard description.head == Position.first, description.snapshot == nil else { return nil }
         let page = try await transport.page(after: .zero, seen: LogMark(lineage: description.lineage))
-        guard page.head == Store.firstPosition, let frame = page.frames.first else { return nil }
+        guard page.head == Position.first, let frame = page.frames.first else { return nil }
         guard store.configuration.now() - frame.receivedAt > SyncLimits.abandonedAfterMilliseconds else { return nil }
         do {
             let batch = try frame.open(cipher: spaceKeys?.cipher(for: space))

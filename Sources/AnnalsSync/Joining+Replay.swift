@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsReplica
 import AnnalsStore
 import AnnalsWire
 import Foundation
@@ -29,7 +30,7 @@ extension Joining {
         }
         do {
             let description = try await transport.describe()
-            let oldest = max(description.horizon, Store.firstPosition)
+            let oldest = max(description.horizon, Position.first)
             guard position <= description.head else {
                 throw AnnalsError(
                     .usage, operation: "replay", "the space \(space) has come to position \(description.head), not to \(position)",

@@ -1,4 +1,6 @@
 package import AnnalsCore
+package import AnnalsReplica
+import AnnalsSQLite
 package import AnnalsStore
 import AnnalsWire
 import Foundation
@@ -236,8 +238,8 @@ package struct Joining: Sendable {
     /// Seals the rows with which the space begins; nil where it is not sealed.
     private func sealer(of store: Store) async throws -> SnapshotSealer? {
         guard let spaceKeys, let state = try await store.replicaState() else { return nil }
-        let logDigest = state.position == Store.firstPosition ? state.logDigest : nil
-        let first = LogMark(lineage: state.lineage, position: Store.firstPosition, digest: logDigest)
+        let logDigest = state.position == Position.first ? state.logDigest : nil
+        let first = LogMark(lineage: state.lineage, position: Position.first, digest: logDigest)
         return try spaceKeys.cipher(for: space).sealer(of: first)
     }
 
@@ -255,7 +257,7 @@ package struct Joining: Sendable {
     private func bring(_ packed: String, _ digest: Digest, of store: Store, _ lineage: Lineage) async throws -> Outcome? {
         let progress = progress
         do {
-            let seen = LogMark(lineage: lineage, position: Store.firstPosition)
+            let seen = LogMark(lineage: lineage, position: Position.first)
             try await transport.uploadSnapshot(at: packed, seen: seen, digest: digest) { progress(.uploading, $0) }
         } catch {
             guard error.code == .snapshotSuperseded else { throw error }
@@ -353,7 +355,7 @@ package struct Joining: Sendable {
                 return (store, unusable)
             } catch let error as AnnalsError where Self.mayHaveOlder(error) && unusable.count < SyncLimits.snapshotsPassedOver {
                 first = first ?? error
-                guard let position = tried.withLock({ $0 }), position > Store.firstPosition else { throw first ?? error }
+                guard let position = tried.withLock({ $0 }), position > Position.first else { throw first ?? error }
                 unusable.append(position)
                 folder.clear()
             } catch {
@@ -450,7 +452,7 @@ package struct Joining: Sendable {
     }
 
     private func unfinished(_ description: SpaceDescription) -> AnnalsError {
-        guard description.head <= Store.firstPosition else {
+        guard description.head <= Position.first else {
             return AnnalsError(
                 .spaceUnfinished, operation: "clone", "the relay has lost the snapshot of the space \(space)",
                 hint: "The next replica that has everything brings another when it syncs: then try again", isRetryable: true)

@@ -1,4 +1,5 @@
 public import AnnalsHTTP
+public import AnnalsReplica
 public import AnnalsStore
 
 extension HTTPClient.Configuration {

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 import AnnalsStore
 import AnnalsWire
 import Synchronization

@@ -1,5 +1,6 @@
 public import AnnalsCore
 public import AnnalsHTTP
+public import AnnalsReplica
 public import AnnalsStore
 
 /// Where a space is, and as whom a replica goes there: all that an app says about its relay.

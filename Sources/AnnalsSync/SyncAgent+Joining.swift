@@ -1,4 +1,5 @@
 import AnnalsCore
+public import AnnalsReplica
 public import AnnalsStore
 public import Logging
 

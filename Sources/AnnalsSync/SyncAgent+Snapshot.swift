@@ -1,4 +1,6 @@
 package import AnnalsCore
+import AnnalsReplica
+import AnnalsSQLite
 import AnnalsStore
 import AnnalsWire
 import Foundation

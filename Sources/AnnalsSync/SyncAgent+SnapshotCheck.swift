@@ -1,4 +1,5 @@
 package import AnnalsCore
+import AnnalsReplica
 package import AnnalsStore
 import AnnalsWire
 import Logging

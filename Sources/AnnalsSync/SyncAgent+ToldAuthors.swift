@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsReplica
 import AnnalsStore
 import AnnalsWire
 import Logging
@@ -38,7 +39,7 @@ extension SyncAgent {
         let description = try await request { [transport] in try await transport.describe() }
         return try await joining.withTemporaryFolder(beside: store.path) { folder in
             var latest = snapshot
-            for _ in 0..<SyncLimits.snapshotsPassedOver where latest > Store.firstPosition {
+            for _ in 0..<SyncLimits.snapshotsPassedOver where latest > Position.first {
                 latest = latest.advanced(by: -1)
                 let tried = Mutex<Position?>(nil)
                 do {

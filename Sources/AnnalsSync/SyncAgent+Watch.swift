@@ -1,4 +1,6 @@
 import AnnalsCore
+package import AnnalsHistory
+import AnnalsReplica
 package import AnnalsStore
 import AnnalsWire
 import Logging
@@ -27,7 +29,7 @@ extension SyncAgent {
     /// - Throws: `AnnalsError` for what does not pass by itself, such as rows that are not what the log says, or a store that was
     ///   closed.
     public func run(report: @escaping @Sendable (Summary) -> Void = { _ in }) async throws {
-        let commits: any CommitNotices = store.path == ":memory:" ? HistoryCommits(store) : try CommitWatcher(path: store.path)
+        let commits: any CommitNotices = store.path == ":memory:" ? HistoryCommits(store.database) : try CommitWatcher(path: store.path)
         try await run(commits: commits, report: report)
     }
 

@@ -1,4 +1,6 @@
 public import AnnalsCore
+import AnnalsHistory
+public import AnnalsReplica
 public import AnnalsStore
 import AnnalsWire
 import Foundation

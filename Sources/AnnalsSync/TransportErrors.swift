@@ -1,4 +1,5 @@
 public import AnnalsCore
+import AnnalsReplica
 import AnnalsStore
 import AnnalsWire
 

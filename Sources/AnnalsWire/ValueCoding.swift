@@ -148,3 +148,16 @@ extension ByteReader {
         return real
     }
 }
+
+extension UnsafeRawBufferPointer {
+    /// A value copied out of a body's bytes.
+    package func value(_ value: WireValue) -> Value {
+        switch value {
+        case .null: .null
+        case .integer(let integer): .integer(integer)
+        case .real(let real): .real(real)
+        case .text(let range): .text(ByteString(UnsafeRawBufferPointer(rebasing: self[range])))
+        case .blob(let range): .blob(ByteString(UnsafeRawBufferPointer(rebasing: self[range])))
+        }
+    }
+}

@@ -1,4 +1,6 @@
 import AnnalsCore
+import AnnalsReplica
+import AnnalsSQLite
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting

@@ -1,4 +1,7 @@
 import AnnalsCore
+import AnnalsReplica
+import AnnalsSchema
+import AnnalsSQLite
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting

@@ -1,4 +1,6 @@
 import AnnalsCore
+import AnnalsHistory
+import AnnalsReplica
 import AnnalsStore
 import AnnalsTesting
 import AnnalsWire
@@ -108,7 +110,7 @@ struct EndlessAnswersTests {
         #expect(error?.code == .relayOverloaded && relay.requests <= 3_000, "\(String(describing: error))")
         relay.outcome = { _ in nil }
         _ = try await world.joining("maker", over: relay).join(store)
-        #expect(try await other.describe().head == Store.firstPosition)
+        #expect(try await other.describe().head == Position.first)
     }
 
     // MARK: Pages

@@ -1,4 +1,6 @@
 import AnnalsCore
+import AnnalsHistory
+import AnnalsReplica
 import AnnalsStore
 import AnnalsTesting
 import AnnalsWire
@@ -22,7 +24,7 @@ import Testing
         try await store.write { db in try db.execute(sql: Self.schema) }
         _ = try await store.track(.all)
         let relay = ChangedRelay(base: world.relay) { page in
-            page.head = Store.firstPosition
+            page.head = Position.first
             page.frames = Array(page.frames.prefix(1))
             guard !page.frames.isEmpty else { return }
             page.frames[0].firstIndex = 9
@@ -116,7 +118,7 @@ private final class ChangedRelay: ForwardingTransport {
 
     func describe() async throws(TransportError) -> SpaceDescription {
         var description = try await base.describe()
-        if hidesSnapshot.withLock({ $0 }) { (description.snapshot, description.head) = (nil, Store.firstPosition) }
+        if hidesSnapshot.withLock({ $0 }) { (description.snapshot, description.head) = (nil, Position.first) }
         return description
     }
 

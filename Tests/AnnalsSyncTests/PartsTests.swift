@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsMerge
+import AnnalsReplica
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting

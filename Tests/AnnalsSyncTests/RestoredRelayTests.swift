@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsReplica
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting

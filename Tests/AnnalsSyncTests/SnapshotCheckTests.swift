@@ -1,6 +1,5 @@
 import AnnalsCore
-@testable import AnnalsStore
-import AnnalsSchema
+import AnnalsSQLite
 import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
@@ -8,6 +7,11 @@ import Foundation
 import GRDB
 import RelayLog
 import Testing
+
+@testable import AnnalsHistory
+@testable import AnnalsReplica
+@testable import AnnalsSchema
+@testable import AnnalsStore
 
 /// A snapshot is one owner's word for the rows of all: a replica of another owner compares it with its rows before a purge or a clone
 /// rests on it.

@@ -1,4 +1,6 @@
 import AnnalsCore
+import AnnalsReplica
+import AnnalsSchema
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting

@@ -1,5 +1,7 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsMerge
+import AnnalsReplica
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting

@@ -1,6 +1,5 @@
 import AnnalsCore
 import AnnalsMerge
-import AnnalsSchema
 import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
@@ -8,6 +7,7 @@ import Foundation
 import GRDB
 import Testing
 
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// Entries that no honest replica writes: every receiver refuses them alike, also one with unsent work, and what others wrote goes on.

@@ -1,10 +1,12 @@
+import Foundation
+import RelayLog
+
 @testable import AnnalsCore
+@testable import AnnalsReplica
 @testable import AnnalsStore
 @testable import AnnalsSync
 @testable import AnnalsWire
-import Foundation
 @testable import Relay
-import RelayLog
 
 /// JSON that relays, clients, operators and identity providers send.
 enum JSONFuzzing {

@@ -1,5 +1,7 @@
 """Each rule of Scripts/check-repository sees its breach, and leaves good files alone."""
 
+import importlib.machinery
+import importlib.util
 import pathlib
 import subprocess
 import tempfile
@@ -45,6 +47,13 @@ class CheckRepository(unittest.TestCase):
         self.write("Sources/AnnalsCore/A.swift", "@preconcurrency public import struct AnnalsStore.Store\n")
         self.write("Server/RelayLog/B.swift", "internal import AnnalsMerge\n")
         self.assertBreach("RelayLog must not import AnnalsMerge", "A.swift:1: AnnalsCore must not import AnnalsStore")
+
+    def test_modules_that_import_one_another_are_found(self):
+        loader = importlib.machinery.SourceFileLoader("check_repository", str(SCRIPT))
+        script = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+        loader.exec_module(script)
+        self.assertEqual(script.cycles({"A": ["B"], "B": ["C"], "C": ["B"]}), [["B", "C", "B"]])
+        self.assertEqual(script.cycles({"A": ["B", "C"], "B": ["C"], "C": []}), [])
 
     def test_a_pure_module_imports_no_input_or_output(self):
         self.write("Sources/AnnalsMerge/A.swift", "import GRDB\n")

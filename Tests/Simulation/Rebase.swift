@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsStore
 
 /// One rebase as it looks from outside: the unsent transactions before and after, and what was pulled between.

@@ -1,4 +1,6 @@
 import AnnalsCore
+import AnnalsHistory
+import AnnalsReplica
 import AnnalsStore
 
 /// What may have changed a replica's database since the last look.

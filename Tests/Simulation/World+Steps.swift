@@ -1,4 +1,6 @@
 import AnnalsCore
+import AnnalsHistory
+import AnnalsReplica
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting

@@ -1,3 +1,4 @@
+import AnnalsReplica
 public import AnnalsStore
 public import ArgumentParser
 

@@ -1,5 +1,6 @@
 import AnnalsCore
-public import AnnalsStore
+public import AnnalsHistory
+import AnnalsStore
 public import ArgumentParser
 
 struct HistoryCommand: AsyncParsableCommand {

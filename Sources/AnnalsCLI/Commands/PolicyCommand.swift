@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsReplica
 import AnnalsSQLite
 import AnnalsStore
 import ArgumentParser

@@ -1,5 +1,7 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsHTTP
+import AnnalsRows
 import AnnalsStore
 import AnnalsSync
 import ArgumentParser

@@ -1,3 +1,4 @@
+import AnnalsSchema
 import AnnalsStore
 import AnnalsCore
 import AnnalsSync

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsReplica
 import AnnalsStore
 
 /// A conflict told with the names of the two sides instead of their identities.

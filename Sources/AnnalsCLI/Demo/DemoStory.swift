@@ -1,5 +1,8 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsHTTP
+import AnnalsReplica
+import AnnalsRows
 import AnnalsSQLite
 import AnnalsStore
 import AnnalsSync

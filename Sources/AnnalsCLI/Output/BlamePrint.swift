@@ -1,4 +1,6 @@
 import AnnalsCore
+import AnnalsHistory
+import AnnalsRows
 import AnnalsStore
 
 /// How the writers of a row are printed.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsReplica
 import AnnalsStore
 
 /// How a line of the conflict journal is printed.

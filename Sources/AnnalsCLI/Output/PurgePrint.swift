@@ -1,3 +1,4 @@
+import AnnalsHistory
 import AnnalsStore
 
 /// What a purge dropped, printed.

@@ -1,3 +1,4 @@
+import AnnalsHistory
 import AnnalsStore
 
 /// How the outcome of tracking is printed.

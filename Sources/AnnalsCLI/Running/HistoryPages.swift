@@ -1,3 +1,4 @@
+import AnnalsHistory
 import AnnalsStore
 
 /// Prints a request's transactions page by page, so that a slow reader of the output keeps no other program from

@@ -1,5 +1,8 @@
 package import AnnalsCore
+package import AnnalsHistory
 import AnnalsMerge
+import AnnalsReplica
+import AnnalsRows
 package import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
@@ -104,7 +107,7 @@ package final class SaveSession {
 
     private func policies() throws -> MergePolicies {
         if let loaded { return loaded }
-        let inForce = try ReplicaTables.exist(db) ? PolicyTable.load(db, for: session.registry) : []
+        let inForce = try StoreSchema.isReplica(db) ? PolicyTable.load(db, for: session.registry) : []
         let policies = try MergePolicies(inForce, over: configured)
         loaded = policies
         return policies

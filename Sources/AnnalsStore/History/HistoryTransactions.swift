@@ -1,4 +1,5 @@
 import AnnalsCore
+public import AnnalsHistory
 import AnnalsSQLite
 import GRDB
 

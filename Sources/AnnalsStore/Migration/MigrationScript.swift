@@ -1,5 +1,7 @@
 import AnnalsCore
-import AnnalsSchema
+import AnnalsHistory
+import AnnalsReplica
+package import AnnalsSchema
 import AnnalsSQLite
 import GRDB
 

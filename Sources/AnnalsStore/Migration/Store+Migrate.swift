@@ -1,5 +1,7 @@
 import AnnalsCore
-import AnnalsSchema
+import AnnalsHistory
+import AnnalsReplica
+public import AnnalsSchema
 import AnnalsSQLite
 public import GRDB
 

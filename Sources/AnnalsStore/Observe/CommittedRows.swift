@@ -1,4 +1,7 @@
 import AnnalsCore
+package import AnnalsHistory
+import AnnalsReplica
+import AnnalsRows
 package import GRDB
 
 /// What a read transaction sees beyond a token: which rows are others than they were there.

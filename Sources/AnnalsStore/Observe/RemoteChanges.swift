@@ -1,4 +1,7 @@
 import AnnalsCore
+public import AnnalsHistory
+import AnnalsReplica
+import AnnalsRows
 import GRDB
 import Synchronization
 
@@ -47,7 +50,7 @@ public struct RemoteChanges: AsyncSequence, Sendable {
     }
 
     private static func source(of store: Store) throws -> any CommitNotices {
-        if store.path == ":memory:" { return HistoryCommits(store) }
+        if store.path == ":memory:" { return HistoryCommits(store.database) }
         return try CommitWatcher(path: store.path)
     }
 

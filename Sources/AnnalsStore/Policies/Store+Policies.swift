@@ -1,4 +1,5 @@
 public import AnnalsCore
+public import AnnalsReplica
 import AnnalsSchema
 import AnnalsWire
 import GRDB
@@ -7,7 +8,7 @@ extension Store {
     /// The conflict policies in force: the space's, then this replica's own, each from the widest scope to the narrowest.
     /// What none of them names is settled by `lastWriterWins`, `keepFirst` and `renumber`.
     public func policies() async throws -> [PolicyInForce] {
-        try await read { [schema] db in try ReplicaTables.exist(db) ? PolicyTable.load(db, for: schema.tables(db)) : [] }
+        try await read { [schema] db in try StoreSchema.isReplica(db) ? PolicyTable.load(db, for: schema.tables(db)) : [] }
     }
 
     /// Sets conflict policies: of the space, which reach every replica through the log, or of this replica only.

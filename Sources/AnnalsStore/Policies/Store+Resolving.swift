@@ -1,4 +1,7 @@
 public import AnnalsCore
+import AnnalsHistory
+import AnnalsReplica
+import AnnalsRows
 import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
@@ -35,7 +38,7 @@ extension Store {
         _ id: Int64, taking side: JournalEntry.Side? = nil, setting values: [String: Value] = [:], author: String? = nil
     ) async throws -> ConflictSettlement {
         try await managed("resolve") { db, step in
-            let found = try ReplicaTables.exist(db) ? ConflictJournal.find(db, id, step.tables()) : nil
+            let found = try StoreSchema.isReplica(db) ? ConflictJournal.find(db, id, step.tables()) : nil
             guard let conflict = found else {
                 throw AnnalsError(.usage, operation: "resolve", "there is no conflict \(id)", hint: "annals conflicts lists them")
             }

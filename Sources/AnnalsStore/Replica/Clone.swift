@@ -1,4 +1,6 @@
 package import AnnalsCore
+import AnnalsHistory
+package import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire

@@ -1,5 +1,8 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsMerge
+package import AnnalsReplica
+import AnnalsRows
 import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire

@@ -1,4 +1,6 @@
 package import AnnalsCore
+import AnnalsHistory
+package import AnnalsReplica
 import AnnalsSchema
 import AnnalsWire
 import Foundation
@@ -115,60 +117,5 @@ extension Store {
 
     static var alreadyJoined: AnnalsError {
         AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
-    }
-}
-
-/// The tables that only a joined store has.
-enum ReplicaTables {
-    static func exist(_ db: Database) throws -> Bool {
-        try db.tableExists("annals_outbox")
-    }
-
-    /// Call it where everything is sealed, in the same SQLite transaction: the schema that it changes counts as looked at.
-    static func createIfMissing(_ db: Database) throws {
-        guard try !exist(db) else { return }
-        let schemas = [
-            Outbox.schema, KeptParts.schema, HighestKeys.schema, ConflictJournal.schema, PolicyTable.schema, UnsettledReferences.schema,
-            RenumberedRows.schema, AuthorChains.schema, LogDigests.schema, KeptLog.schema,
-        ]
-        try db.execute(sql: schemas.joined())
-        try StoreSchema.noteSchemaVersion(db)
-    }
-
-    /// Copies what is the same on every replica at a position: highest keys, the conflict journal, the space's
-    /// policies, and each author's newest entry.
-    static func copyShared(from other: Database, to db: Database) throws {
-        try HighestKeys.save(db, HighestKeys.load(other))
-        try SpaceSchema.copy(from: other, to: db)
-        try db.execute(sql: "DELETE FROM annals_policies WHERE here = 0")
-        try PolicyTable.set(db, PolicyTable.load(other).filter { !$0.isOverride }.map(\.setting), isOverride: false)
-        try ConflictJournal.takeIn(from: other, to: db)
-        try AuthorChains.replaceAll(db, with: AuthorChains.all(other))
-        try ToldAuthors.copy(from: other, to: db)
-    }
-
-    /// Those that every replica has.
-    static let always =
-        Outbox.tables + KeptParts.tables + HighestKeys.tables + ConflictJournal.tables + PolicyTable.tables
-        + AuthorChains.tables + LogDigests.tables + KeptLog.tables
-
-    /// All that only a replica has.
-    static let tables =
-        always + UnsettledReferences.tables + RenumberedRows.tables + FirstNames.tables + Lacking.tables + KeptRows.tables
-        + SchemaOffers.tables
-
-    /// Forgets the space. Numbers and tokens of history go on.
-    static func drop(_ db: Database) throws {
-        for table in tables where !RenumberedRows.tables.contains(table) { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
-        try RenumberedRows.dropIfEmpty(db)
-        let meta = Meta(db)
-        let names: [Meta.Name] = [
-            .replica, .replicaKey, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest,
-            .outboxed,
-            .joinStage,
-            .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .rowsInDoubt, .isCopy,
-            .renames, .evidence, .toldBySnapshot, .toldAuthors, .keptLogBytes,
-        ]
-        for name in names { try meta.set(name, nil) }
     }
 }

@@ -1,4 +1,7 @@
 package import AnnalsCore
+package import AnnalsHistory
+import AnnalsReplica
+import AnnalsRows
 import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire

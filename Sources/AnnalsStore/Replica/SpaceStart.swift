@@ -1,4 +1,6 @@
 package import AnnalsCore
+package import AnnalsReplica
+import AnnalsRows
 import AnnalsSchema
 import AnnalsSQLite
 package import AnnalsWire
@@ -22,23 +24,6 @@ package struct CopiedRows: Sendable {
 /// that comes second finds its entry stale, or its snapshot superseded, and joins as any other. Until both are there the
 /// store is *creating*: nothing else of it is sent, so that whoever takes up an interrupted join can copy the rows anew.
 extension Store {
-    /// The position of the entry with which a space begins: its schema.
-    package static let firstPosition = Position(1)
-
-    /// How far a join that makes a space has come.
-    package enum CreationStage: Sendable, Hashable {
-        /// The space's first entry is on its way, or is there. The beginning tells this try from another of the same space: each has copied
-        /// the rows of its own moment.
-        case started(Lineage, beginning: String)
-        /// The snapshot with that digest is on its way, or is there.
-        case copied(Lineage, Digest)
-
-        package var lineage: Lineage {
-            switch self {
-            case .started(let lineage, _), .copied(let lineage, _): lineage
-            }
-        }
-    }
 
     /// Where a join that makes a space stands; nil when none is under way or was interrupted.
     package func creationStage() async throws -> CreationStage? {
@@ -151,9 +136,9 @@ extension Store {
     private static func contents(
         _ step: ManagedStep, _ tables: TrackedTables, lineage: Lineage, authors: [ReplicaID: AuthorChains.Link?] = [:]
     ) throws -> SnapshotFile.Contents {
-        let highest = try ReplicaTables.exist(step.db) ? HighestKeys.load(step.db) : [:]
+        let highest = try StoreSchema.isReplica(step.db) ? HighestKeys.load(step.db) : [:]
         return SnapshotFile.Contents(
-            position: firstPosition, lineage: lineage, tracked: tables.entries.map(\.definition.name),
+            position: .first, lineage: lineage, tracked: tables.entries.map(\.definition.name),
             firstNames: SnapshotNames.firstNames(tables), time: try step.clock().last,
             highestKeys: highest, authors: authors)
     }
@@ -246,25 +231,5 @@ extension Store {
         AnnalsError(
             .busy, operation: "join", "another program is joining this store", hint: "Run annals join again when it is done",
             isRetryable: true)
-    }
-}
-
-extension Store.CreationStage {
-    private static let started = "creating"
-
-    static func load(_ db: Database) throws -> Self? {
-        guard try StoreSchema.exists(db), let text = try Meta(db).text(.joinStage) else { return nil }
-        guard let lineage = try ReplicaState.load(db)?.lineage else { throw StoreDamage("annals_meta") }
-        let words = text.split(separator: " ")
-        if let first = words.first, first == Self.started { return .started(lineage, beginning: words.dropFirst().joined()) }
-        guard let digest = Hexadecimal.decode(text).flatMap({ Digest(bytes: $0) }) else { throw StoreDamage("annals_meta.join_stage") }
-        return .copied(lineage, digest)
-    }
-
-    func save(_ db: Database) throws {
-        switch self {
-        case .started(_, let beginning): try Meta(db).set(.joinStage, "\(Self.started) \(beginning)")
-        case .copied(_, let digest): try Meta(db).set(.joinStage, digest.description)
-        }
     }
 }

@@ -1,4 +1,7 @@
 import AnnalsCore
+import AnnalsHistory
+package import AnnalsReplica
+import AnnalsRows
 import AnnalsSchema
 package import AnnalsWire
 import Foundation

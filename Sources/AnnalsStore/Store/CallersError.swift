@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsSQLite
 
 /// What a closure of the caller's threw of its own: it goes back to the caller as it is.
 package struct CallersError: Error {

@@ -1,3 +1,4 @@
+package import AnnalsHistory
 import Synchronization
 
 /// Whether a store was closed, and who waits for that: what waits for commits would wait for ever.

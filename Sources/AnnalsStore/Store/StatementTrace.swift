@@ -1,5 +1,5 @@
 import AnnalsCore
-import GRDB
+package import GRDB
 public import Logging
 
 /// Logs SQL statements with the time they took, through swift-log.
@@ -24,7 +24,7 @@ public struct StatementTrace: Sendable {
         self.showsValues = showsValues
     }
 
-    func install(_ db: Database) {
+    package func install(_ db: Database) {
         db.trace(options: .profile) { event in
             guard case .profile(let statement, let seconds) = event else { return }
             let duration = Duration.seconds(seconds)

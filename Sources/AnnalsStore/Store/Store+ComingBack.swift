@@ -1,5 +1,7 @@
 package import AnnalsCore
+import AnnalsHistory
 import AnnalsMerge
+package import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
 package import AnnalsWire

@@ -1,4 +1,5 @@
 public import AnnalsCore
+public import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
 import Foundation
@@ -22,7 +23,7 @@ extension Store {
     public func conflicts(after: Int64 = 0, limit: Int, onlyUnresolved: Bool = false) async throws -> [NamedConflict] {
         try await translated("conflicts") {
             try await database.reading { [schema] db in
-                guard try ReplicaTables.exist(db) else { return [] }
+                guard try StoreSchema.isReplica(db) else { return [] }
                 let layouts = try TrackedTable.fetchAll(db).map(\.layout)
                 let names = try schema.tables(db).ownNames
                 return try ConflictJournal.page(db, names, after: after, limit: limit, onlyUnresolved: onlyUnresolved).map { conflict in
@@ -44,7 +45,7 @@ extension Store {
             try await database.writeWithoutTransaction { [patience] db in
                 try patience.suspended {
                     try db.inTransaction(.immediate) {
-                        guard try ReplicaTables.exist(db) else { return .rollback }
+                        guard try StoreSchema.isReplica(db) else { return .rollback }
                         let statement = try db.cachedStatement(sql: "UPDATE annals_conflicts SET seen = 1 WHERE id = ? AND seen = 0")
                         for id in ids { try statement.execute(arguments: [id]) }
                         return .commit
@@ -64,7 +65,7 @@ extension Store {
     public func purgeConflicts(olderThan age: Duration, force: Bool = false) async throws -> Int {
         let limit = configuration.now() - Int64(age / .milliseconds(1))
         return try await managed("purge") { db, _ in
-            try ReplicaTables.exist(db) ? ConflictJournal.purge(db, before: limit, force: force) : 0
+            try StoreSchema.isReplica(db) ? ConflictJournal.purge(db, before: limit, force: force) : 0
         }
     }
 }

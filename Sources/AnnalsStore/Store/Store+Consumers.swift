@@ -1,4 +1,6 @@
 import AnnalsCore
+public import AnnalsHistory
+import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
 public import GRDB
@@ -36,7 +38,9 @@ extension Store {
     public func consumers() async throws -> [ConsumerStatus] {
         let now = configuration.now()
         try await bringUpToDate()
-        return try await translated("consumers") { try await database.reading { db in try ConsumerTable(db).statuses(now: now) } }
+        return try await translated("consumers") {
+            try await database.reading { db in try ConsumerTable(db).statuses(push: PushPlace.number(db, HistoryBounds(db)), now: now) }
+        }
     }
 
     /// Lets a consumer work on the next transactions that it has not read, and moves it on in the same SQLite transaction.
@@ -144,7 +148,7 @@ extension Store {
     }
 
     static func requireHistory(_ db: Database) throws {
-        guard try StoreSchema.exists(db) else { throw notTracked }
+        guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
     }
 }
 

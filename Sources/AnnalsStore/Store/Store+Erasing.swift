@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
 import Foundation

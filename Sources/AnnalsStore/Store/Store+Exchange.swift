@@ -1,5 +1,8 @@
 package import AnnalsCore
+import AnnalsHistory
 import AnnalsMerge
+public import AnnalsReplica
+import AnnalsRows
 import AnnalsSchema
 import AnnalsSQLite
 package import AnnalsWire

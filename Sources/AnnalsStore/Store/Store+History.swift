@@ -1,5 +1,8 @@
 package import AnnalsCore
-import AnnalsSchema
+public import AnnalsHistory
+import AnnalsReplica
+public import AnnalsRows
+public import AnnalsSchema
 import AnnalsSQLite
 import Foundation
 import GRDB
@@ -53,7 +56,7 @@ extension Store {
         try await bringUpToDate()
         return try await translated("digest") {
             try await database.reading { db in
-                guard try StoreSchema.exists(db) else { throw Self.notTracked }
+                guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
                 let status = try StoreStatus(db)
                 return StandingDigest(rows: try StoreDigest.rows(db), position: status.replica?.position, outbox: status.outbox)
             }
@@ -74,7 +77,7 @@ extension Store {
         let configuration = configuration
         return try await translated("replay") {
             try await database.writeWithoutTransaction { db in
-                guard try StoreSchema.exists(db) else { throw Self.notTracked }
+                guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
                 return try Replay.write(
                     db, to: token, output: path, force: force, environment: ManagedStep(db, configuration).environment, progress: progress)
             }
@@ -149,10 +152,6 @@ extension Store {
     /// Seals what other programs wrote; a replica's goes into the outbox as well.
     func bringUpToDate() async throws {
         if try await replicaState() == nil { try await seal() } else { _ = try await updateOutbox() }
-    }
-
-    static var notTracked: AnnalsError {
-        AnnalsError(.notTracked, "the database has no history", hint: "Run annals track first")
     }
 }
 

@@ -1,4 +1,6 @@
 import AnnalsCore
+public import AnnalsHistory
+import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
 public import Foundation
@@ -99,10 +101,10 @@ extension Store {
         let now = configuration.now()
         let (planned, isWorthIt) = try await managed("purge") { db, _ in
             try Self.requireHistory(db)
-            let plan = try PurgePlan(db, aim, mode, now: now)
+            let plan = try PurgePlan(db, aim, mode, push: PushPlace.number(db, HistoryBounds(db)), now: now)
             var outcome = try Self.expected(db, plan)
             if dryRun { outcome.bytes = try Self.expectedBytes(db, plan) }
-            if let moment = plan.conflictsBefore, try ReplicaTables.exist(db) {
+            if let moment = plan.conflictsBefore, try StoreSchema.isReplica(db) {
                 outcome.conflicts = try ConflictJournal.purge(db, before: moment, force: mode == .force, isTrial: dryRun)
             }
             guard !dryRun else { return (outcome, false) }

@@ -1,4 +1,6 @@
 public import AnnalsCore
+public import AnnalsHistory
+package import AnnalsReplica
 public import AnnalsSchema
 public import GRDB
 
@@ -31,9 +33,24 @@ extension Store {
                     throw AnnalsError(
                         .alreadyJoined, operation: "untrack", "the store is joined to a space", hint: "Run annals leave first")
                 }
-                return try Tracking.untrack(db, tables)
+                do {
+                    return try Tracking.untrack(db, tables)
+                } catch let error as AnnalsError where error.code == .notTracked {
+                    throw try Self.isDamaged(db) ? Self.damagedTables : error
+                }
             }
         }
+    }
+
+    /// Whether it cannot be told which tables have a history.
+    private static func isDamaged(_ db: Database) throws -> Bool {
+        try StoreSchema.exists(db) ? !OwnTableChecks(db: db).areSound() : Tracking.hasRemains(db)
+    }
+
+    private static var damagedTables: AnnalsError {
+        AnnalsError(
+            .corruptBatch, operation: "untrack", "Annals' own tables in this file are damaged",
+            hint: "Run annals untrack without naming a table: it takes all of Annals out of the file and leaves its rows")
     }
 
     /// - Parameter isToEnd: a replica that cannot be read, and so cannot leave its space, counts as none.
@@ -91,7 +108,7 @@ extension Store {
 
     /// The conflicts that are in the log, oldest first.
     package func conflicts() async throws -> [Conflict] {
-        try await read { [schema] db in try ReplicaTables.exist(db) ? ConflictJournal.all(db, schema.tables(db)) : [] }
+        try await read { [schema] db in try StoreSchema.isReplica(db) ? ConflictJournal.all(db, schema.tables(db)) : [] }
     }
 
     /// Closes the file. Whoever uses the store from then on is told by an `AnnalsError` with code `usage`, and so are an agent that

@@ -1,5 +1,7 @@
 public import AnnalsCore
+public import AnnalsHistory
 package import AnnalsMerge
+public import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
 import Foundation
@@ -76,7 +78,7 @@ public final class Store: Sendable {
     /// The file, or `:memory:` where the database has none that others could open.
     public let path: String
     public let configuration: Configuration
-    let database: any DatabaseWriter
+    package let database: any DatabaseWriter
     let schema = SchemaCache()
     let patience: Patience
     let foreign = ForeignCommits()

@@ -1,4 +1,6 @@
 import AnnalsCore
+public import AnnalsHistory
+public import AnnalsReplica
 public import AnnalsSchema
 package import GRDB
 
@@ -53,7 +55,7 @@ public struct StoreStatus: Sendable {
         drift = try TriggerChecks(db: db).run().compactMap(\.table).sorted()
         guard let state = try ReplicaState.load(db) else { return }
         replica = state
-        isJoinUnfinished = try Store.CreationStage.load(db) != nil
+        isJoinUnfinished = try CreationStage.load(db) != nil
         areRowsInDoubt = try RowsInDoubt.isNoted(db)
         // What the space's key is missing for waits in history.
         outbox = try Outbox.count(db) + OutboxFiller.waiting(db)

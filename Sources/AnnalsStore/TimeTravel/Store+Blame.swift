@@ -1,4 +1,5 @@
 public import AnnalsCore
+public import AnnalsRows
 import AnnalsSchema
 import AnnalsSQLite
 import GRDB
@@ -22,7 +23,7 @@ extension Store {
         try await seal()
         return try await translated("blame") {
             try await database.reading { db in
-                guard try StoreSchema.exists(db) else { throw Self.notTracked }
+                guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
                 var walk = try BlameWalk(db, table: table, key: key)
                 return try walk.run()
             }

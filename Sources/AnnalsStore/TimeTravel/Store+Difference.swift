@@ -1,4 +1,7 @@
 import AnnalsCore
+public import AnnalsHistory
+import AnnalsReplica
+public import AnnalsRows
 import AnnalsSchema
 import GRDB
 
@@ -54,7 +57,7 @@ extension Store {
         let (configuration, schema) = (configuration, schema)
         return try await translated("diff") {
             try await database.writeWithoutTransaction { db in
-                guard try StoreSchema.exists(db) else { throw Self.notTracked }
+                guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
                 return try body(Difference(db: db, environment: ManagedStep(db, configuration, schema).environment))
             }
         }

@@ -1,4 +1,7 @@
 import AnnalsCore
+import AnnalsHistory
+import AnnalsReplica
+public import AnnalsRows
 import AnnalsSchema
 import GRDB
 
@@ -34,7 +37,7 @@ extension Store {
         transaction number: Int64, author: String? = nil, force: Bool = false, isTrial: Bool = false
     ) async throws -> RevertOutcome {
         try await merging("revert", commits: !isTrial) { db, step in
-            guard try StoreSchema.exists(db) else { throw Self.notTracked }
+            guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
             try step.seal()
             let token = try HistoryBounds(db).tokenOfHeld(number)
             let tables = try step.tables()

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsSchema
 import AnnalsSQLite
 import GRDB
@@ -9,11 +10,10 @@ struct HistoryChecks {
 
     /// Tables and facts without which nothing else can be looked at.
     func missingTables() throws -> [Finding] {
-        let common = ["annals_meta", "annals_tables", "annals_transactions", "annals_spans"]
-        let lost = try common.filter { try !db.tableExists($0) }
+        let lost = try OwnTables.history.filter { try !db.tableExists($0) }
         guard lost.isEmpty else { return [Finding(.history, "tables of history are gone: \(lost.joined(separator: ", "))")] }
         guard try StoreSchema.text(.storeID, db) != nil else { return [Finding(.history, "the store's identity is gone from annals_meta")] }
-        let gone = try Meta(db).text(.replica) == nil ? [] : ReplicaTables.always.filter { try !db.tableExists($0) }
+        let gone = try Meta(db).text(.replica) == nil ? [] : OwnTables.replica.filter { try !db.tableExists($0) }
         return gone.isEmpty ? [] : [Finding(.log, "tables of the replica are gone: \(gone.joined(separator: ", "))")]
     }
 

@@ -1,4 +1,7 @@
 import AnnalsCore
+import AnnalsHistory
+import AnnalsReplica
+import AnnalsRows
 import AnnalsSchema
 import AnnalsWire
 import GRDB

@@ -1,4 +1,6 @@
 import AnnalsCore
+import AnnalsHistory
+import AnnalsReplica
 import AnnalsSchema
 import AnnalsSQLite
 import GRDB
@@ -10,7 +12,8 @@ struct OwnTableChecks {
 
     func run() throws -> [Finding] {
         try places().map { place in
-            let isReplicas = ReplicaTables.tables.contains(place.table) || Meta.Name(rawValue: place.name) != nil
+            let isReplicas =
+                OwnTables.isReplicas(place.table) || place.table == "annals_renumbered" || Meta.Name(rawValue: place.name) != nil
             return Finding(isReplicas ? .log : .history, StoreDamage("\(place.table).\(place.name)").message)
         }
     }
@@ -75,12 +78,12 @@ struct OwnTableChecks {
             let quoted = SQL.quote(name)
             // A rowid is found by its index and is an integer in any case.
             if name == "id", type == "INTEGER" {
-                let (lowest, highest) = (Limits.numbers.lowerBound, Limits.numbers.upperBound)
+                let (lowest, highest) = (CountedNumbers.range.lowerBound, CountedNumbers.range.upperBound)
                 return Column(name: name, isUnreadable: "(id < \(lowest) OR id > \(highest))")
             }
             guard
                 let isReadable = Self.isReadable(
-                    quoted, type, Self.integers[name] ?? Limits.numbers, isEncoded: Self.encoded.contains(name))
+                    quoted, type, Self.integers[name] ?? CountedNumbers.range, isEncoded: Self.encoded.contains(name))
             else { return nil }
             return Column(name: name, isUnreadable: "NOT (\(isReadable)\(isNullable ? " OR \(quoted) IS NULL" : ""))")
         }
@@ -127,7 +130,7 @@ struct OwnTableChecks {
         }
         // A replica knows who it is, unless it is about to become one.
         let (replica, stage) = (Meta.Name.replica.rawValue, Meta.Name.joinStage.rawValue)
-        if types[replica] == nil, types[stage] == nil, try ReplicaTables.exist(db) { wrong.append(replica) }
+        if types[replica] == nil, types[stage] == nil, try StoreSchema.isReplica(db) { wrong.append(replica) }
         return wrong.sorted().map { Place(table: "annals_meta", name: $0) }
     }
 
@@ -145,7 +148,7 @@ struct OwnTableChecks {
             (Place(table: "annals_meta", name: Meta.Name.renames.rawValue), { _ = try SpaceRename.waiting(db) }),
             (Place(table: "annals_meta", name: Meta.Name.passedVoids.rawValue), { _ = try PassedVoids.load(db) }),
         ]
-        if try ReplicaTables.exist(db) {
+        if try StoreSchema.isReplica(db) {
             checks.append((Place(table: "annals_outbox", name: "id"), { _ = try Outbox.rows(db) }))
             checks.append((Place(table: "annals_push", name: "batch"), { try Push.check(db) }))
             checks.append((Place(table: "annals_meta", name: Meta.Name.evidence.rawValue), { _ = try LogEvidence.load(db) }))

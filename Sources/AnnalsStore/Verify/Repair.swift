@@ -1,5 +1,8 @@
 import AnnalsCore
-import AnnalsSchema
+import AnnalsHistory
+import AnnalsReplica
+public import AnnalsSchema
+import AnnalsSQLite
 import AnnalsWire
 import Foundation
 import GRDB
@@ -81,9 +84,9 @@ struct Repair {
         if !triggers.isEmpty { steps.append(.restoreTriggers(tables: triggers)) }
         let doubtful: Set<Finding.Code> = [.history, .rows, .replay]
         if findings.contains(where: { doubtful.contains($0.code) }) { steps.append(.beginHistoryAnew) }
-        if try ReplicaTables.exist(db), !isPushReadable() { steps.append(.beginPushAnew) }
+        if try StoreSchema.isReplica(db), !isPushReadable() { steps.append(.beginPushAnew) }
         let needsLog = doubtful.union([.log, .trigger])
-        if try ReplicaTables.exist(db), findings.contains(where: { needsLog.contains($0.code) }) {
+        if try StoreSchema.isReplica(db), findings.contains(where: { needsLog.contains($0.code) }) {
             steps += [.recountKeys, .compareWithSpace]
         }
         return steps
@@ -160,7 +163,7 @@ struct Repair {
     }
 
     private func beginAnew() throws {
-        if try ReplicaTables.exist(db) { try keepUnsentWork() }
+        if try StoreSchema.isReplica(db) { try keepUnsentWork() }
         // Also of rows that cannot be read: somebody may have a token of theirs.
         let newest = try newestNumber()
         try OwnTableChecks(db: db).dropUnreadable(in: "annals_transactions", "annals_spans")
@@ -188,7 +191,7 @@ struct Repair {
 
     /// The highest number that any trace of history names: numbers must go on rising.
     private func newestNumber() throws -> Int64 {
-        let limit = Limits.numbers.upperBound - 1
+        let limit = CountedNumbers.range.upperBound - 1
         var numbers = [try Purge.horizon(db), try Int64.fetchOne(db, sql: "SELECT max(gap) FROM main.annals_tables") ?? 0]
         for table in ["annals_transactions", "annals_spans", "annals_consumers"] where try db.tableExists(table) {
             try numbers.append(Int64.fetchOne(db, sql: "SELECT max(number) FROM main.\(table) WHERE number < \(limit)") ?? 0)
@@ -220,6 +223,6 @@ struct Repair {
                 arguments: [table.id, newest + 1, last, last])
         }
         try Purge.setHorizon(newest + 1, db)
-        if try ReplicaTables.exist(db) { try Meta(db).set(.outboxed, newest + 1) }
+        if try StoreSchema.isReplica(db) { try Meta(db).set(.outboxed, newest + 1) }
     }
 }

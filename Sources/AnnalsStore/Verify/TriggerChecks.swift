@@ -1,3 +1,4 @@
+import AnnalsHistory
 import AnnalsSchema
 import GRDB
 

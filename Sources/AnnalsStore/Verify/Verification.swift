@@ -1,5 +1,8 @@
 import AnnalsCore
-import AnnalsSchema
+package import AnnalsHistory
+import AnnalsReplica
+import AnnalsRows
+package import AnnalsSchema
 import AnnalsSQLite
 import AnnalsWire
 package import GRDB

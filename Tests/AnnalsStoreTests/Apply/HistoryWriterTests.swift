@@ -1,8 +1,9 @@
 import AnnalsCore
-import AnnalsSchema
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 @Suite("History of rows that are almost as large as SQLite's rows can be")

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsRows
 import AnnalsStore
 import GRDB
 

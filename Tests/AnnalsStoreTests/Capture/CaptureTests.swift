@@ -1,8 +1,9 @@
 import AnnalsCore
-import AnnalsSQLite
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsSQLite
 @testable import AnnalsStore
 
 /// Law 1: no committed write to a tracked table escapes history. Written as other programs write.
@@ -120,7 +121,7 @@ struct CaptureTests {
         }
     }
 
-    @Test(arguments: [100, 400, Limits.trackedColumns])
+    @Test(arguments: [100, 400, HistoryLimits.trackedColumns])
     func wideTablesAreCaptured(count: Int) throws {
         let columns = (1..<count).map { "c\($0)" }
         let fixture = try Fixture(tracking: "CREATE TABLE t(id INTEGER PRIMARY KEY, \(columns.joined(separator: ", ")))")

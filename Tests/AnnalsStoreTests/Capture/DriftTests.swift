@@ -1,8 +1,9 @@
 import AnnalsCore
-import AnnalsSchema
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// Other programs change the schema of tracked tables, and go on writing.

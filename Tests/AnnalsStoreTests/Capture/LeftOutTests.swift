@@ -1,11 +1,12 @@
 import AnnalsCore
 import AnnalsMerge
-import AnnalsSchema
-import AnnalsSQLite
 import GRDB
 import SeededRandom
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsSQLite
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// Large values that an update does not change stay out of its history (FEATURES F10), and nothing is lost by it.

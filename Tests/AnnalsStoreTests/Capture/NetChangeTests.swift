@@ -1,8 +1,9 @@
 import AnnalsCore
-import AnnalsSchema
 import SeededRandom
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// Rows are written (key, value); the raw changes' ids are their places.

@@ -2,6 +2,7 @@ import AnnalsCore
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 /// Law 1 for rows that come to look as they did before: all ways of writing two rows three times within one stranger's

@@ -2,6 +2,7 @@ import AnnalsCore
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 /// A REPLACE removes rows without running DELETE triggers unless recursive_triggers is on. Each case runs both ways.

@@ -1,10 +1,11 @@
 import AnnalsCore
-import AnnalsSchema
 import Foundation
 import GRDB
 import SeededRandom
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// Law 1 where a program's own trigger changes the row that is being changed.

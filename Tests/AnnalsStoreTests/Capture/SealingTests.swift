@@ -4,6 +4,7 @@ import GRDB
 import Synchronization
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 @Suite("Sealing and managed writes")
@@ -166,7 +167,7 @@ struct SealingTests {
     }
 
     @Test func manyTablesAreLookedAtInParts() throws {
-        let count = Limits.compoundTerms + 5
+        let count = HistoryLimits.compoundTerms + 5
         let fixture = try Fixture(tracking: (1...count).map { "CREATE TABLE t\($0)(id INTEGER PRIMARY KEY);" }.joined())
         let changes = try fixture.account {
             try fixture.file.shell("INSERT INTO t1 VALUES(1); INSERT INTO t\(count) VALUES(1); INSERT INTO t200 VALUES(1)")

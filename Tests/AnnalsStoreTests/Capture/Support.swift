@@ -1,11 +1,12 @@
 import AnnalsCore
-import AnnalsSchema
-import AnnalsSQLite
 import Foundation
 import GRDB
 import GRDBSQLite
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsSQLite
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// A SQLite file of its own in a temporary folder, removed with the object.

@@ -1,9 +1,9 @@
 import AnnalsCore
-import AnnalsSchema
-import AnnalsSQLite
 import GRDB
 import Testing
 
+@testable import AnnalsSQLite
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 @Suite("What a table's schema says")

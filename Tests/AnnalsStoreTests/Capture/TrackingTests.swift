@@ -1,8 +1,10 @@
 import AnnalsCore
+import AnnalsSchema
 import Foundation
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 @Suite("Tracking and untracking")
@@ -17,7 +19,7 @@ struct TrackingTests {
     }
 
     @Test func tablesThatCannotBeTrackedAreNamedWithTheReason() throws {
-        let columns = (0...Limits.trackedColumns).map { "c\($0)" }.joined(separator: ", ")
+        let columns = (0...HistoryLimits.trackedColumns).map { "c\($0)" }.joined(separator: ", ")
         let fixture = try Fixture(
             """
             CREATE TABLE good(id INTEGER PRIMARY KEY); CREATE TABLE keyless(a); CREATE VIEW v AS SELECT 1;
@@ -37,7 +39,7 @@ struct TrackingTests {
         #expect(reason("v") == .view)
         #expect(reason("f") == .virtual)
         #expect(reason("f_content") == .shadow)
-        #expect(reason("wide") == .tooManyColumns(count: Limits.trackedColumns + 2, limit: Limits.trackedColumns))
+        #expect(reason("wide") == .tooManyColumns(count: HistoryLimits.trackedColumns + 2, limit: HistoryLimits.trackedColumns))
         #expect(reason("hidden") == .rowidOutOfReach)
         #expect(reason("child") == .untrackedParent("keyless", exists: true))
         #expect(reason("grandchild") == .untrackedParent("child", exists: true))

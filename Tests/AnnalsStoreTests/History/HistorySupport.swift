@@ -1,10 +1,13 @@
 import AnnalsCore
-import AnnalsSchema
-import AnnalsSQLite
 import Foundation
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsReplica
+@testable import AnnalsRows
+@testable import AnnalsSQLite
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// A store in a temporary file: other programs write it, then it is sealed.

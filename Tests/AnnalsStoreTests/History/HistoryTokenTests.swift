@@ -3,6 +3,8 @@ import Foundation
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsSQLite
 @testable import AnnalsStore
 
 @Suite("Tokens")

@@ -1,9 +1,11 @@
 import AnnalsCore
+import AnnalsSchema
 import Foundation
 import GRDB
 import SeededRandom
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 @Suite("Law 8: history reproduces the store at every token")

@@ -3,6 +3,8 @@ import Foundation
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsRows
 @testable import AnnalsStore
 
 @Suite("Replay")

@@ -3,6 +3,7 @@ import AnnalsWire
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 @Suite("Digest of the tracked rows")

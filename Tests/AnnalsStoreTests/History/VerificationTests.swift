@@ -2,6 +2,8 @@ import AnnalsCore
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 @Suite("Verify finds what is off")

@@ -1,9 +1,12 @@
 import AnnalsCore
 import AnnalsMerge
-import AnnalsSchema
 import AnnalsWire
 import GRDB
 
+@testable import AnnalsHistory
+@testable import AnnalsReplica
+@testable import AnnalsRows
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// One legal state, transactions that are each legal on it, and what comes of two of them in either order.

@@ -4,6 +4,7 @@ import GRDB
 import SeededRandom
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 /// Law 8 under schemas that change: at every token a replay has today's columns, each with what the same column held then, whatever it was

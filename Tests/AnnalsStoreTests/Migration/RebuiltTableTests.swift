@@ -3,6 +3,9 @@ import Foundation
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsReplica
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// History goes on through migrations that make a table anew or take columns from it.

@@ -1,9 +1,11 @@
 import AnnalsCore
-import AnnalsSchema
 import AnnalsWire
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsReplica
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// What a schema entry of the log may say: nothing of it runs as it comes.

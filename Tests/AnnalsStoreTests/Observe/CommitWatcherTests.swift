@@ -5,6 +5,7 @@ import GRDB
 import Synchronization
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 @Suite("Watching a store for commits", .timeLimit(.minutes(20)))

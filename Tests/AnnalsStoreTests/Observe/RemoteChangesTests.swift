@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 @Suite("Commits of every process are told", .timeLimit(.minutes(20)))

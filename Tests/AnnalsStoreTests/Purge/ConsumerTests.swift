@@ -4,6 +4,7 @@ import GRDB
 import Synchronization
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 @Suite("Consumers")

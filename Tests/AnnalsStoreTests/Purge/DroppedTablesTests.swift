@@ -1,7 +1,9 @@
 import AnnalsCore
+import AnnalsSchema
 import GRDB
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 /// A migration tool took Annals' tables for leftovers and dropped them all, as Alembic's autogenerate proposes. The triggers stay, and every

@@ -1,10 +1,12 @@
 import AnnalsCore
+import AnnalsSchema
 import Foundation
 import GRDB
 import SeededRandom
 import Synchronization
 import Testing
 
+@testable import AnnalsHistory
 @testable import AnnalsStore
 
 /// Ends a purge in the middle.

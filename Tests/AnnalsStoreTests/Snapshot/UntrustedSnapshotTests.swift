@@ -1,9 +1,10 @@
 import AnnalsCore
-import AnnalsSchema
 import Foundation
 import GRDB
 import Testing
 
+@testable import AnnalsReplica
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// A snapshot comes from somebody else: nothing of it is believed before SQLite has gone through it.

@@ -1,10 +1,13 @@
 import AnnalsCore
-import AnnalsSchema
 import Foundation
 import GRDB
 import Synchronization
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsReplica
+@testable import AnnalsRows
+@testable import AnnalsSchema
 @testable import AnnalsStore
 
 /// Work that is cancelled half-way leaves its connection as it found it.

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsStore
 import GRDB
 import GRDBSQLite

@@ -1,7 +1,9 @@
 import AnnalsCore
+import AnnalsHistory
 import GRDB
 import Testing
 
+@testable import AnnalsRows
 @testable import AnnalsStore
 
 @Suite("Who wrote each column of a row")

@@ -4,6 +4,9 @@ import GRDB
 import SeededRandom
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsRows
+@testable import AnnalsSQLite
 @testable import AnnalsStore
 
 extension HistoryFile {

@@ -1,9 +1,12 @@
 import AnnalsCore
+import AnnalsSchema
 import Foundation
 import GRDB
 import SeededRandom
 import Testing
 
+@testable import AnnalsHistory
+@testable import AnnalsRows
 @testable import AnnalsStore
 
 @Suite("Reverting a transaction")

@@ -1,4 +1,5 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsSync
 import AnnalsTesting
 import AnnalsWire
@@ -6,6 +7,7 @@ import GRDB
 import Synchronization
 import Testing
 
+@testable import AnnalsReplica
 @testable import AnnalsStore
 
 /// Schema entries that no honest replica writes, from somebody who may push.

@@ -1,5 +1,8 @@
 import AnnalsCore
+import AnnalsHistory
 import AnnalsMerge
+import AnnalsReplica
+import AnnalsSchema
 import AnnalsStore
 import AnnalsSync
 import AnnalsTesting

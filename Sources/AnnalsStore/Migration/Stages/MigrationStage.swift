@@ -1,3 +1,4 @@
+public import AnnalsSchema
 public import GRDB
 
 /// The way from one version of a schema to the next; see `StagedMigrationManager`.

@@ -1,5 +1,6 @@
 import AnnalsCore
 import AnnalsSchema
+import AnnalsSQLite
 public import GRDB
 
 /// The versions of an app's schema and the ways between them, checked when built and gone stage by stage.

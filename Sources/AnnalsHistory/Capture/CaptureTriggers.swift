@@ -1,0 +1,276 @@
+package import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// The triggers of one tracked table: plain SQL with nothing but built-in functions, so that every program that writes
+/// the file runs them, whatever its language and however old its SQLite.
+///
+/// - `insert`, `update` and `delete` run after a row's change and write it down. An update that changed nothing writes
+///   nothing: a column differs when its storage class or its bytes do.
+/// - `meet_insert` and `meet_update` run before it and note the rows that stand under the same key or unique value.
+///   A REPLACE removes those rows without running any trigger unless the program turned recursive_triggers on. Whether
+///   one was really removed cannot be told there (UPSERT and OR IGNORE note it too), so a note only says: this row was
+///   there, and it looked so. `Evictions` concludes when the changes are sealed, in the same SQLite transaction.
+package struct CaptureTriggers {
+    package let table: DeclaredTable
+    /// The id in annals_tables.
+    package let id: Int64
+    /// The length beyond which an update leaves out a value that it does not change.
+    private let largeValue: Int
+    /// Whether it leaves any out.
+    ///
+    /// Where a program's own triggers write the table, a row can change while it is being changed, and SQLite then writes a value back that
+    /// it had read before. So "not changed" does not say there what the value is, and updates hold all old values.
+    private let leavesOut: Bool
+
+    package init(_ db: Database, table: DeclaredTable, id: Int64) throws {
+        self.table = table
+        self.id = id
+        largeValue = try StoreSchema.largeValue(db, format: StoreSchema.format)
+        leavesOut = try !Self.isNamedInTriggers(db, table.name)
+    }
+
+    /// Whether a trigger of a program's own says the table's name in its body.
+    private static func isNamedInTriggers(_ db: Database, _ name: String) throws -> Bool {
+        // A name that has quotes in it is spelled otherwise in SQL. Most triggers are of other tables, and are not taken apart for this one.
+        let spelled = name.contains { "\"'`]".contains($0) } ? "" : name.foldedIdentifier
+        let triggers = try String.fetchAll(
+            db,
+            sql: "SELECT sql FROM main.sqlite_master WHERE type = 'trigger' AND name NOT GLOB 'annals_*' AND instr(lower(sql), ?) > 0",
+            arguments: [spelled])
+        return triggers.contains { sql in
+            let body = SQLToken.all(in: Array(sql.utf8)).drop { !$0.isWord("BEGIN") }
+            return body.contains { $0.isName && $0.text.isSameIdentifier(as: name) }
+        }
+    }
+
+    package struct Trigger: Hashable {
+        package var name: String
+        /// From the event on.
+        package var body: String
+
+        /// As sqlite_master keeps it.
+        package var sql: String { "CREATE TRIGGER \(name) \(body)" }
+
+        /// Qualified, or a temporary table of the same name would get it.
+        var createSQL: String { "CREATE TRIGGER main.\(name) \(body)" }
+    }
+
+    /// Those that write changes down.
+    var afterChange: [Trigger] { afterChange(leavesOut: leavesOut) }
+
+    private func afterChange(leavesOut: Bool) -> [Trigger] { [insert, update(leavesOut: leavesOut), delete] }
+
+    /// Those that note rows in the way.
+    package var beforeChange: [Trigger] { [meetInsert, meetUpdate] }
+
+    /// The names of all, that of the insert trigger first.
+    package static func names(id: Int64) -> [String] {
+        ["insert", "update", "delete", "meet_insert", "meet_update"].map { name($0, id: id) }
+    }
+
+    static func runsAfterChange(_ name: String) -> Bool {
+        !name.contains("_meet_")
+    }
+
+    private static func name(_ suffix: String, id: Int64) -> String {
+        "annals_\(id)_\(suffix)"
+    }
+
+    /// Creates all triggers, replacing what is there of them.
+    package func install(_ db: Database) throws {
+        try Self.remove(db, id: id)
+        try StoreSchema.set(.format, to: StoreSchema.format, db)
+        for trigger in beforeChange + afterChange { try db.execute(sql: trigger.createSQL) }
+        try RowsAfterTriggers.note(id, !leavesOut, db)
+    }
+
+    /// Whether all changes were written down: by triggers as they should be now, or by such as were right before a program made a
+    /// trigger of its own, or in a store of format 1.
+    package func arePresent(in installed: InstalledTriggers) -> Bool {
+        installed.hold(afterChange(leavesOut: true)) || installed.hold(afterChange(leavesOut: false))
+    }
+
+    /// Whether a program's own triggers write the table, and updates hold all old values because a row can change while it is being changed.
+    var holdAllValues: Bool { !leavesOut }
+
+    /// Creates those that write changes down anew, which makes them the first to run.
+    func reinstallAfterChange(_ db: Database) throws {
+        try StoreSchema.set(.format, to: StoreSchema.format, db)
+        for trigger in afterChange { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(trigger.name); \(trigger.createSQL)") }
+    }
+
+    package static func remove(_ db: Database, id: Int64) throws {
+        for name in names(id: id) { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name)") }
+        try RowsAfterTriggers.note(id, false, db)
+    }
+
+    // MARK: After a change
+
+    private var insert: Trigger {
+        let values = rowid("n", "NEW") + table.columns.enumerated().map { ("n\($0)", "NEW.\(SQL.quote($1.name))") }
+        return trigger("insert", "AFTER INSERT ON \(tableName)", [write(.insert, values)])
+    }
+
+    private var delete: Trigger {
+        let values = rowid("o", "OLD") + table.columns.enumerated().map { ("o\($0)", "OLD.\(SQL.quote($1.name))") }
+        return trigger("delete", "AFTER DELETE ON \(tableName)", [write(.delete, values)])
+    }
+
+    private func update(leavesOut: Bool) -> Trigger {
+        let differences = table.columns.map(difference)
+        var values: [(String, String)] = []
+        for mask in 0..<StoreSchema.maskCount(differences.count) {
+            let first = mask * StoreSchema.columnsPerMask
+            let bits = differences[first...].prefix(StoreSchema.columnsPerMask).enumerated().map { "(\($1)) << \($0)" }
+            values.append(("m\(mask)", SQL.balanced(bits.map { "(\($0))" }, operator: "|")))
+        }
+        values += rowid("o", "OLD") + rowid("n", "NEW")
+        let large = leavesOut ? table.placesThatMayBeLarge : []
+        let isTold = isToldByKey(differences)
+        /// True for a large value that may be left out if it stays.
+        func isLarge(_ place: Int) -> String { "length(OLD.\(SQL.quote(table.columns[place].name))) > \(largeValue) AND \(isTold)" }
+        values += table.columns.enumerated().map { place, column in
+            let old = "OLD.\(SQL.quote(column.name))"
+            guard large.contains(place) else { return ("o\(place)", old) }
+            return ("o\(place)", "CASE WHEN \(isLarge(place)) AND NOT (\(differences[place])) THEN NULL ELSE \(old) END")
+        }
+        values += table.columns.enumerated().map { place, column in
+            let new = "NEW.\(SQL.quote(column.name))"
+            if table.primaryKey.contains(place) { return ("n\(place)", new) }
+            let leftOut = large.contains(place) ? " WHEN \(isLarge(place)) THEN 1" : ""
+            return ("n\(place)", "CASE WHEN \(differences[place]) THEN \(new)\(leftOut) END")
+        }
+        let differs = SQL.balanced(differences.map { "(\($0))" } + rowidDifference, operator: "OR")
+        return trigger("update", "AFTER UPDATE ON \(tableName)\nWHEN \(differs)", [write(.update, values)])
+    }
+
+    private func write(_ operation: StoreSchema.Operation, _ values: [(column: String, value: String)]) -> String {
+        """
+        INSERT INTO \(StoreSchema.changesTable(id))(op, at, \(values.map(\.column).joined(separator: ", ")))
+        VALUES(\(operation.rawValue), julianday(), \(values.map(\.value).joined(separator: ", ")));
+        """
+    }
+
+    private func rowid(_ letter: String, _ row: String) -> [(String, String)] {
+        capturedRowid.map { [("r\(letter)", "\(row).\(SQL.quote($0))")] } ?? []
+    }
+
+    /// True when an update changed the column's storage class or bytes; never NULL.
+    private func difference(_ column: DeclaredTable.Column) -> String {
+        let old = "OLD.\(SQL.quote(column.name))"
+        let new = "NEW.\(SQL.quote(column.name))"
+        let collate = column.collation.uppercased() == Collation.binary ? "" : " COLLATE BINARY"
+        let differs = "\(old) IS NOT \(new)\(collate)"
+        switch column.affinity {
+        case .blob, .any:
+            return "\(differs) OR typeof(\(old)) <> typeof(\(new))"
+        case .integer, .numeric:
+            // The one number these can hold both as an integer and as a real.
+            return "\(differs) OR (\(old) = -9223372036854775808 AND typeof(\(old)) <> typeof(\(new)))"
+        case .real, .text:
+            return differs
+        }
+    }
+
+    /// True when the key tells which row it is, before and after. Where the table refers to itself, an action of that key may have changed
+    /// the row before it arrived under its own; then the rest of the row tells.
+    private func isToldByKey(_ differences: [String]) -> String {
+        let own = table.foreignKeys.filter { $0.parentTable.isSameIdentifier(as: table.name) }.flatMap { $0.places.compactMap { $0 } }
+        var terms = Set(table.primaryKey + own).sorted().map { "NOT (\(differences[$0]))" }
+        if table.keyMayBeNull { terms += table.primaryKey.map { "OLD.\(SQL.quote(table.columns[$0].name)) IS NOT NULL" } }
+        return SQL.balanced(terms, operator: "AND")
+    }
+
+    /// The rowid is a row's identity only while its key holds NULL.
+    private var rowidDifference: [String] {
+        capturedRowid.map { rowid in
+            let isNull = SQL.balanced(table.primaryKey.map { "OLD.\(SQL.quote(table.columns[$0].name)) IS NULL" }, operator: "OR")
+            return ["(OLD.\(SQL.quote(rowid)) <> NEW.\(SQL.quote(rowid)) AND \(isNull))"]
+        } ?? []
+    }
+
+    // MARK: Before a change
+
+    private var meetInsert: Trigger {
+        let targets = table.conflictTargets
+        let isMet = targets.map { "EXISTS(SELECT 1 FROM \(tableName) AS \(row) WHERE \($0.condition(on: table, as: row)))" }
+        return trigger(
+            "meet_insert", "BEFORE INSERT ON \(tableName)\nWHEN \(SQL.balanced(isMet, operator: "OR"))",
+            targets.map { note($0, besides: nil) })
+    }
+
+    private var meetUpdate: Trigger {
+        let places = table.conflictTargets.map(\.columnsConcerned)
+        let columns = Set(places.flatMap { $0 ?? Array(table.columns.indices) }).sorted()
+        let names = columns.map { SQL.quote(table.columns[$0].name) }.joined(separator: ", ")
+        let itself = isItself
+        return trigger(
+            "meet_update", "BEFORE UPDATE OF \(names) ON \(tableName)", table.conflictTargets.map { note($0, besides: itself) })
+    }
+
+    /// True for the row that is being updated.
+    private var isItself: String {
+        if let rowid = table.rowidName { return "\(row).\(SQL.quote(rowid)) = OLD.\(SQL.quote(rowid))" }
+        let parts = zip(table.primaryKey, table.primaryKeyCollations).map { place, collation in
+            let name = SQL.quote(table.columns[place].name)
+            return "\(row).\(name) = OLD.\(name) COLLATE \(SQL.quote(collation))"
+        }
+        return SQL.balanced(parts, operator: "AND")
+    }
+
+    /// Copies the rows that conflict with NEW by one unique index into the notes, each key once.
+    private func note(_ target: ConflictTarget, besides itself: String?) -> String {
+        let notes = StoreSchema.notesTable(id)
+        var values: [(column: String, value: String)] = [
+            ("mark", "coalesce((SELECT max(id) FROM \(StoreSchema.changesTable(id))), 0)")
+        ]
+        values += rowid("o", row)
+        values += table.columns.enumerated().map { ("o\($0)", "\(row).\(SQL.quote($1.name))") }
+        var isNoted = table.primaryKey.map { "\(notes).o\($0) IS \(row).\(SQL.quote(table.columns[$0].name)) COLLATE BINARY" }
+        if let capturedRowid {
+            let hasKey = table.primaryKey.map { "\(row).\(SQL.quote(table.columns[$0].name)) IS NOT NULL" }
+            isNoted.append("(\(notes).ro = \(row).\(SQL.quote(capturedRowid)) OR \(SQL.balanced(hasKey, operator: "AND")))")
+        }
+        var conditions = [target.condition(on: table, as: row)]
+        if let itself { conditions.append("NOT (\(itself))") }
+        conditions.append("NOT EXISTS(SELECT 1 FROM \(notes) WHERE \(isNoted.joined(separator: " AND ")))")
+        return """
+            INSERT INTO \(notes)(\(values.map(\.column).joined(separator: ", ")))
+            SELECT \(values.map(\.value).joined(separator: ", "))
+            FROM \(tableName) AS \(row) WHERE \(conditions.joined(separator: " AND "));
+            """
+    }
+
+    // MARK: Text
+
+    private var tableName: String { SQL.quote(table.name) }
+
+    /// What statements call a row of the table. Not its own name: SQLite leaves that alone when it renames the table, so
+    /// the triggers would not be the expected ones any more; and a table called `new` would hide the NEW of the trigger.
+    private var row: String { "annals_row" }
+
+    /// The name by which the rowid is reached, where it must be captured.
+    private var capturedRowid: String? { table.keyMayBeNull ? table.rowidName : nil }
+
+    private func trigger(_ suffix: String, _ event: String, _ statements: [String]) -> Trigger {
+        Trigger(name: Self.name(suffix, id: id), body: "\(event) BEGIN\n\(statements.joined(separator: "\n"))\nEND")
+    }
+}
+
+extension DeclaredTable {
+    /// A name that means the rowid and not a column; nil when there is no rowid, or columns took all its names.
+    package var rowidName: String? {
+        if isWithoutRowid { return nil }
+        if let rowidAlias { return columns[rowidAlias].name }
+        let taken = Set((columns.map(\.name) + generatedColumns.map(\.name)).map(\.foldedIdentifier))
+        return ["rowid", "_rowid_", "oid"].first { !taken.contains($0) }
+    }
+
+    /// Everything by which one row can keep another out.
+    var conflictTargets: [ConflictTarget] {
+        let key = ConflictTarget(
+            columns: zip(primaryKey, primaryKeyCollations).map { .init(name: columns[$0].name, place: $0, collation: $1) })
+        return [key] + uniqueIndexes.map { ConflictTarget($0, of: self) }
+    }
+}

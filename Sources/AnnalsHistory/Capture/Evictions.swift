@@ -1,0 +1,196 @@
+package import AnnalsCore
+package import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// Finds the rows that a REPLACE removed without any trigger running, and writes down their deletion.
+///
+/// The BEFORE triggers noted every row that stood in the way of an insert or a change of key. What became of it is seen
+/// from three things: the note (it was there, and looked so), the raw changes of its key, and the table as it is now.
+/// A row that comes to be more often than it ceases, counting what was there before and what is there now, was removed
+/// unseen. That holds for UPSERT, OR IGNORE and recursive_triggers as well, where nothing is missing, and whatever a
+/// program's own triggers did in between.
+package struct Evictions {
+    private let db: Database
+    private let table: TrackedTable
+    /// How the table and its columns, in the list's order, are called now.
+    private let present: TableName
+    private let open: OpenTable
+
+    package struct TableName {
+        package var name: String
+        package var columns: [String]
+    }
+
+    /// nil `named`: under the names in annals_tables.
+    package init(_ db: Database, table: TrackedTable, open: OpenTable, named present: TableName? = nil) {
+        self.db = db
+        self.table = table
+        self.open = open
+        self.present = present ?? TableName(name: table.name, columns: table.columns)
+    }
+
+    /// Writes down what is missing, forgets the notes, and returns the id of the newest raw change.
+    package func conclude(_ order: RawChangeOrder) throws -> Int64 {
+        var newest = open.newest
+        let reader = try RawChangeReader(cachedIn: db, table)
+        let presentRow = try PresentRow(db, table, present)
+        let writer = try RawChangeWriter(db, table)
+        let day = try Double.fetchOne(
+            db, sql: "SELECT at FROM main.\(StoreSchema.changesTable(table.id)) WHERE id = ?", arguments: [open.newest])
+        try forEachNote { note, changes in
+            let changes = try changes.compactMap { try reader.change($0) }
+            for (identity, slot) in slots(of: note, changes) {
+                let isNoted = identity == exactIdentity(note.row, note.rowid)
+                let account = Account(slot: slot, noted: isNoted ? note : nil, present: try presentRow.row(of: identity))
+                for eviction in account.evictions(order) {
+                    newest += 1
+                    let change = RawChange(
+                        id: newest, old: eviction.state.row, new: nil, oldRowid: eviction.state.rowid, precedes: eviction.precedes)
+                    try writer.write(change, at: day)
+                }
+            }
+        }
+        try Self.forget(db, table.id)
+        return newest
+    }
+
+    /// Forgets the notes of a column list.
+    package static func forget(_ db: Database, _ id: Int64) throws {
+        try db.execute(sql: "DELETE FROM main.\(StoreSchema.notesTable(id))")
+    }
+
+    package struct Note {
+        package var row: [Value]
+        package var rowid: Int64?
+        /// The newest raw change when the row was seen.
+        package var mark: Int64
+    }
+
+    // MARK: Reading
+
+    /// Raw changes by exact key, of all keys that share the note: 1 and 1.0 do, and are different rows.
+    private func slots(of note: Note, _ changes: [RawChange]) -> [(RowIdentity, RowSlot)] {
+        let noted = exactIdentity(note.row, note.rowid)
+        let shared = IdentityRule(key: table.key.places, collations: table.key.places.map { _ in Collation.binary })
+        let kin = shared.identity(of: note.row, rowid: note.rowid)
+        var slots: [(RowIdentity, RowSlot)] = [(noted, RowSlot())]
+        func append(_ edge: RowEdge, at identity: RowIdentity) {
+            if let index = slots.firstIndex(where: { $0.0 == identity }) {
+                slots[index].1.append(edge)
+            } else {
+                slots.append((identity, RowSlot()))
+                slots[slots.count - 1].1.append(edge)
+            }
+        }
+        for change in changes {
+            let from = change.old.map { exactIdentity($0, change.oldRowid) }
+            let to = change.new.map { exactIdentity($0, change.newRowid) }
+            let old = change.old.map { RowState($0, of: from) }
+            let new = change.new.map { RowState($0, of: to) }
+            if let from, from == to {
+                append(RowEdge(id: change.id, from: old, to: new, leftOut: change.leftOut), at: from)
+                continue
+            }
+            if let from, let row = change.old, shared.identity(of: row, rowid: change.oldRowid) == kin {
+                append(RowEdge(id: change.id, from: old, to: nil), at: from)
+            }
+            if let to, let row = change.new, shared.identity(of: row, rowid: change.newRowid) == kin {
+                append(RowEdge(id: change.id, from: nil, to: new), at: to)
+            }
+        }
+        return slots
+    }
+
+    private func exactIdentity(_ row: [Value], _ rowid: Int64?) -> RowIdentity {
+        let key = table.key.places.map { row[$0] }
+        if let rowid, key.contains(where: \.isNull) { return .rowid(rowid) }
+        return .key(key)
+    }
+
+    /// Hands out every note with the ids of the open raw changes of its key.
+    private func forEachNote(_ body: (Note, [Int64]) throws -> Void) throws {
+        let isByRowid = table.key.isByRowid
+        let columns = StoreSchema.notesColumns(table.columns.count, byRowid: isByRowid).joined(separator: ", ")
+        let notes = try db.cachedStatement(sql: "SELECT \(columns) FROM main.\(StoreSchema.notesTable(table.id)) ORDER BY id")
+        let changes = try db.cachedStatement(sql: changesByNoteSQL)
+        try changes.setArguments([open.sealed, open.newest, open.sealed, open.newest])
+        defer {
+            notes.rewind()
+            changes.rewind()
+        }
+        var hasChange = try changes.step()
+        let first = isByRowid ? 3 : 2
+        while try notes.step() {
+            let id = notes.integer(at: 0)
+            let row = notes.values(at: first..<(first + table.columns.count))
+            let hasNull = table.key.places.contains { row[$0].isNull }
+            let note = Note(row: row, rowid: isByRowid && hasNull ? notes.integer(at: 2) : nil, mark: notes.integer(at: 1))
+            var ids: [Int64] = []
+            while hasChange, changes.integer(at: 0) == id {
+                ids.append(changes.integer(at: 1))
+                hasChange = try changes.step()
+            }
+            try body(note, ids)
+        }
+    }
+
+    /// Pairs of a note's id and a raw change's, sorted by SQLite, which keeps what does not fit in memory in a file.
+    private var changesByNoteSQL: String {
+        let notes = StoreSchema.notesTable(table.id)
+        func half(_ letter: String, except operation: StoreSchema.Operation) -> String {
+            var match = table.key.places.map { "n.o\($0) IS c.\(letter)\($0)" }
+            if table.key.isByRowid {
+                let hasKey = SQL.balanced(table.key.places.map { "n.o\($0) IS NOT NULL" }, operator: "AND")
+                match.append("(n.ro = c.r\(letter) OR \(hasKey))")
+            }
+            return """
+                SELECT n.id, c.id FROM main.\(StoreSchema.changesTable(table.id)) AS c CROSS JOIN main.\(notes) AS n
+                ON \(match.joined(separator: " AND "))
+                WHERE c.id > ? AND c.id <= ? AND c.op <> \(operation.rawValue)
+                """
+        }
+        return "\(half("o", except: .insert))\nUNION\n\(half("n", except: .delete))\nORDER BY 1, 2"
+    }
+
+    /// Looks up a row of the tracked table as it is now.
+    private struct PresentRow {
+        let byKey: Statement
+        let byRowid: Statement?
+        let table: TrackedTable
+
+        init(_ db: Database, _ table: TrackedTable, _ present: TableName) throws {
+            self.table = table
+            let columns = present.columns.map(SQL.quote).joined(separator: ", ")
+            let select = "SELECT \(columns) FROM main.\(SQL.quote(present.name)) WHERE"
+            let key = zip(table.key.places, table.key.collations).map { place, collation in
+                "\(SQL.quote(present.columns[place])) = ? COLLATE \(SQL.quote(collation))"
+            }.joined(separator: " AND ")
+            byKey = try db.cachedStatement(sql: "\(select) \(key)")
+            let rowid = table.key.isByRowid ? try SchemaReader(db).table(present.name)?.rowidName : nil
+            byRowid = try rowid.map { try db.cachedStatement(sql: "\(select) \(SQL.quote($0)) = ?") }
+        }
+
+        /// nil when there is none whose key has the very bytes.
+        func row(of identity: RowIdentity) throws -> RowState? {
+            let statement: Statement
+            switch identity {
+            case .key(let key):
+                statement = byKey
+                for (index, value) in key.enumerated() { try statement.bind(value, at: index + 1) }
+            case .rowid(let rowid):
+                guard let byRowid else { return nil }
+                statement = byRowid
+                try statement.bind(.integer(rowid), at: 1)
+            }
+            defer { statement.rewind() }
+            guard try statement.step() else { return nil }
+            let row = statement.values(at: 0..<table.columns.count)
+            let key = table.key.places.map { row[$0] }
+            switch identity {
+            case .key(let wanted): return key == wanted ? RowState(row, of: identity) : nil
+            case .rowid: return key.contains(where: \.isNull) ? RowState(row, of: identity) : nil
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+package import AnnalsCore
+package import AnnalsSchema
+package import AnnalsSQLite
+package import AnnalsWire
+package import GRDB
+
+/// Writes the raw changes of one table while its triggers are off: the same rows that they would have written.
+package final class HistoryWriter {
+    /// Bytes of the values of one raw change, beyond which an update is written down as two: SQLite's rows have 1 GB at most, and
+    /// this one has what two rows may have.
+    var largestUpdate = 980_000_000
+    /// The id of the newest raw change of this table.
+    package var lastID: Int64
+
+    private let columnCount: Int
+    private let maskCount: Int
+    /// Places of the key's columns, which an update always writes.
+    private let key: [Int]
+    /// Places of columns whose large values an update leaves out where it does not change them, and the length from which they are large.
+    private let mayBeLarge: [Int]
+    private let largeValue: Int
+    private let insertStatement: PreparedStatement
+    private let updateStatement: PreparedStatement
+    private let deleteStatement: PreparedStatement
+    /// The time of writing as a Julian day, for readers that look at raw changes; the transaction's own time counts.
+    private let now: Double
+
+    package init(_ db: Database, _ definition: DeclaredTable, layoutID: Int64) throws {
+        let table = StoreSchema.changesTable(layoutID)
+        let columnCount = definition.columns.count
+        let old = (0..<columnCount).map { "o\($0)" }
+        let new = (0..<columnCount).map { "n\($0)" }
+        func statement(_ operation: StoreSchema.Operation, _ columns: [String]) throws -> PreparedStatement {
+            let places = (0..<columns.count).map { "?\($0 + 3)" }
+            return try PreparedStatement(
+                db,
+                """
+                INSERT INTO main.\(table) (id, at, op, \(columns.joined(separator: ", ")))
+                VALUES (?1, ?2, \(operation.rawValue), \(places.joined(separator: ", ")))
+                """)
+        }
+        self.columnCount = columnCount
+        key = definition.primaryKey
+        mayBeLarge = definition.placesThatMayBeLarge
+        largeValue = try StoreSchema.largeValue(db)
+        maskCount = StoreSchema.maskCount(columnCount)
+        let masks = (0..<maskCount).map { "m\($0)" }
+        lastID = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(id) FROM main.\(table)")) ?? 0
+        now = try Double.fetchOne(db, sql: "SELECT julianday('now')") ?? 0
+        insertStatement = try statement(.insert, new)
+        updateStatement = try statement(.update, old + new + masks)
+        deleteStatement = try statement(.delete, old)
+    }
+
+    // MARK: From values
+
+    package func insert(_ row: [Value]) throws {
+        try run(insertStatement) { statement in
+            for (place, value) in row.enumerated() { statement.bind(place + 3, value) }
+        }
+    }
+
+    package func delete(_ row: [Value]) throws {
+        try run(deleteStatement) { statement in
+            for (place, value) in row.enumerated() { statement.bind(place + 3, value) }
+        }
+    }
+
+    /// Writes the old row, and of the new one the key and what changed.
+    package func update(_ old: [Value], to new: [Value]) throws {
+        if let between = between(old, new) {
+            try write(old, to: between)
+            return try write(between, to: new)
+        }
+        try write(old, to: new)
+    }
+
+    /// The old row without the values that change, where both rows together are too large for one raw change. What a transaction
+    /// did to a row is told from its ends.
+    private func between(_ old: [Value], _ new: [Value]) -> [Value]? {
+        let size = old.reduce(0) { $0 + $1.byteCount }
+        guard size + new.reduce(0, { $0 + $1.byteCount }) > largestUpdate else { return nil }
+        guard size + old.indices.reduce(0, { old[$1] == new[$1] ? $0 : $0 + new[$1].byteCount }) > largestUpdate else { return nil }
+        let between = old.indices.map { old[$0] == new[$0] || key.contains($0) ? old[$0] : .null }
+        return between == old || between == new ? nil : between
+    }
+
+    private func write(_ old: [Value], to new: [Value]) throws {
+        let changed = old.indices.filter { old[$0] != new[$0] }
+        let leftOut =
+            mayLeaveOut(changed, isNull: { old[$0].isNull }) ? mayBeLarge.filter { old[$0].isLarge(largeValue) && old[$0] == new[$0] } : []
+        try run(updateStatement) { statement in
+            for (place, value) in old.enumerated() {
+                statement.bind(place + 3, value)
+                statement.bind(columnCount + place + 3, .null)
+            }
+            for place in key + changed { statement.bind(columnCount + place + 3, new[place]) }
+            for place in leftOut { bindLeftOut(place, statement) }
+            bindMasks(changed, statement)
+        }
+    }
+
+    /// Values are left out of updates only where the key tells the row before and after.
+    private func mayLeaveOut(_ changed: [Int], isNull: (Int) -> Bool) -> Bool {
+        !mayBeLarge.isEmpty && !key.contains { isNull($0) || changed.contains($0) }
+    }
+
+    private func bindLeftOut(_ place: Int, _ statement: PreparedStatement) {
+        statement.bind(place + 3, .null)
+        statement.bind(columnCount + place + 3, 1)
+    }
+
+    private func bindMasks(_ changed: [Int], _ statement: PreparedStatement) {
+        for mask in 0..<maskCount {
+            var bits: Int64 = 0
+            for place in changed where place / StoreSchema.columnsPerMask == mask {
+                bits |= 1 << Int64(place % StoreSchema.columnsPerMask)
+            }
+            statement.bind(2 * columnCount + mask + 3, bits)
+        }
+    }
+
+    // MARK: From a body's bytes
+
+    /// `places` maps the values to this table's columns.
+    package func insert(
+        _ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer, missing: [(place: Int, value: Value)]
+    ) throws {
+        try run(insertStatement) { statement in
+            for (index, place) in places.enumerated() { statement.bind(place + 3, lending: values[index], in: bytes) }
+            for (place, value) in missing { statement.bind(place + 3, value) }
+        }
+    }
+
+    /// The row on which `found` stands is deleted.
+    package func delete(_ found: PreparedStatement) throws {
+        try run(deleteStatement) { statement in
+            for place in 0..<columnCount { statement.bind(place + 3, columnOf: found, place) }
+        }
+    }
+
+    /// The row on which `found` stands gets new values at some places.
+    package func update(_ found: PreparedStatement, places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
+        var size = new.reduce(0) { $0 + $1.byteCount }
+        let leavesOut = mayLeaveOut(places, isNull: found.isNull)
+        for place in 0..<columnCount {
+            if leavesOut, mayBeLarge.contains(place), !places.contains(place), found.isLarge(place, largeValue) {
+                bindLeftOut(place, updateStatement)
+            } else {
+                size += updateStatement.bind(place + 3, columnOf: found, place)
+                updateStatement.bind(columnCount + place + 3, .null)
+            }
+        }
+        guard size <= largestUpdate else {
+            let old = found.values(0..<columnCount)
+            var row = old
+            for (place, value) in zip(places, new) { row[place] = bytes.value(value) }
+            return try update(old, to: row)
+        }
+        try run(updateStatement) { statement in
+            for place in key { statement.bind(columnCount + place + 3, columnOf: found, place) }
+            for (index, place) in places.enumerated() { statement.bind(columnCount + place + 3, lending: new[index], in: bytes) }
+            bindMasks(places, statement)
+        }
+    }
+
+    private func run(_ statement: PreparedStatement, _ bind: (PreparedStatement) -> Void) throws {
+        statement.bind(1, lastID + 1)
+        statement.bind(2, real: now)
+        bind(statement)
+        try statement.run()
+        lastID += 1
+    }
+}
+
+extension Value {
+    fileprivate func isLarge(_ length: Int) -> Bool {
+        switch self {
+        case .text, .blob: byteCount > length
+        case .null, .integer, .real: false
+        }
+    }
+}
+
+extension WireValue {
+    fileprivate var byteCount: Int {
+        switch self {
+        case .text(let range), .blob(let range): range.count
+        default: 0
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// What of a file's schema is Annals' own, by the names that it gives, and what of a program's only looks like it.
+package enum OwnObjects {
+    package struct Object: Hashable {
+        package var type: String
+        package var name: String
+    }
+
+    /// Annals' own, in the order in which they can be dropped.
+    package static func all(_ db: Database) throws -> [Object] { try prefixed(db).filter(\.isOwn).map(\.object) }
+
+    /// A program's own with Annals' prefix.
+    package static func taken(_ db: Database) throws -> [Object] { try prefixed(db).filter { !$0.isOwn }.map(\.object) }
+
+    private static func prefixed(_ db: Database) throws -> [(object: Object, isOwn: Bool)] {
+        try ["trigger", "view", "index", "table"].flatMap { type in
+            let sql = "SELECT name, tbl_name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL"
+            return try Row.fetchAll(db, sql: sql, arguments: [type]).compactMap { row -> (object: Object, isOwn: Bool)? in
+                let (name, table): (String, String) = try (row.value("name"), row.value("tbl_name"))
+                guard StoreSchema.isOwnName(name) else { return nil }
+                return (Object(type: type, name: name), isOwn(type, name, of: table))
+            }
+        }
+    }
+
+    private static func isOwn(_ type: String, _ name: String, of table: String) -> Bool {
+        switch type {
+        case "table": isOwnTable(name)
+        case "index": isOwnTable(table)
+        case "trigger":
+            name.split(separator: "_").dropFirst().first.flatMap { Int64($0) }.map { CaptureTriggers.names(id: $0) }?.contains(name)
+                ?? false
+        default: false
+        }
+    }
+
+    private static func isOwnTable(_ name: String) -> Bool {
+        if OwnTables.all.contains(name) { return true }
+        return [StoreSchema.changesTable, StoreSchema.notesTable].contains { make in
+            name.split(separator: "_").last.flatMap { Int64($0) }.map(make) == name
+        }
+    }
+}

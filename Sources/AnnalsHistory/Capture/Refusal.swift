@@ -1,0 +1,77 @@
+package import AnnalsSchema
+
+/// Why a table is not tracked, in words for people.
+public enum Refusal: Error, Hashable, Sendable {
+    case missing
+    case noPrimaryKey
+    case view
+    case virtual
+    case shadow
+    case tooManyColumns(count: Int, limit: Int)
+    /// The key may hold NULL, and columns took all names of the rowid by which such rows would be told apart.
+    case rowidOutOfReach
+    /// Rows are found by a collation of the program's that made the table.
+    case unknownCollation(String)
+    /// A foreign key leads to a table that is not tracked; `exists` says whether there is one at all.
+    case untrackedParent(String, exists: Bool)
+    /// A foreign key has a generated column on one side: what a row refers to is then decided by other columns than the key's.
+    case generatedReference(parent: String)
+    /// A table in which a migration tool or a framework keeps its own books. Naming it overrides.
+    case bookkeeping(of: String)
+    /// One of the tables Annals keeps.
+    case own
+    /// SQLite would not compile writes to the table with our triggers on it; its own words.
+    case cannotBeWritten(String)
+
+    /// What is wrong with the table itself, its neighbours left aside; nil when it can be tracked.
+    package static func ofTable(_ table: DeclaredTable) -> Refusal? {
+        if StoreSchema.isOwnName(table.name) { return .own }
+        switch table.kind {
+        case .view: return .view
+        case .virtual: return .virtual
+        case .shadow: return .shadow
+        case .table: break
+        }
+        if table.primaryKey.isEmpty { return .noPrimaryKey }
+        if table.columns.count > HistoryLimits.trackedColumns {
+            return .tooManyColumns(count: table.columns.count, limit: HistoryLimits.trackedColumns)
+        }
+        if table.keyMayBeNull && table.rowidName == nil { return .rowidOutOfReach }
+        return nil
+    }
+
+    /// One sentence: what is wrong, and what to do.
+    public var message: String {
+        switch self {
+        case .missing:
+            "there is no such table"
+        case .noPrimaryKey:
+            "it has no primary key, so its rows cannot be told apart; rebuild it with one, for example "
+                + "CREATE TABLE new(id INTEGER PRIMARY KEY, …), copy the rows, drop the old table and rename the new one"
+        case .view:
+            "it is a view; track the tables it reads"
+        case .virtual:
+            "it is a virtual table, on which SQLite allows no triggers; track the table it is filled from"
+        case .shadow:
+            "it holds the inner workings of a virtual table, which rebuilds it by itself"
+        case .tooManyColumns(let count, let limit):
+            "it has \(count) columns, and \(limit) is the most: a change holds each column twice, and SQLite allows 2000 in a table"
+        case .rowidOutOfReach:
+            "its key may hold NULL, and its columns took all three names of the rowid; declare the key's columns NOT NULL"
+        case .unknownCollation(let name):
+            "its rows are found by the collation \(name), which this program does not have; track it from a program that has it"
+        case .untrackedParent(let parent, exists: true):
+            "its foreign key leads to \(parent), which is not tracked; track that table too"
+        case .untrackedParent(let parent, exists: false):
+            "its foreign key leads to \(parent), which does not exist"
+        case .generatedReference(let parent):
+            "its foreign key to \(parent) has a generated column, by which a merge cannot keep it; refer by ordinary columns"
+        case .bookkeeping(let owner):
+            "it is where \(owner) keeps its books; name it to track it all the same"
+        case .own:
+            "it is one of Annals' own tables"
+        case .cannotBeWritten(let words):
+            "its changes cannot be captured with the SQLite of this program, which says: \(words)"
+        }
+    }
+}

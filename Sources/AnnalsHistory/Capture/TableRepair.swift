@@ -1,0 +1,262 @@
+package import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// Compares one tracked table with what the schema says now, and mends what differs.
+package struct TableRepair {
+    private let db: Database
+    private var table: TrackedTable
+
+    package init(_ db: Database, _ table: TrackedTable) {
+        self.db = db
+        self.table = table
+    }
+
+    package mutating func run(_ report: inout Drift.Report) throws {
+        let installed = try InstalledTriggers(db, id: table.id)
+        let name = installed.table ?? table.name
+        guard let definition = try SchemaReader(db).table(name), definition.kind == .table else {
+            try end(as: .dropped)
+            report.findings.append(.tableDropped(table: table.name))
+            report.gaps.append(table.id)
+            return
+        }
+        if let reason = Refusal.ofTable(definition) {
+            try end(as: .retired)
+            report.findings.append(.trackingEnded(table: definition.name, reason: reason))
+            report.gaps.append(table.id)
+            return
+        }
+        try note(definition)
+        if installed.runAfterOthers { report.disordered.append(table.id) }
+        if isSameList(definition) {
+            try mend(definition, installed, &report)
+        } else {
+            try replace(with: definition, installed, &report)
+        }
+    }
+
+    private func isSameList(_ definition: DeclaredTable) -> Bool {
+        definition.columns.map(\.name) == table.columns
+            && table.key
+                == TrackedTable.Key(
+                    places: definition.primaryKey, collations: definition.primaryKeyCollations, isByRowid: definition.keyMayBeNull)
+    }
+
+    /// The same columns: only the triggers can be wrong.
+    private func mend(_ definition: DeclaredTable, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
+        let triggers = try CaptureTriggers(db, table: definition, id: table.id)
+        // A trigger that is gone may have written what is still to be sealed.
+        let isWritten = try triggers.holdAllValues || (RowsAfterTriggers.tables(db).contains(table.id) && openChanges() != nil)
+        let isWhole = triggers.arePresent(in: installed)
+        let knowsIndexes = installed.hold(triggers.beforeChange)
+        if !isWhole {
+            report.gaps.append(table.id)
+        } else if !knowsIndexes, try openChanges() != nil {
+            // Rows can have been evicted by an index that the triggers did not know.
+            report.gaps.append(table.id)
+        } else if triggers.holdAllValues, let open = try openChanges(), try leavesOut(open) {
+            // A program made a trigger and wrote before the triggers knew of it.
+            report.gaps.append(table.id)
+        }
+        if !isWhole || !knowsIndexes {
+            try triggers.install(db)
+            report.findings.append(.triggersRestored(table: definition.name))
+        } else if installed.runAfterOthers || !installed.hold(triggers.afterChange) {
+            // The newest trigger runs first, and first is where a change is best written down.
+            try triggers.reinstallAfterChange(db)
+        }
+        try RowsAfterTriggers.note(table.id, isWritten, db)
+    }
+
+    /// Other columns: a new list, which continues the old one where nothing can have been missed.
+    private func replace(with definition: DeclaredTable, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
+        let old = oldDefinition(definition)
+        let added = definition.columns.dropFirst(table.columns.count)
+        let isContinued =
+            try old.map { try CaptureTriggers(db, table: $0, id: table.id).arePresent(in: installed) } ?? false
+        if let old, isContinued { try Self.conclude(db, table, as: old, installed.runAfterOthers ? .unknown : .asHappened) }
+        try end(as: .retired)
+        let new = try TrackedTable.create(db, for: definition, gap: nil)
+        try NamesOfRepairedTable(db, table, isContinued: isContinued)?.give(to: new)
+        if isContinued { try ListContinuation(list: new.id, places: Array(table.columns.indices)).save(of: table.id, db) }
+        try CaptureTriggers(db, table: definition, id: new.id).install(db)
+        report.findings.append(.columnsChanged(table: definition.name, oldID: table.id, newID: new.id))
+        let filled = try added.filter { try !holdsDefault($0, in: definition) }
+        if !isContinued {
+            report.gaps.append(new.id)
+        } else if !filled.isEmpty, try !recordAdded(filled, definition, new.id) {
+            report.gaps.append(new.id)
+        }
+    }
+
+    /// A column just added held its default in every row, so what is otherwise now was written since, past the old triggers:
+    /// these are written down as updates. False where a row cannot be told by its key.
+    private func recordAdded(_ added: [DeclaredTable.Column], _ definition: DeclaredTable, _ id: Int64) throws -> Bool {
+        let defaults = try added.compactMap { column in
+            try definition.place(of: column.name).map { ($0, try AddedColumn.value(of: column)) }
+        }
+        if try definition.hasKeylessRows(db) { return false }
+        let reader = try RowReader(db, definition)
+        let writer = try HistoryWriter(db, definition, layoutID: id)
+        while let row = try reader.next() {
+            var old = row
+            for (place, value) in defaults { old[place] = value }
+            if old != row { try writer.update(old, to: row) }
+        }
+        return true
+    }
+
+    /// Completes the raw changes of a list that gets no more: what a REPLACE took, and what a program's triggers left.
+    ///
+    /// - Parameter definition: the list's columns, as they and the table are called now.
+    package static func conclude(_ db: Database, _ table: TrackedTable, as definition: DeclaredTable, _ order: RawChangeOrder) throws {
+        guard let open = try OpenTable.fetchAll(db).first(where: { $0.id == table.id }) else { return }
+        var newest = open.newest
+        if open.hasNotes {
+            let names = Evictions.TableName(name: definition.name, columns: definition.columns.map(\.name))
+            newest = try Evictions(db, table: table, open: open, named: names).conclude(order)
+        }
+        guard open.isWrittenByTriggers else { return }
+        _ = try RowsAfterTriggers(db, table, as: definition).follow(sealed: open.sealed, newest: newest)
+    }
+
+    /// Goes on after a migration that rebuilt the table, or took columns from it, and wrote down what that did to rows: nothing was missed.
+    ///
+    /// - Parameters:
+    ///   - definition: the table as it is now.
+    ///   - old: as the list has it.
+    /// - Returns: the list in which history goes on; nil where rows cannot be told by the key that they had, or the table does not take
+    ///   all that it took, and nothing was done.
+    package mutating func goOn(as definition: DeclaredTable, from old: DeclaredTable) throws -> TrackedTable? {
+        guard definition.kind == .table, Refusal.ofTable(definition) == nil, definition.takesRows(of: old),
+            try !definition.hasKeylessRows(db)
+        else { return nil }
+        try note(definition)
+        var list = table
+        if !isSameList(definition) {
+            try end(as: .retired)
+            list = try TrackedTable.create(db, for: definition, gap: nil)
+            try ListContinuation(list: list.id, places: table.columns.map(definition.place)).save(of: table.id, db)
+            try NamesOfRepairedTable(db, table, isContinued: false)?.give(to: list)
+        }
+        try CaptureTriggers(db, table: definition, id: list.id).install(db)
+        return try TrackedTable.fetchAll(db).first { $0.id == list.id }
+    }
+
+    /// The table as the old triggers see it: the columns they know, under their present names. nil when that is not what
+    /// became of them.
+    private func oldDefinition(_ definition: DeclaredTable) -> DeclaredTable? {
+        guard definition.columns.count >= table.columns.count, definition.primaryKey == table.key.places,
+            definition.keyMayBeNull == table.key.isByRowid
+        else { return nil }
+        var old = definition
+        old.columns = Array(definition.columns.prefix(table.columns.count))
+        return old
+    }
+
+    /// Whether a column just added still holds its default in every row.
+    private func holdsDefault(_ column: DeclaredTable.Column, in definition: DeclaredTable) throws -> Bool {
+        let statement = try PreparedStatement(
+            db, "SELECT 1 FROM main.\(SQL.quote(definition.name)) WHERE \(SQL.quote(column.name)) IS NOT ?1 COLLATE BINARY")
+        statement.bind(1, try AddedColumn.value(of: column))
+        defer { statement.reset() }
+        return try !statement.step()
+    }
+
+    private func openChanges() throws -> ClosedRange<Int64>? {
+        try OpenTable.fetchAll(db).first { $0.id == table.id && $0.newest > $0.sealed }.map { ($0.sealed + 1)...$0.newest }
+    }
+
+    private func leavesOut(_ changes: ClosedRange<Int64>) throws -> Bool {
+        var found = false
+        try RawChangeReader(db, table).read(changes) { if !$0.leftOut.isEmpty { found = true } }
+        return found
+    }
+
+    private mutating func note(_ definition: DeclaredTable) throws {
+        guard definition.shape != table.shape else { return }
+        try db.execute(sql: "UPDATE main.annals_tables SET shape = ? WHERE id = ?", arguments: [definition.shape, table.id])
+    }
+
+    /// No more changes come to this list. What notes are left concern rows that nobody can tell any more.
+    private func end(as state: TrackedTable.State) throws {
+        try CaptureTriggers.remove(db, id: table.id)
+        try Evictions.forget(db, table.id)
+        try db.execute(sql: "UPDATE main.annals_tables SET state = ? WHERE id = ?", arguments: [state.rawValue, table.id])
+    }
+}
+
+/// The triggers of one column list as they are in the schema.
+package struct InstalledTriggers {
+    private var sqlByName: [String: String] = [:]
+    /// The table they stand on; nil when the one for inserts is missing.
+    package private(set) var table: String?
+    /// A program's own AFTER trigger on that table is newer, and so runs before them.
+    private(set) var runAfterOthers = false
+
+    package init(_ db: Database, id: Int64) throws {
+        let names = CaptureTriggers.names(id: id)
+        var oldest = Int64.max
+        let standing = try db.cachedStatement(sql: "SELECT tbl_name FROM main.sqlite_master WHERE type = 'trigger' AND name = ?")
+        let all = try db.cachedStatement(
+            sql: "SELECT rowid, name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger' AND tbl_name = ? ORDER BY rowid")
+        // They stand on one table, or the table is gone and they with it.
+        var found: String?
+        for name in names where found == nil { found = try String.fetchOne(standing, arguments: [name]) }
+        guard let found else { return }
+        for row in try Row.fetchAll(all, arguments: [found]) {
+            let name: String = try row.value("name")
+            if names.contains(name) {
+                sqlByName[name] = try row.value("sql")
+                if name == names[0] { table = try row.value("tbl_name") }
+                if CaptureTriggers.runsAfterChange(name) { oldest = try min(oldest, row.value("rowid")) }
+            } else if let table, !StoreSchema.isOwnName(name), try row.value("tbl_name") == table, try row.value("rowid") > oldest {
+                runAfterOthers = try runAfterOthers || SQLText(row.value("sql")).isAfterTrigger
+            }
+        }
+    }
+
+    /// Whether these are in place. Names are compared without their quotes, since SQLite rewrites them after a rename.
+    package func hold(_ triggers: [CaptureTriggers.Trigger]) -> Bool {
+        triggers.allSatisfy { trigger in
+            guard let sql = sqlByName[trigger.name] else { return false }
+            return sql == trigger.sql || Self.words(sql) == Self.words(trigger.sql)
+        }
+    }
+
+    private static func words(_ sql: String) -> [String] {
+        SQLText(sql).tokens.map { $0.identifier?.foldedIdentifier ?? $0.text }
+    }
+}
+
+extension DeclaredTable {
+    /// Whether a row has a key with NULL in it, so that only its rowid tells it.
+    package func hasKeylessRows(_ db: Database) throws -> Bool {
+        guard keyMayBeNull else { return false }
+        let isKeyless = SQL.balanced(primaryKey.map { "\(SQL.quote(columns[$0].name)) IS NULL" }, operator: "OR")
+        return try Bool.fetchOne(db, sql: "SELECT EXISTS(SELECT 1 FROM main.\(SQL.quote(name)) WHERE \(isKeyless))") ?? false
+    }
+
+    /// Whether rows that another declaration allowed fit this one, by the same key: a replay puts them there. CHECK constraints and foreign
+    /// keys are off then, and unique indexes are left out where they do not fit.
+    fileprivate func takesRows(of old: DeclaredTable) -> Bool {
+        func key(_ table: DeclaredTable) -> [String] {
+            zip(table.primaryKey, table.primaryKeyCollations).map { "\(table.columns[$0].name.foldedIdentifier) \($1.foldedIdentifier)" }
+        }
+        guard key(self) == key(old), (rowidAlias == nil) == (old.rowidAlias == nil), !isStrict || old.isStrict,
+            generatedColumns.allSatisfy(old.generatedColumns.contains)
+        else { return false }
+        let isTaken = columns.allSatisfy { column in
+            guard let place = old.place(of: column.name) else { return SchemaAdditions.isOptional(column) }
+            let was = old.columns[place]
+            let isSameType = column.affinity == was.affinity && (!isStrict || column.declaredType.isSameIdentifier(as: was.declaredType))
+            return isSameType && (!column.isNotNull || was.isNotNull)
+        }
+        func words(_ index: UniqueIndex) -> [String] {
+            index.columns.map { "\($0.name?.foldedIdentifier ?? "") \($0.collation.foldedIdentifier)" }
+        }
+        let known = old.uniqueIndexes.filter(\.isConstraint).map(words)
+        return isTaken && uniqueIndexes.allSatisfy { !$0.isConstraint || known.contains(words($0)) }
+    }
+}

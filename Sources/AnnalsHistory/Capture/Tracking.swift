@@ -1,0 +1,293 @@
+package import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// Starts and ends the history of tables.
+///
+///     let report = try await store.track(.all)
+///     for table in report.tables { print(table.name, table.outcome) }
+public enum Tracking {
+    public enum Selection: Sendable {
+        /// Every table that can be tracked, bookkeeping left out; also those that are made later, when the store is looked at next.
+        case all
+        case tables([String])
+    }
+
+    public struct Options: Sendable {
+        /// Only report what would be done.
+        public var isDryRun = false
+
+        public init(isDryRun: Bool = false) {
+            self.isDryRun = isDryRun
+        }
+    }
+
+    /// Tracks tables, all that can be, in one SQLite transaction or savepoint.
+    ///
+    /// What other programs wrote before is sealed first. A table that is refused is in the report with the reason and
+    /// keeps none of the others back, except those whose foreign keys lead to it. Throws `DatabaseError`, and
+    /// `AnnalsError` of code newerFormat, or schemaRefused where something of the user's bears a name of ours; then nothing
+    /// is changed.
+    package static func track(
+        _ db: Database, _ selection: Selection, options: Options = Options(), _ environment: CaptureEnvironment = .system
+    ) throws -> TrackingReport {
+        try StoreSchema.checkFormat(db)
+        var report = TrackingReport(tables: [], isDryRun: options.isDryRun)
+        try inTransaction(db, isDryRun: options.isDryRun) {
+            let isNew = try !StoreSchema.exists(db)
+            if isNew {
+                let left = try LeftTriggers(db)
+                report.hadLostHistory = !left.tables.isEmpty
+                try left.remove(db)
+                try refuseTakenNames(db)
+            }
+            try StoreSchema.createCommonTables(db)
+            if isNew {
+                try StoreSchema.set(.format, to: StoreSchema.format, db)
+                if let length = environment.largeValue {
+                    try StoreSchema.set(.largeValue, to: min(Int64(length), CountedNumbers.range.upperBound), db)
+                }
+                try StoreSchema.set(.storeID, to: environment.makeStoreID().description, db)
+                try StoreSchema.noteSchemaVersion(db)
+            }
+            try Sealing.seal(db, environment)
+            let isReplica = try StoreSchema.isReplica(db)
+            report.tables = try trackUnsealed(db, selection, recordsRows: isReplica)
+            // The rows of a table that a replica tracks are nowhere in the log: they are work of this moment.
+            let begun = report.tables.compactMap { if case .tracked(let id) = $0.outcome { id } else { nil } }
+            if isReplica, let number = try Sealing.seal(db, environment) {
+                try Drift.expire(begun, before: number, db)
+            }
+            guard !isNew || report.tables.contains(where: \.isTracked) else { return try removeEverything(db) }
+            try StoreSchema.noteSchemaVersion(db)
+            if case .all = selection { try TrackingRule.set(all: true, db) }
+        }
+        return report
+    }
+
+    /// A table of the user's with our prefix would be taken for one of ours, and dropped with them. A snapshot's are ours.
+    private static func refuseTakenNames(_ db: Database) throws {
+        let own = try OwnObjects.all(db).filter { !OwnTables.snapshot.contains($0.name) }
+        guard let taken = try (own + OwnObjects.taken(db)).first else { return }
+        throw AnnalsError.nameIsTaken(taken.type, taken.name, operation: "track")
+    }
+
+    /// The same without sealing, in the midst of a write that is recorded by the caller.
+    ///
+    /// - Parameter recordsRows: the rows that are there count as inserted now.
+    package static func trackUnsealed(_ db: Database, _ selection: Selection, recordsRows: Bool) throws -> [TrackingReport.Table] {
+        // Asked once: each list that is made has GRDB read the whole schema again for such a question.
+        let isReplica = try StoreSchema.isReplica(db)
+        return try TrackingPlan(db, selection).entries.map { entry in
+            let table = try perform(entry, recordsRows, isReplica, db)
+            if recordsRows, case .tracked(let id) = table.outcome, case .accepted(let definition) = entry.verdict {
+                try recordRows(definition, id, db)
+            }
+            return table
+        }
+    }
+
+    private static func perform(
+        _ entry: TrackingPlan.Entry, _ recordsRows: Bool, _ isReplica: Bool, _ db: Database
+    ) throws -> TrackingReport.Table {
+        switch entry.verdict {
+        case .refused(let reason):
+            return TrackingReport.Table(name: entry.name, outcome: .skipped(reason))
+        case .alreadyTracked(let table, let definition):
+            return try report(on: definition, .alreadyTracked(id: table.id), db)
+        case .accepted(let definition):
+            // Of a table that holds nothing yet, or whose rows are told as they come, nothing is missing: earlier tokens stay good.
+            let holdsRows: Bool
+            do {
+                holdsRows = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM main.\(SQL.quote(definition.name)))") ?? false
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+                return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(error.message ?? "SQLite refused it")))
+            }
+            let isWhole = recordsRows || !holdsRows
+            let newest = try isWhole ? nil : Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions")
+            var table = try start(definition, gap: newest, isReplica, db)
+            if let complaint = complaintAboutWriting(to: definition, db) {
+                try removeLists([table], db)
+                // Where it could not be written before, tracking is not what keeps it from being written.
+                guard complaintAboutWriting(to: definition, db) != nil else {
+                    return TrackingReport.Table(name: entry.name, outcome: .skipped(.cannotBeWritten(complaint)))
+                }
+                table = try start(definition, gap: newest, isReplica, db)
+            }
+            return try report(on: definition, .tracked(id: table.id), db)
+        }
+    }
+
+    private static func start(_ definition: DeclaredTable, gap: Int64?, _ isReplica: Bool, _ db: Database) throws -> TrackedTable {
+        let table = try TrackedTable.create(db, for: definition, gap: gap)
+        if isReplica, let names = try NewNames(db) {
+            let first = try names.table(table.name)
+            let columns = try names.columns(table.columns, of: first, known: table.columns.map { _ in nil })
+            try FirstNames.set(FirstNames.Names(table: first, columns: columns), of: table, db)
+        }
+        try CaptureTriggers(db, table: definition, id: table.id).install(db)
+        return table
+    }
+
+    private static func recordRows(_ definition: DeclaredTable, _ id: Int64, _ db: Database) throws {
+        let rows = try RowReader(db, definition)
+        let writer = try HistoryWriter(db, definition, layoutID: id)
+        while let row = try rows.next() { try writer.insert(row) }
+    }
+
+    /// What SQLite says when it compiles writes to the table, triggers included; nil when all is well.
+    ///
+    /// A trigger's body is only compiled with a write, and then it would be the program's write that fails.
+    private static func complaintAboutWriting(to table: DeclaredTable, _ db: Database) -> String? {
+        let name = "main.\(SQL.quote(table.name))"
+        let key = SQL.quote(table.columns[table.primaryKey[0]].name)
+        do {
+            for sql in ["INSERT INTO \(name) DEFAULT VALUES", "UPDATE \(name) SET \(key) = \(key)", "DELETE FROM \(name)"] {
+                _ = try db.makeStatement(sql: sql)
+            }
+            return nil
+        } catch {
+            return (error as? DatabaseError)?.message ?? "\(error)"
+        }
+    }
+
+    private static func report(
+        on table: DeclaredTable, _ outcome: TrackingReport.Outcome, _ db: Database
+    ) throws -> TrackingReport.Table {
+        var report = TrackingReport.Table(name: table.name, outcome: outcome)
+        report.hasProvisionalKeys = table.rowidAlias != nil
+        if table.keyMayBeNull, let rowid = table.rowidName {
+            let isNull = SQL.balanced(table.primaryKey.map { "\(SQL.quote(table.columns[$0].name)) IS NULL" }, operator: "OR")
+            let source = "FROM main.\(SQL.quote(table.name)) WHERE \(isNull)"
+            report.rowsWithNullKey = try .init(
+                count: Int.fetchOne(db, sql: "SELECT count(*) \(source)") ?? 0,
+                rowids: Int64.fetchAll(
+                    db, sql: "SELECT \(SQL.quote(rowid)) \(source) ORDER BY 1 LIMIT \(HistoryLimits.rowsListed)"))
+        }
+        if !table.foreignKeys.isEmpty {
+            do {
+                report.foreignKeyViolations = try violations(in: table, db)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+                report.hasUnusableForeignKey = true
+            }
+        }
+        return report
+    }
+
+    private static func violations(in table: DeclaredTable, _ db: Database) throws -> [TrackingReport.Violations] {
+        var byKey: [Int: TrackingReport.Listed] = [:]
+        let check = try db.makeStatement(sql: "PRAGMA main.foreign_key_check(\(SQL.quote(table.name)))")
+        defer { check.rewind() }
+        while try check.step() {
+            let key = Int(check.integer(at: 3))
+            byKey[key, default: .init()].count += 1
+            if case .integer(let rowid) = check.value(at: 1), byKey[key, default: .init()].rowids.count < HistoryLimits.rowsListed {
+                byKey[key, default: .init()].rowids.append(rowid)
+            }
+        }
+        // SQLite counts foreign keys from the last declared.
+        return byKey.keys.sorted(by: >).compactMap { key in
+            let index = table.foreignKeys.count - 1 - key
+            guard let rows = byKey[key], table.foreignKeys.indices.contains(index) else { return nil }
+            return TrackingReport.Violations(
+                parent: table.foreignKeys[index].parentTable, columns: table.foreignKeys[index].columns, rows: rows)
+        }
+    }
+
+    /// Ends the history of tables and forgets it. When none is left, or `tables` is nil, nothing of Annals remains.
+    ///
+    /// Returns the names of the tables that were tracked. Throws `AnnalsError` of code notTracked for a table that is
+    /// not, and schemaRefused for one that another tracked table's foreign key leads to; then nothing is changed.
+    @discardableResult
+    package static func untrack(_ db: Database, _ tables: [String]? = nil) throws -> [String] {
+        try StoreSchema.checkFormat(db)
+        var names: [String] = []
+        try inTransaction(db, isDryRun: false) {
+            // What bears our prefix in a file without history is the user's.
+            guard try tables != nil || StoreSchema.exists(db) || hasRemains(db) else { return }
+            guard let tables else {
+                names = try StoreError.unlessDamaged { try TrackedTable.fetchTracked(db).map(\.name) } ?? []
+                return try removeEverything(db)
+            }
+            let all = try StoreError.unlessDamaged { try TrackedTable.fetchAll(db) } ?? []
+            for wanted in tables {
+                let lists = all.filter { $0.name.isSameIdentifier(as: wanted) }
+                guard let name = lists.last?.name else {
+                    throw AnnalsError(.notTracked, operation: "untrack", "the table \(wanted) is not tracked")
+                }
+                try removeLists(lists, db)
+                names.append(name)
+            }
+            let rest = try TrackedTable.fetchTracked(db)
+            try refuseOrphans(of: names, in: rest, db)
+            guard !rest.isEmpty else { return try removeEverything(db) }
+            // Or it would be tracked again at the next look.
+            try TrackingRule.set(all: false, db)
+            try StoreSchema.noteSchemaVersion(db)
+        }
+        return names
+    }
+
+    /// Somebody dropped `annals_meta` and nothing else, or everything but the triggers.
+    package static func hasRemains(_ db: Database) throws -> Bool {
+        let tables = ["annals_tables", "annals_transactions", "annals_spans"]
+        return try tables.allSatisfy { try db.tableExists($0) } || !LeftTriggers(db).tables.isEmpty
+    }
+
+    private static func removeLists(_ lists: [TrackedTable], _ db: Database) throws {
+        for list in lists {
+            try CaptureTriggers.remove(db, id: list.id)
+            try db.execute(
+                sql: """
+                    DROP TABLE IF EXISTS main.\(StoreSchema.changesTable(list.id));
+                    DROP TABLE IF EXISTS main.\(StoreSchema.notesTable(list.id));
+                    """)
+            try db.execute(sql: "DELETE FROM main.annals_spans WHERE table_id = ?", arguments: [list.id])
+            try db.execute(sql: "DELETE FROM main.annals_tables WHERE id = ?", arguments: [list.id])
+            try FirstNames.forget(list.id, db)
+            try ListContinuation.forget(list.id, db)
+        }
+    }
+
+    private static func refuseOrphans(of names: [String], in rest: [TrackedTable], _ db: Database) throws {
+        for child in rest {
+            let keys = try SchemaReader(db).table(child.name)?.foreignKeys ?? []
+            if let parent = keys.map(\.parentTable).first(where: { parent in names.contains { $0.isSameIdentifier(as: parent) } }) {
+                throw AnnalsError(
+                    .schemaRefused, operation: "untrack", "a foreign key of the tracked table \(child.name) leads to \(parent)",
+                    hint: "Untrack \(child.name) as well.")
+            }
+        }
+    }
+
+    /// Triggers first, or dropping a table would run into them. What is a program's own stays, whatever it is called.
+    private static func removeEverything(_ db: Database) throws {
+        for own in try OwnObjects.all(db) { try db.execute(sql: "DROP \(own.type.uppercased()) main.\(SQL.quote(own.name))") }
+    }
+
+    private static func inTransaction(_ db: Database, isDryRun: Bool, _ body: () throws -> Void) throws {
+        let completion: Database.TransactionCompletion = isDryRun ? .rollback : .commit
+        if db.isInsideTransaction {
+            try db.inSavepoint {
+                try body()
+                return completion
+            }
+        } else {
+            try db.inTransaction(.immediate) {
+                try body()
+                return completion
+            }
+        }
+    }
+}
+
+extension AnnalsError {
+    /// Something of a program's bears a name that is kept for Annals' own.
+    package static func nameIsTaken(_ type: String, _ name: String, operation: String) -> AnnalsError {
+        AnnalsError(
+            .schemaRefused, operation: operation,
+            "the \(type) \(name) has a name that begins with \(StoreSchema.prefix), and those are kept for Annals' own",
+            hint: "Give it another name; nothing was changed")
+    }
+}

@@ -1,0 +1,127 @@
+package import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// Decides which tables can be tracked.
+package struct TrackingPlan {
+    package enum Verdict {
+        case accepted(DeclaredTable)
+        case alreadyTracked(TrackedTable, DeclaredTable)
+        case refused(Refusal)
+    }
+
+    package struct Entry {
+        package var name: String
+        package var verdict: Verdict
+    }
+
+    package private(set) var entries: [Entry]
+
+    package init(_ db: Database, _ selection: Tracking.Selection) throws {
+        let reader = SchemaReader(db)
+        let tracked = try TrackedTable.fetchTracked(db)
+        switch selection {
+        case .all:
+            let tables = try reader.tables()
+            let isCoreData = tables.contains { $0.name == "Z_PRIMARYKEY" } && tables.contains { $0.name == "Z_METADATA" }
+            entries = tables.map { table in
+                let owner = Bookkeeping.owner(of: table.name, isCoreData: isCoreData)
+                return Self.entry(table, tracked, owner.map(Refusal.bookkeeping(of:)) ?? Self.unknownCollation(table, db))
+            }
+        case .tables(let names):
+            entries = []
+            for name in names where !entries.contains(where: { $0.name.isSameIdentifier(as: name) }) {
+                if let table = try reader.table(name) {
+                    entries.append(Self.entry(table, tracked, Self.unknownCollation(table, db)))
+                } else {
+                    entries.append(Entry(name: name, verdict: .refused(.missing)))
+                }
+            }
+        }
+        refuseChildrenOfUntracked(tracked)
+    }
+
+    /// SQLite cannot even read a table whose rows are in the order of a collation that it does not know.
+    private static func unknownCollation(_ table: DeclaredTable, _ db: Database) -> Refusal? {
+        // Its list of collations has those that it looked for and did not find, too.
+        let unknown = table.primaryKeyCollations.first { name in
+            !Collation.isBuiltIn(name) && (try? db.makeStatement(sql: "SELECT '' < '' COLLATE \(SQL.quote(name))")) == nil
+        }
+        return unknown.map(Refusal.unknownCollation)
+    }
+
+    private static func entry(_ table: DeclaredTable, _ tracked: [TrackedTable], _ reason: Refusal?) -> Entry {
+        if let known = tracked.first(where: { $0.name.isSameIdentifier(as: table.name) }) {
+            return Entry(name: table.name, verdict: .alreadyTracked(known, table))
+        }
+        let refusal = reason ?? Refusal.ofTable(table)
+        return Entry(name: table.name, verdict: refusal.map(Verdict.refused) ?? .accepted(table))
+    }
+
+    /// Whether a column on one of the key's sides is generated, as far as both tables are looked at.
+    private func isGenerated(_ key: DeclaredTable.ForeignKey) -> Bool {
+        let parents = entries.compactMap { entry -> DeclaredTable? in
+            switch entry.verdict {
+            case .accepted(let table), .alreadyTracked(_, let table): table.name.isSameIdentifier(as: key.parentTable) ? table : nil
+            case .refused: nil
+            }
+        }
+        let names = parents.flatMap(\.generatedColumns).map(\.name)
+        return key.places.contains(nil) || key.parentColumns.contains { column in names.contains { $0.isSameIdentifier(as: column) } }
+    }
+
+    /// Until nothing changes: refusing one table can leave another's foreign key leading nowhere.
+    private mutating func refuseChildrenOfUntracked(_ tracked: [TrackedTable]) {
+        var isSettled = false
+        while !isSettled {
+            isSettled = true
+            let names = Set(
+                tracked.map(\.name.foldedIdentifier)
+                    + entries.compactMap { entry in
+                        if case .accepted(let table) = entry.verdict { table.name.foldedIdentifier } else { nil }
+                    })
+            for index in entries.indices {
+                guard case .accepted(let table) = entries[index].verdict else { continue }
+                if let key = table.foreignKeys.first(where: { !names.contains($0.parentTable.foldedIdentifier) }) {
+                    entries[index].verdict = .refused(.untrackedParent(key.parentTable, exists: key.parentExists))
+                } else if let key = table.foreignKeys.first(where: isGenerated) {
+                    entries[index].verdict = .refused(.generatedReference(parent: key.parentTable))
+                } else {
+                    continue
+                }
+                isSettled = false
+            }
+        }
+    }
+}
+
+/// Tables in which tools and frameworks keep books of their own, by name.
+enum Bookkeeping {
+    private static let owners: [String: String] = [
+        "grdb_migrations": "GRDB", "staged_schema_versions": "Annals", "room_master_table": "Room", "android_metadata": "Android",
+        "schema_migrations": "a migration tool", "schema_migrations_lock": "a migration tool", "ar_internal_metadata": "Rails",
+        "alembic_version": "Alembic", "django_migrations": "Django", "south_migrationhistory": "South",
+        "flyway_schema_history": "Flyway", "schema_version": "Flyway", "databasechangelog": "Liquibase",
+        "databasechangeloglock": "Liquibase", "knex_migrations": "Knex", "knex_migrations_lock": "Knex",
+        "sequelizemeta": "Sequelize", "_prisma_migrations": "Prisma", "__drizzle_migrations": "Drizzle",
+        "__efmigrationshistory": "Entity Framework", "__efmigrationslock": "Entity Framework", "_sqlx_migrations": "sqlx",
+        "__diesel_schema_migrations": "Diesel", "refinery_schema_history": "Refinery", "seaql_migrations": "SeaORM",
+        "_fluent_migrations": "Fluent", "goose_db_version": "goose", "gorp_migrations": "sql-migrate", "d1_migrations": "D1",
+        "migratehistory": "peewee", "_yoyo_migration": "yoyo", "_yoyo_version": "yoyo", "yoyo_lock": "yoyo",
+        "phinxlog": "Phinx", "doctrine_migration_versions": "Doctrine",
+    ]
+
+    /// What tables are called while a tool rebuilds them: Alembic, Django, Knex, peewee, SQLiteStudio, DB Browser.
+    private static let unfinished = [
+        "_alembic_tmp_", "new__", "_knex_temp_alter", "__tmp__", "sqlitestudio_temp_table", "sqlb_temp_table_",
+    ]
+
+    /// nil for a table of the program's own.
+    package static func owner(of table: String, isCoreData: Bool) -> String? {
+        if isCoreData && (table.hasPrefix("Z_") || ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"].contains(table)) {
+            return "Core Data"
+        }
+        let name = table.foldedIdentifier
+        return owners[name] ?? (unfinished.contains { name.hasPrefix($0) } ? "a migration tool" : nil)
+    }
+}

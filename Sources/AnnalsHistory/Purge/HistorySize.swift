@@ -1,0 +1,146 @@
+import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// How many bytes history takes in the file, told from samples, since reading every page of a large one takes long.
+///
+/// Raw changes are numbered without gaps and written in order, so a table's size is about the number of its rows times
+/// what one takes on average. How records lie in pages: https://sqlite.org/fileformat2.html, sections 1.6 and 2.1.
+package struct HistorySize {
+    private let db: Database
+    private let tables: [Table]
+
+    private struct Table {
+        var id: Int64
+        /// What a raw change takes, for the first of each of so many that follow each other.
+        var samples: [(first: Int64, bytes: Double)] = []
+        var step: Int64 = 1
+        var last: Int64 = 0
+
+        /// The raw changes after an id.
+        func bytes(after id: Int64) -> Double {
+            samples.reduce(0) { sum, sample in
+                let count = min(sample.first + step - 1, last) - max(sample.first - 1, id)
+                return sum + Double(max(0, count)) * sample.bytes
+            }
+        }
+    }
+
+    /// Raw changes of each table that are looked at, spread evenly.
+    private static let samples: Int64 = 200
+    /// What a transaction and a span take, with their share of the page.
+    private static let bytesPerTransaction = 100.0
+    private static let bytesPerSpan = 16.0
+    /// A cell's pointer, length and rowid, and the length of the record's header.
+    private static let bytesPerCell = 8
+
+    package init(_ db: Database) throws {
+        self.db = db
+        tables = try TrackedTable.fetchAll(db).map { try Self.sample(db, $0) }
+    }
+
+    private static func sample(_ db: Database, _ table: TrackedTable) throws -> Table {
+        let name = "main.\(StoreSchema.changesTable(table.id))"
+        let ends = try GRDB.Row.fetchOne(db, sql: "SELECT (SELECT min(id) FROM \(name)) AS first, (SELECT max(id) FROM \(name)) AS last")
+        guard let ends, try ends.value("last") != Int64?.none else {
+            return Table(id: table.id)
+        }
+        let (first, last): (Int64, Int64) = try (ends.number("first"), ends.number("last"))
+        let columns = StoreSchema.changesColumns(table.columns.count, byRowid: table.key.isByRowid).dropFirst()
+        let size = SQL.balanced(columns.map(stored), operator: "+")
+        let page = try PageRoom(db)
+        let statement = try db.makeStatement(sql: "SELECT \(size) FROM \(name) WHERE id >= ? ORDER BY id LIMIT 1")
+        var sampled = Table(id: table.id, step: max(1, (last - first + samples) / samples), last: last)
+        for id in stride(from: first, through: last, by: Int64.Stride(sampled.step)) {
+            let size = try Int64.fetchOne(statement, arguments: [id]) ?? 0
+            sampled.samples.append((id, page.bytes(of: Int(size) + bytesPerCell)))
+        }
+        return sampled
+    }
+
+    /// SQL for the bytes that a value takes in a record, its type in the header included.
+    private static func stored(_ column: String) -> String {
+        """
+        CASE typeof(\(column)) WHEN 'null' THEN 1 WHEN 'real' THEN 9
+          WHEN 'integer' THEN CASE WHEN \(column) BETWEEN -128 AND 127 THEN 2 WHEN \(column) BETWEEN -2147483648 AND 2147483647 THEN 4 ELSE 8 END
+          ELSE length(CAST(\(column) AS BLOB)) + 2 END
+        """
+    }
+
+    /// All of history, in bytes.
+    package func total() throws -> Double {
+        try size(after: 0)
+    }
+
+    /// Of the whole file, between 0 and 1.
+    package func share() throws -> Double {
+        let file = try Self.file(db)
+        return file > 0 ? try min(1, total() / file) : 0
+    }
+
+    /// What the transactions after a number take, in bytes.
+    package func size(after number: Int64) throws -> Double {
+        // Numbers have no gaps.
+        let transactions =
+            try Int64.fetchOne(
+                db, sql: "SELECT max(number) - min(number) + 1 FROM main.annals_transactions WHERE number > ?", arguments: [number]) ?? 0
+        var sum = Double(transactions) * Self.bytesPerTransaction
+        for table in tables where !table.samples.isEmpty {
+            sum += try table.bytes(after: lastChange(of: table.id, upTo: number))
+        }
+        return sum + Double(transactions) * Self.bytesPerSpan
+    }
+
+    /// The oldest point after which history takes at most so many bytes: halves the numbers between two until it is found.
+    package func number(leaving bytes: Double, _ bounds: HistoryBounds) throws -> Int64 {
+        var low = bounds.oldest.number
+        var high = bounds.latest.number
+        guard try size(after: low) > bytes else { return low }
+        while low < high {
+            let middle = low + (high - low) / 2
+            if try size(after: middle) > bytes { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// Of the whole file, in bytes, without pages that are free.
+    package static func file(_ db: Database) throws -> Double {
+        let pages = try ["page_count", "freelist_count", "page_size"].map { try Int64.fetchOne(db, sql: "PRAGMA main.\($0)") ?? 0 }
+        return Double((pages[0] - pages[1]) * pages[2])
+    }
+
+    private func lastChange(of table: Int64, upTo number: Int64) throws -> Int64 {
+        try Int64.fetchOne(
+            db.cachedStatement(
+                sql: "SELECT last FROM main.annals_spans WHERE table_id = ? AND number <= ? ORDER BY number DESC LIMIT 1"),
+            arguments: [table, number]) ?? 0
+    }
+}
+
+/// How much of a file's pages a record takes.
+private struct PageRoom {
+    private let pageSize: Int
+    private let usable: Int
+
+    /// The last bytes of a page may be reserved for extensions, which nobody can ask for in SQL; most files reserve none.
+    init(_ db: Database) throws {
+        pageSize = try Int.fetchOne(db, sql: "PRAGMA main.page_size") ?? 4_096
+        usable = pageSize
+    }
+
+    /// - Parameter size: of the record and its cell.
+    func bytes(of size: Int) -> Double {
+        guard size > usable - 35 else { return local(size) }
+        let least = (usable - 12) * 32 / 255 - 23
+        let rest = least + (size - least) % (usable - 4)
+        let kept = rest <= usable - 35 ? rest : least
+        let overflow = (size - kept + usable - 5) / (usable - 4)
+        return local(kept) + Double(overflow * pageSize)
+    }
+
+    /// As many cells of one size as fit share a page.
+    private func local(_ size: Int) -> Double {
+        Double(pageSize) / Double(max(1, (usable - 8) / max(size, 1)))
+    }
+}

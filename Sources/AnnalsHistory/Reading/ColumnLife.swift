@@ -1,0 +1,66 @@
+import AnnalsCore
+import AnnalsSchema
+
+/// One column of a row within a transaction, some of whose changes leave it out: what it was before and after all of them.
+///
+/// A change that leaves a value out did not change it. So the others alone tell of the column, by the rules by which whole rows are
+/// told of: one after another where they follow one another, else by what is left and entered more often.
+struct ColumnLife: Sendable {
+    package let place: Int
+    package private(set) var start: Value = .null
+    package private(set) var end: Value = .null
+    /// Whether any change holds the value; otherwise it stayed what it was, whatever that is.
+    private(set) var isTold = false
+
+    /// - Parameter edges: the row's changes; nil in them stands for "no such row".
+    init(place: Int, edges: [RowEdge]) {
+        self.place = place
+        let steps: [Step] = edges.compactMap { edge in
+            edge.leftOut.contains(place) ? nil : (edge.from?.row[place], edge.to?.row[place])
+        }
+        guard let first = steps.first else { return }
+        isTold = true
+        let ends = Self.inOrder(steps) ?? Self.byBalance(steps) ?? (first.from, steps[steps.count - 1].to)
+        // Where the row was or is there, the column was or is too, whatever contradictory changes say.
+        start = ends.from ?? first.from ?? first.to ?? .null
+        end = ends.to ?? steps[steps.count - 1].to ?? steps[steps.count - 1].from ?? .null
+    }
+
+    private typealias Step = (from: Value?, to: Value?)
+
+    private static func inOrder(_ steps: [Step]) -> Step? {
+        var present = steps[0].from
+        for step in steps {
+            guard step.from == present else { return nil }
+            present = step.to
+        }
+        return (steps[0].from, present)
+    }
+
+    private static func byBalance(_ steps: [Step]) -> Step? {
+        var balance: [Value?: Int] = [:]
+        for step in steps {
+            balance[step.from, default: 0] -= 1
+            balance[step.to, default: 0] += 1
+        }
+        let open = balance.filter { $0.value != 0 }
+        guard open.count == 2, let start = open.first(where: { $0.value == -1 }), let end = open.first(where: { $0.value == 1 }) else {
+            return nil
+        }
+        return (start.key, end.key)
+    }
+}
+
+extension RowSlot {
+    /// Whether a change does not hold all values.
+    var leavesOut: Bool { edges.contains { !$0.leftOut.isEmpty } }
+
+    /// Takes out the columns that some changes leave out, and says what became of each.
+    mutating func takeColumns() -> [ColumnLife] {
+        bringInOrder()
+        let places = Set(edges.flatMap(\.leftOut)).sorted()
+        let columns = places.map { ColumnLife(place: $0, edges: edges) }
+        for place in places { clear(place) }
+        return columns
+    }
+}

@@ -1,0 +1,135 @@
+import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// The consumers of a store: rows of `annals_consumers`, a table that the first of them brings along.
+package struct ConsumerTable {
+    private let db: Database
+    private let bounds: HistoryBounds
+
+    /// What `annals_consumers` holds of one.
+    package struct Entry {
+        package var consumer: HistoryConsumer
+        /// The last transaction it has read.
+        package var number: Int64
+        /// In milliseconds since 1970.
+        package var lastSeen: Int64
+
+        /// Whether it was idle for longer than it may be.
+        func hasLapsed(at now: Int64) -> Bool {
+            consumer.lease.map { lastSeen + $0.wholeMilliseconds < now } ?? false
+        }
+    }
+
+    /// - Throws: `AnnalsError` with code `notTracked`.
+    package init(_ db: Database) throws {
+        self.db = db
+        bounds = try HistoryBounds(db)
+    }
+
+    /// Everyone who reads, by name. Lapsed ones are among them.
+    package static func all(_ db: Database) throws -> [Entry] {
+        guard try db.tableExists("annals_consumers") else { return [] }
+        return try GRDB.Row.fetchAll(db, sql: "SELECT name, number, lease, seen FROM main.annals_consumers ORDER BY name").map(Entry.init)
+    }
+
+    package func entry(_ name: String) throws -> Entry {
+        let row =
+            try db.tableExists("annals_consumers")
+            ? GRDB.Row.fetchOne(db, sql: "SELECT name, number, lease, seen FROM main.annals_consumers WHERE name = ?", arguments: [name])
+            : nil
+        guard let row else {
+            throw AnnalsError(
+                .consumerUnknown, operation: "consumers", "history has no consumer named \(name)",
+                hint: "annals consumers lists those it has")
+        }
+        return try Entry(row)
+    }
+
+    /// Puts a consumer at a token; one that exists is moved there and gets the lease.
+    package func register(_ consumer: HistoryConsumer, at token: HistoryToken, now: Int64) throws {
+        guard !consumer.name.isEmpty else { throw AnnalsError(.usage, operation: "consumers", "a consumer needs a name") }
+        guard consumer.name != HistoryConsumer.push.name else {
+            throw AnnalsError(
+                .usage, operation: "consumers", "\(consumer.name) is what a joined store has not pushed yet", hint: "Choose another name")
+        }
+        try bounds.check(token)
+        try createIfMissing()
+        try db.execute(
+            sql: """
+                INSERT INTO main.annals_consumers(name, number, lease, seen) VALUES(?, ?, ?, ?)
+                ON CONFLICT(name) DO UPDATE SET number = excluded.number, lease = excluded.lease, seen = excluded.seen
+                """, arguments: [consumer.name, token.number, consumer.lease?.wholeMilliseconds, now])
+    }
+
+    /// Moves a consumer on, never back: an acknowledgement that comes late says nothing new.
+    package func acknowledge(_ name: String, _ token: HistoryToken, now: Int64) throws {
+        let found = try entry(name)
+        try bounds.check(token)
+        try db.execute(
+            sql: "UPDATE main.annals_consumers SET number = ?, seen = ? WHERE name = ?",
+            arguments: [max(found.number, token.number), now, name])
+    }
+
+    /// Whether there was one of that name.
+    package func remove(_ name: String) throws -> Bool {
+        guard try db.tableExists("annals_consumers") else { return false }
+        try db.execute(sql: "DELETE FROM main.annals_consumers WHERE name = ?", arguments: [name])
+        return db.changesCount > 0
+    }
+
+    /// The point that one has read up to.
+    ///
+    /// - Throws: `AnnalsError` with code `consumerUnknown`, or `tokenExpired` where what it had not read was purged.
+    package func token(of name: String) throws -> HistoryToken {
+        let entry = try entry(name)
+        guard entry.number >= bounds.oldest.number else {
+            throw AnnalsError(
+                .tokenExpired, operation: "consumers", "history no longer holds what \(name) had not read",
+                hint: "Read the rows as they are and let it start over from there; the oldest token is \(bounds.oldest)")
+        }
+        return try bounds.check(HistoryToken(number: entry.number, store: bounds.storeID))
+    }
+
+    /// How each stands, the push first.
+    ///
+    /// - Parameter push: the last transaction before those that a replica has not pushed yet; see `PushPlace`.
+    package func statuses(push: Int64?, now: Int64) throws -> [ConsumerStatus] {
+        func status(_ consumer: HistoryConsumer, _ kind: ConsumerStatus.Kind, _ number: Int64, _ seen: Int64?, _ hasLapsed: Bool)
+            -> ConsumerStatus
+        {
+            ConsumerStatus(
+                consumer: consumer, kind: kind, token: HistoryToken(number: number, store: bounds.storeID),
+                unread: bounds.latest.number - max(number, bounds.oldest.number), lastSeen: seen,
+                state: number < bounds.oldest.number ? .expired : hasLapsed ? .lapsed : .live)
+        }
+        let push = push.map { status(HistoryConsumer.push, .push, max($0, bounds.oldest.number), nil, false) }
+        return try [push].compactMap(\.self)
+            + Self.all(db).map { status($0.consumer, .registered, $0.number, $0.lastSeen, $0.hasLapsed(at: now)) }
+    }
+
+    private func createIfMissing() throws {
+        guard try !db.tableExists("annals_consumers") else { return }
+        try db.execute(
+            sql: """
+                CREATE TABLE main.annals_consumers(
+                  name TEXT PRIMARY KEY, number INTEGER NOT NULL, lease INTEGER, seen INTEGER NOT NULL) WITHOUT ROWID
+                """)
+        try StoreSchema.noteSchemaVersion(db)
+    }
+}
+
+extension ConsumerTable.Entry {
+    package init(_ row: GRDB.Row) throws {
+        let lease: Int64? = try row.value("lease")
+        consumer = try HistoryConsumer(row.value("name"), lease: lease.map { .milliseconds($0) })
+        number = try row.number("number")
+        lastSeen = try row.value("seen")
+    }
+}
+
+extension HistoryConsumer {
+    /// The sync of a replica: history that was not pushed yet must not be purged.
+    package static let push = HistoryConsumer("sync")
+}

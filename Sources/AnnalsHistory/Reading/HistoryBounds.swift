@@ -1,0 +1,115 @@
+package import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// From where to where a store's history reaches, and which token a text means.
+///
+///     let bounds = try HistoryBounds(db)
+///     let token = try bounds.resolve("2026-03-01T08:00:00Z", db)
+package struct HistoryBounds: Sendable {
+    package let storeID: StoreID
+    /// The earliest point that history still reaches.
+    package let oldest: HistoryToken
+    package let latest: HistoryToken
+
+    /// - Throws: `AnnalsError` with code `notTracked` when the database has no history.
+    package init(_ db: Database) throws {
+        guard try db.tableExists("annals_transactions"), let id = try Self.storeID(db) else {
+            throw AnnalsError(.notTracked, operation: "history", "the database has no history", hint: "Run annals track first")
+        }
+        storeID = id
+        let last = try Int64.fetchOne(db, sql: "SELECT max(number) FROM main.annals_transactions") ?? 0
+        oldest = HistoryToken(number: min(try Self.oldestNumber(db), last), store: id)
+        latest = HistoryToken(number: last, store: id)
+    }
+
+    /// Throws `StoreDamage`.
+    package static func storeID(_ db: Database) throws -> StoreID? {
+        guard let text = try StoreSchema.text(.storeID, db) else { return nil }
+        guard let id = StoreID(text) else { throw StoreDamage("annals_meta.store_id") }
+        return id
+    }
+
+    /// The number after which no transaction and no raw change is missing: where a table's history begins anew, its `gap`
+    /// says so, and what was purged lies below the horizon, though its rows may still be there.
+    private static func oldestNumber(_ db: Database) throws -> Int64 {
+        let gap = try Int64.fetchOne(db, sql: "SELECT max(gap) FROM main.annals_tables") ?? 0
+        return try max(gap, Purge.horizon(db))
+    }
+
+    /// Passes a token that this store's history reaches.
+    ///
+    /// - Throws: `AnnalsError` with code `tokenUnknown` for a token of another store or one that is not reached yet,
+    ///   `tokenExpired` for one before the oldest.
+    @discardableResult
+    package func check(_ token: HistoryToken) throws -> HistoryToken {
+        guard token.isOf(storeID) else {
+            throw AnnalsError(
+                .tokenUnknown, operation: "history", "the token \(token) is of another store",
+                hint: "This store's tokens reach from \(oldest) to \(latest)")
+        }
+        guard token.number >= oldest.number else { throw expired("the token \(token)") }
+        guard token.number <= latest.number else {
+            throw AnnalsError(
+                .tokenUnknown, operation: "history", "the token \(token) is ahead of this store",
+                hint: "The file may be an older copy; its latest token is \(latest)")
+        }
+        return token
+    }
+
+    /// The token that a text names: a token, a transaction's number, an ISO 8601 date, `start` or `latest`.
+    ///
+    /// A date means the last transaction committed at or before it; a date without a time means its first moment, and
+    /// one without an offset is in UTC.
+    ///
+    /// - Throws: `AnnalsError` with code `usage` for any other text; else as `check`.
+    package func resolve(_ text: String, _ db: Database) throws -> HistoryToken {
+        if text == "start" { return oldest }
+        if text == "latest" { return latest }
+        if let token = HistoryToken(text) { return try check(token) }
+        if !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let number = Int64(text) {
+            return try check(HistoryToken(number: number, store: storeID))
+        }
+        guard let milliseconds = ISODate.milliseconds(text) else {
+            throw AnnalsError(
+                .usage, operation: "history", "\(text.isEmpty ? "an empty text" : text) is no token",
+                hint: "Give one that annals history prints, a transaction's number, an ISO 8601 date, start or latest")
+        }
+        return try token(atMilliseconds: milliseconds, db, named: "the date \(text)")
+    }
+
+    /// The point after the last transaction that was committed here at or before a moment, in milliseconds since 1970.
+    package func token(atMilliseconds moment: Int64, _ db: Database, named name: String) throws -> HistoryToken {
+        var number =
+            try Int64.fetchOne(
+                db, sql: "SELECT max(number) FROM main.annals_transactions WHERE origin <> ? AND time <= ?",
+                arguments: [TransactionOrigin.imported.rawValue, moment]) ?? 0
+        // An imported transaction has its author's time; when it came here, only its raw changes tell.
+        let later = try GRDB.Row.fetchCursor(
+            db, sql: "SELECT number, origin, tables FROM main.annals_transactions WHERE number > ? ORDER BY number", arguments: [number])
+        while let row = try later.next(), try row.value("origin") == TransactionOrigin.imported.rawValue {
+            guard let arrival = try arrival(of: row.number("number"), tables: row.value("tables"), db), arrival <= moment else { break }
+            number = try row.number("number")
+        }
+        guard number >= oldest.number else { throw expired(name) }
+        return HistoryToken(number: number, store: storeID)
+    }
+
+    private func arrival(of number: Int64, tables: String, _ db: Database) throws -> Int64? {
+        guard let table = tables.split(separator: " ").first.flatMap({ Int64($0) }) else { return nil }
+        let day = try Double.fetchOne(
+            db,
+            sql: """
+                SELECT at FROM main.\(StoreSchema.changesTable(table))
+                WHERE id = (SELECT last FROM main.annals_spans WHERE table_id = ? AND number = ?)
+                """, arguments: [table, number])
+        return day.map(JulianDay.milliseconds)
+    }
+
+    private func expired(_ what: String) -> AnnalsError {
+        AnnalsError(
+            .tokenExpired, operation: "history", "\(what) is before what history still holds",
+            hint: "The oldest token is \(oldest)")
+    }
+}

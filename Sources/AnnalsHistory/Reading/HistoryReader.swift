@@ -1,0 +1,242 @@
+import AnnalsCore
+package import AnnalsSchema
+import AnnalsSQLite
+import Foundation
+public import GRDB
+
+/// Reads history inside one access to the database: transactions in local order, and their changes.
+///
+///     let reader = try HistoryReader(db)
+///     try reader.forEachTransaction(HistoryRequest(after: token)) { transaction in
+///         try reader.forEachChange(in: transaction) { change in print(change.table, change.kind, change.key) }
+///         return true
+///     }
+///
+/// Nothing is held but the row at hand, so memory stays flat however long history is, and a page of it costs the
+/// page. Other programs' writes are in history once they are sealed.
+public final class HistoryReader {
+    package let bounds: HistoryBounds
+    private let db: Database
+    private let changes: NetChanges
+    /// Per table's folded name the ids of its column lists.
+    private var layouts: [String: [Int64]] = [:]
+    private var names: [Int64: String] = [:]
+
+    /// - Throws: `AnnalsError` with code `notTracked` when the database has no history.
+    public convenience init(_ db: Database) throws {
+        guard try db.tableExists("annals_transactions") else { throw StoreSchema.notTracked }
+        try self.init(db, tables: TrackedTables.load(db))
+    }
+
+    package init(_ db: Database, tables: TrackedTables) throws {
+        bounds = try HistoryBounds(db)
+        self.db = db
+        changes = try NetChanges(db, tables: tables)
+        for row in try GRDB.Row.fetchAll(db, sql: "SELECT id, name FROM main.annals_tables ORDER BY id") {
+            let name: String = try row.value("name")
+            try layouts[name.foldedIdentifier, default: []].append(row.value("id"))
+            names[try row.value("id")] = name
+        }
+    }
+
+    // MARK: Transactions
+
+    /// One transaction by its number; nil when history does not hold it.
+    public func transaction(_ number: Int64) throws -> HistoryTransaction? {
+        guard number > bounds.oldest.number else { return nil }
+        return try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]).map(decode)
+    }
+
+    /// The transactions of a request, oldest first. Give it a limit, or memory for all of them.
+    ///
+    /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown`, or `notTracked` for a table that has no history.
+    public func transactions(_ request: HistoryRequest) throws -> [HistoryTransaction] {
+        var found: [HistoryTransaction] = []
+        try forEachTransaction(request) { transaction in
+            found.append(transaction)
+            return true
+        }
+        return found
+    }
+
+    /// How many transactions a request finds.
+    public func count(_ request: HistoryRequest) throws -> Int {
+        var count = 0
+        try forEachTransaction(request) { _ in
+            count += 1
+            return true
+        }
+        return count
+    }
+
+    /// Visits the transactions of a request, oldest first, until `visit` returns false.
+    public func forEachTransaction(_ request: HistoryRequest, _ visit: (HistoryTransaction) throws -> Bool) throws {
+        let query = try Query(request, bounds, ids: ids(of: request), db)
+        var rest = request.maximum ?? .max
+        var last = query.after
+        while rest > 0 {
+            let page = try GRDB.Row.fetchAll(
+                db, sql: "\(Self.select) WHERE \(query.condition) ORDER BY number LIMIT \(HistoryLimits.pageTransactions)",
+                arguments: [last] + query.arguments)
+            for row in page {
+                let transaction = try decode(row)
+                last = transaction.number
+                guard try request.columnNames.isEmpty || hasChange(transaction, request) else { continue }
+                guard try visit(transaction) else { return }
+                rest -= 1
+                if rest == 0 { return }
+            }
+            if page.count < HistoryLimits.pageTransactions { return }
+        }
+    }
+
+    private static let select = """
+        SELECT number, id, time, author, context, process, origin, replica, position, tables FROM main.annals_transactions
+        """
+
+    private func decode(_ row: GRDB.Row) throws -> HistoryTransaction {
+        let id: Data = try row.value("id")
+        let number: Int64 = try row.number("number")
+        let milliseconds: Int64 = try row.value("time")
+        let tables: String = try row.value("tables")
+        guard let id = TransactionID(bytes: id), let origin = TransactionOrigin(rawValue: try row.value("origin")) else {
+            throw StoreDamage("annals_transactions")
+        }
+        // A table that a migration changed has a number for what it was and one for what it is.
+        var tableNames: [String] = []
+        for number in tables.split(separator: " ") {
+            if let name = Int64(number).flatMap({ names[$0] }), !tableNames.contains(name) { tableNames.append(name) }
+        }
+        return HistoryTransaction(
+            number: number, id: id, token: HistoryToken(number: number, store: bounds.storeID),
+            timestamp: Date(timeIntervalSince1970: Double(milliseconds) / 1_000), author: try row.value("author"),
+            contextName: try row.value("context"),
+            process: try row.value("process"), origin: try decode(origin, row), tables: tableNames)
+    }
+
+    private func decode(_ origin: TransactionOrigin, _ row: GRDB.Row) throws -> HistoryTransaction.Origin {
+        switch origin {
+        case .local: return .local
+        case .external: return .external
+        case .migration: return .migration
+        case .rebase: return .rebase
+        case .imported:
+            let bytes: Data? = try row.value("replica")
+            let position: Int64? = try row.value("position")
+            guard let replica = bytes.flatMap({ ReplicaID(bytes: $0) }), let position else {
+                throw StoreDamage("annals_transactions.replica")
+            }
+            return .imported(replica: replica, position: Position(position))
+        }
+    }
+
+    private func ids(of request: HistoryRequest) throws -> [Int64]? {
+        guard !request.tableNames.isEmpty else { return nil }
+        return try request.tableNames.flatMap { name in
+            guard let ids = layouts[name.foldedIdentifier] else {
+                throw AnnalsError(.notTracked, operation: "history", "the table \(name) has no history")
+            }
+            return ids
+        }
+    }
+
+    // MARK: Changes
+
+    /// Visits what a transaction did to each row, parents' tables first; with a request, only what that asks for.
+    public func forEachChange(
+        in transaction: HistoryTransaction, _ request: HistoryRequest = HistoryRequest(), _ visit: (HistoryChange) throws -> Void
+    ) throws {
+        let wanted = try ids(of: request)
+        let columns = Set(request.columnNames.map(\.foldedIdentifier))
+        func pass(_ row: NetChange, _ layout: TableLayout) throws {
+            let change = HistoryChange(row, layout: layout)
+            func isUpdateOfThem() -> Bool {
+                change.kind == .update && change.columns.contains { columns.contains($0.name.foldedIdentifier) }
+            }
+            if columns.isEmpty || isUpdateOfThem() { try visit(change) }
+        }
+        let sections = try changes.sections(of: transaction.number).filter { wanted?.contains($0.layout) ?? true }
+        for part in try changes.parts(of: sections) {
+            if part.sections.count > 1 {
+                try changes.forEachRow(in: part) { try pass($0, part.entry.definition.layout) }
+            } else if let section = part.sections.first {
+                // In the columns of its own time, under the names they have now.
+                let layout = try changes.presentLayout(section.layout)
+                try changes.forEachRow(in: section) { try pass($0, layout) }
+            }
+        }
+        for section in try sections.filter({ try changes.translation($0.layout) == nil }) {
+            let layout = try changes.layout(section.layout).layout
+            try changes.forEachRow(in: section) { try pass($0, layout) }
+        }
+    }
+
+    /// What a transaction did to each row. Large transactions are better visited.
+    public func changes(
+        in transaction: HistoryTransaction, _ request: HistoryRequest = HistoryRequest()
+    ) throws -> [HistoryChange] {
+        var found: [HistoryChange] = []
+        try forEachChange(in: transaction, request) { found.append($0) }
+        return found
+    }
+
+    private func hasChange(_ transaction: HistoryTransaction, _ request: HistoryRequest) throws -> Bool {
+        do {
+            try forEachChange(in: transaction, request) { _ in throw Found() }
+            return false
+        } catch is Found {
+            return true
+        }
+    }
+
+    /// Ends a visit at the first change.
+    private struct Found: Error {}
+}
+
+/// A request as SQL. The first argument is the number after which to go on.
+private struct Query {
+    let after: Int64
+    let condition: String
+    let arguments: StatementArguments
+
+    init(_ request: HistoryRequest, _ bounds: HistoryBounds, ids: [Int64]?, _ db: Database) throws {
+        switch request.after {
+        case nil: after = bounds.oldest.number
+        case .token(let token): after = try bounds.check(token).number
+        case .moment(let moment): after = try bounds.token(atMilliseconds: moment, db, named: "the date").number
+        }
+        var terms = ["number > ?"]
+        var arguments: StatementArguments = []
+        switch request.before {
+        case nil: break
+        case .token(let token):
+            terms.append("number < ?")
+            arguments += [try bounds.check(token).number]
+        case .moment(let moment):
+            // The last that counts was committed a moment before it.
+            terms.append("number <= ?")
+            arguments += [try bounds.token(atMilliseconds: moment - 1, db, named: "the date").number]
+        }
+        if let authors = request.authors {
+            terms.append("(" + authors.map { _ in "author IS ?" }.joined(separator: " OR ") + ")")
+            arguments += StatementArguments(authors)
+        }
+        for author in request.excludedAuthors {
+            terms.append("author IS NOT ?")
+            arguments += [author]
+        }
+        if let origins = request.origins {
+            terms.append("(? >> origin) & 1")
+            arguments += [origins.rawValue]
+        }
+        if let ids {
+            let list = ids.map(String.init).joined(separator: ", ")
+            terms.append(
+                """
+                EXISTS (SELECT 1 FROM main.annals_spans AS s WHERE s.table_id IN (\(list)) AND s.number = annals_transactions.number)
+                """)
+        }
+        condition = terms.joined(separator: " AND ")
+        self.arguments = arguments
+    }
+}

@@ -1,0 +1,67 @@
+import AnnalsSchema
+import AnnalsSQLite
+import GRDB
+
+extension NetChanges {
+    /// The parts of a transaction in the tables that are tracked now, parents' tables first.
+    package func parts(of transaction: Int64) throws -> [Part] {
+        try parts(of: sections(of: transaction))
+    }
+
+    /// What the triggers wrote after the newest transaction: other programs' writes that are not sealed yet.
+    package func unsealedParts() throws -> [Part] {
+        try parts(
+            of: OpenTable.fetchAll(db).compactMap { table in
+                table.newest > table.sealed ? Section(layout: table.id, first: table.sealed + 1, last: table.newest) : nil
+            })
+    }
+
+    /// The sections of a transaction in the order of their column lists.
+    package func sections(of transaction: Int64) throws -> [Section] {
+        let tables = try String.fetchOne(
+            db.cachedStatement(sql: "SELECT tables FROM main.annals_transactions WHERE number = ?"), arguments: [transaction])
+        let statement = try spans.get()
+        return try (tables ?? "").split(separator: " ").compactMap { Int64($0) }.compactMap { id in
+            statement.bind(1, id)
+            statement.bind(2, transaction)
+            defer { statement.reset() }
+            guard try statement.step() else { return nil }
+            let section = try Section(layout: id, first: statement.number(0), last: statement.number(1))
+            guard section.first <= section.last else { throw StoreDamage("annals_spans") }
+            return section
+        }
+    }
+
+    package func parts(of sections: [Section]) throws -> [Part] {
+        var parts: [Part] = []
+        for section in sections {
+            guard let entry = try translation(section.layout)?.entry else { continue }
+            if let index = parts.firstIndex(where: { $0.entry.id == entry.id }) {
+                parts[index].sections.append(section)
+            } else {
+                parts.append(Part(entry: entry, sections: [section]))
+            }
+        }
+        guard parts.count > 1 else { return parts }
+        func place(_ part: Part) -> Int { tables.order[part.entry.definition.name] ?? .max }
+        return parts.enumerated().sorted { (place($0.element), $0.offset) < (place($1.element), $1.offset) }.map(\.element)
+    }
+}
+
+extension NetChange {
+    package func translated(by translation: LayoutTranslation) -> NetChange {
+        NetChange(
+            old: old.map(translation.translate), new: new.map(translation.translate), leftOut: leftOut.compactMap(translation.place),
+            oldRowid: oldRowid, newRowid: newRowid)
+    }
+}
+
+extension RawChange {
+    /// - Parameter distance: what ids are moved by, since each column list counts its own.
+    package func translated(by translation: LayoutTranslation, movedBy distance: Int64) -> RawChange {
+        RawChange(
+            id: id + distance, old: old.map(translation.translate), new: new.map(translation.translate),
+            leftOut: leftOut.compactMap(translation.place), oldRowid: oldRowid, newRowid: newRowid, precedes: precedes.map { $0 + distance }
+        )
+    }
+}

@@ -1,0 +1,204 @@
+package import AnnalsCore
+package import AnnalsSchema
+package import AnnalsSQLite
+package import GRDB
+
+/// What transactions did to rows, net: per row the values before the transaction and after it, whatever raw changes
+/// the triggers wrote in between, in whatever order.
+///
+///     let changes = try NetChanges(db, tables: .load(db))
+///     try changes.forEach(in: 17) { table, old, new in … }
+///
+/// Memory stays flat however large a transaction is: rows that it changed once are passed on as they are read, and
+/// only rows that it changed several times are gathered and folded, or sorted and folded one by one if they are many.
+///
+/// It lives no longer than the access to `db` in which it was made.
+package final class NetChanges {
+    /// A stretch of the raw changes of one table.
+    package struct Section: Hashable {
+        /// The table's id in `annals_tables`.
+        package var layout: Int64
+        package var first: Int64
+        package var last: Int64
+    }
+
+    /// What one transaction did to one tracked table.
+    ///
+    /// More than one section means that the table got another column list in the middle of the transaction.
+    package struct Part {
+        package var entry: TrackedTables.Entry
+        /// By the age of their column lists.
+        package var sections: [Section]
+    }
+
+    package let db: Database
+    package let tables: TrackedTables
+    private let layouts: [Int64: TrackedTable]
+    private let foldedAtOnce: Int
+    private let foldedInMemory: Int
+    private var sources: [Int64: RawChangeScan] = [:]
+    private var translations: [Int64: LayoutTranslation] = [:]
+    package lazy var spans = Result {
+        try PreparedStatement(db, "SELECT first, last FROM main.annals_spans WHERE table_id = ?1 AND number = ?2")
+    }
+
+    package init(
+        _ db: Database, tables: TrackedTables, foldedAtOnce: Int = HistoryLimits.foldedAtOnce,
+        foldedInMemory: Int = HistoryLimits.foldedInMemory
+    ) throws {
+        self.db = db
+        self.tables = tables
+        layouts = try tables.layouts ?? Dictionary(TrackedTable.fetchAll(db).map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+        self.foldedAtOnce = foldedAtOnce
+        self.foldedInMemory = foldedInMemory
+    }
+
+    // MARK: As the tables are declared now
+
+    /// Visits the net changes of a transaction with old and new rows in the columns that the tables have now, parents'
+    /// tables before their children's.
+    ///
+    /// Left out are tables that are not tracked any more, and rows whose key holds NULL, which stay local: such a row that
+    /// gets a key counts as new, and one that loses it as gone.
+    package func forEach(in transaction: Int64, _ visit: (TrackedTables.Entry, NetChange) throws -> Void) throws {
+        for part in try parts(of: transaction) {
+            let key = part.entry.definition.primaryKey
+            try forEachRow(in: part) { row in
+                var row = row
+                if let values = row.old, key.contains(where: { values[$0].isNull }) { row.old = nil }
+                if let values = row.new, key.contains(where: { values[$0].isNull }) { row.new = nil }
+                guard row.old != nil || row.new != nil else { return }
+                try visit(part.entry, row)
+            }
+        }
+    }
+
+    /// Visits the net changes of one part, in the columns that the table has now and in no particular order. The two rows
+    /// are never equal.
+    package func forEachRow(in part: Part, _ visit: (NetChange) throws -> Void) throws {
+        if part.sections.count == 1, let section = part.sections.first {
+            guard let translation = try translation(section.layout) else { return }
+            return try forEachRow(in: section) { row in
+                let translated = row.translated(by: translation)
+                if translated.old != translated.new { try visit(translated) }
+            }
+        }
+        var folder = NetChangeFolder(IdentityRule(part.entry.definition))
+        // Each column list counts its own raw changes; here they need one order.
+        var end: Int64 = 0
+        for section in part.sections {
+            guard let translation = try translation(section.layout) else { continue }
+            let distance = end - section.first
+            try source(section.layout).forEach(section) { folder.add($0.translated(by: translation, movedBy: distance)) }
+            end += section.last - section.first + 1
+        }
+        try finish(&folder, visit)
+    }
+
+    // MARK: Column lists
+
+    /// The layout of a section's rows, with the names that its table and columns have now.
+    func presentLayout(_ id: Int64) throws -> TableLayout {
+        var layout = try layout(id).layout
+        guard let translation = try translation(id) else { return layout }
+        layout.name = translation.entry.definition.name
+        for place in layout.columns.indices {
+            if let now = translation.place(place) { layout.columns[place] = translation.entry.definition.columns[now].name }
+        }
+        return layout
+    }
+
+    /// The table and column list that a section is about.
+    package func layout(_ id: Int64) throws -> TrackedTable {
+        guard let layout = layouts[id] else { throw MergeError.unknownLayout(Int(id)) }
+        return layout
+    }
+
+    /// How rows of a layout become rows of the table as it is now; nil when it is not tracked any more.
+    package func translation(_ layout: Int64) throws -> LayoutTranslation? {
+        if let known = translations[layout] { return known }
+        let list = try self.layout(layout)
+        guard let entry = tables.table(named: list.name) else { return nil }
+        let translation = try LayoutTranslation(db, from: list, to: entry, through: layouts)
+        translations[layout] = translation
+        return translation
+    }
+
+    // MARK: Rows
+
+    /// Visits the net changes of one section, in the columns of its layout and in no particular order. The two rows are
+    /// never equal.
+    package func forEachRow(in section: Section, _ visit: (NetChange) throws -> Void) throws {
+        let source = try source(section.layout)
+        let count = section.last - section.first + 1
+        if count == 1 {
+            try source.forEach(section) { try pass($0, source.rule, visit) }
+        } else if count <= foldedAtOnce {
+            var folder = NetChangeFolder(source.rule)
+            try source.forEach(section) { folder.add($0) }
+            try finish(&folder, visit)
+        } else {
+            try forEachRowOfMany(source, section, visit)
+        }
+    }
+
+    private func forEachRowOfMany(_ source: RawChangeScan, _ section: Section, _ visit: (NetChange) throws -> Void) throws {
+        let repeated = try RepeatedRows(source, section)
+        let isSorted = repeated.changes > foldedInMemory
+        var folder = NetChangeFolder(source.rule)
+        try source.forEachHashed(section) { change, row in
+            if !repeated.contains(row) {
+                try pass(change, source.rule, visit)
+            } else if !isSorted || repeated.isMoved(row) {
+                folder.add(change)
+            }
+        }
+        try finish(&folder, visit)
+        if isSorted { try foldSorted(source, section, repeated, visit) }
+    }
+
+    /// Folds one row after another. Those that changed their key cannot be sorted by it and were folded before.
+    private func foldSorted(
+        _ source: RawChangeScan, _ section: Section, _ repeated: RepeatedRows, _ visit: (NetChange) throws -> Void
+    ) throws {
+        var folder = NetChangeFolder(source.rule)
+        var current: RowIdentity?
+        try source.forEachSorted(section, where: { repeated.contains($0) && !repeated.isMoved($0) }) { change in
+            let identity =
+                change.old.map { source.rule.identity(of: $0, rowid: change.oldRowid) }
+                ?? change.new.map { source.rule.identity(of: $0, rowid: change.newRowid) }
+            if identity != current { try finish(&folder, visit) }
+            current = identity
+            folder.add(change)
+        }
+        try finish(&folder, visit)
+    }
+
+    /// A row's only change is its net change.
+    private func pass(_ change: RawChange, _ rule: IdentityRule, _ visit: (NetChange) throws -> Void) throws {
+        guard change.old != change.new else { return }
+        try visit(
+            NetChange(
+                old: change.old, new: change.new, leftOut: change.leftOut,
+                oldRowid: change.old.flatMap { rule.isKeyless($0) ? change.oldRowid : nil },
+                newRowid: change.new.flatMap { rule.isKeyless($0) ? change.newRowid : nil }))
+    }
+
+    private func finish(_ folder: inout NetChangeFolder, _ visit: (NetChange) throws -> Void) throws {
+        for change in folder.finish() where change.old != change.new { try visit(change) }
+    }
+
+    private func source(_ layout: Int64) throws -> RawChangeScan {
+        if let known = sources[layout] { return known }
+        let source = try RawChangeScan(db, self.layout(layout))
+        sources[layout] = source
+        return source
+    }
+}
+
+extension IdentityRule {
+    /// Whether the key holds NULL, so that only the rowid tells the row.
+    package func isKeyless(_ row: [Value]) -> Bool {
+        key.contains { row[$0].isNull }
+    }
+}

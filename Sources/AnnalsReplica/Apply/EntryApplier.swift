@@ -1,0 +1,366 @@
+package import AnnalsCore
+import AnnalsMerge
+package import AnnalsRows
+import AnnalsSchema
+import AnnalsSQLite
+package import AnnalsWire
+import GRDB
+
+/// Applies the body of one transaction to the rows, verbatim, forward or backward.
+///
+/// Every old value is compared with the stored one by storage class and bytes before anything is overwritten, and
+/// an inserted key must be free: otherwise rows and log have parted, and that is told, never papered over (law 3).
+///
+/// Two passes, because one transaction may swap unique values: first the rows of deletes, moves and updates of
+/// unique columns are taken out, then rows are written. Foreign keys are off and checked by the session at the end.
+package struct EntryApplier {
+    package enum Direction {
+        /// As the entry says.
+        case forward
+        /// Its inverse: how an outbox transaction is undone and how history is replayed back.
+        case backward
+    }
+
+    package let session: MergeSession
+    package let direction: Direction
+    /// Where the entry stands, for the error that names it; nil for work that is not in the log.
+    package let position: Position?
+    /// Called for each change with the rows before and after, when the caller notes marks.
+    package var observe: ((RowTable, _ old: [Value]?, _ new: [Value]?, RowMark?) -> Void)?
+    /// Called for each change with the rows before and after as far as footprints go: keys, unique columns and references.
+    var certify: ((RowTable, _ old: [Value]?, _ new: [Value]?) -> Void)?
+
+    package init(
+        session: MergeSession, direction: Direction, position: Position?,
+        observe: ((RowTable, [Value]?, [Value]?, RowMark?) -> Void)? = nil
+    ) {
+        self.session = session
+        self.direction = direction
+        self.position = position
+        self.observe = observe
+    }
+
+    /// Applies the body; `layouts` says what its table references mean. Returns how many changes there were.
+    @discardableResult
+    package func apply(_ reader: BodyReader, layouts: [Int: TableLayout]) throws -> Int {
+        try apply(TransactionParts(reader, layouts: layouts))
+    }
+
+    /// The same, part by part: each pass goes through all of them.
+    @discardableResult
+    package func apply(_ content: TransactionParts) throws -> Int {
+        var displaced: [Displaced] = []
+        // The outbox was made with what the store has.
+        let kept = direction == .forward ? session.kept.map(KeptChanges.init) : nil
+        try pass(content, kept, kept?.takeOut) { table, change, bytes in
+            if let row = try takeOut(table, change, bytes) { displaced.append(row) }
+        }
+        for row in displaced { try putBack(row) }
+        return try pass(content, kept, kept?.put) { table, change, bytes in try write(table, change, bytes) }
+    }
+
+    private typealias Visitor = (TableInUse, WireChange, UnsafeRawBufferPointer) throws -> Void
+    private typealias KeptVisitor = (TableLayout, WireChange, UnsafeRawBufferPointer) throws -> Void
+
+    /// A table of the body with the author's columns mapped to the ones here.
+    private struct TableInUse {
+        let table: RowTable
+        /// Where the author's columns stand here, those that this store lacks left out.
+        let places: [Int]
+        let layout: LayoutInUse
+    }
+
+    /// A row that was taken out in the first pass and is put back in changed form.
+    private struct Displaced {
+        let table: RowTable
+        let old: [Value]
+        let new: [Value]
+        let rowid: Int64?
+        let mark: RowMark?
+    }
+
+    @discardableResult
+    private func pass(
+        _ content: TransactionParts, _ kept: KeptChanges?, _ keep: KeptVisitor?, _ visit: Visitor
+    ) throws -> Int {
+        var count = 0
+        try content.forEach { part in count += try pass(part, kept, keep, visit) }
+        return count
+    }
+
+    private func pass(
+        _ part: TransactionParts.Part, _ kept: KeptChanges?, _ keep: KeptVisitor?, _ visit: Visitor
+    ) throws -> Int {
+        var reader = part.reader
+        var change = WireChange()
+        var count = 0
+        while let reference = try reader.nextTable() {
+            guard let layout = part.layouts[reference] else { throw MergeError.unknownLayout(reference) }
+            let keep = kept?.lacking.touches(layout.name) ?? false ? keep : nil
+            let inUse = try kept?.lacking.has(table: layout.name) ?? false ? nil : tableInUse(layout)
+            let key = try LayoutKey(layout, inUse?.table.first ?? session.spaceTable(layout.name))
+            try reader.bytes.withUnsafeBytes { bytes in
+                while try reader.nextChange(into: &change) {
+                    try check(change, layout, inUse)
+                    if direction == .forward { try key.check(change) }
+                    try keep?(layout, change, bytes)
+                    if let inUse { try visit(inUse, inUse.layout.isSame ? change : inUse.layout.translated(change), bytes) }
+                    count += 1
+                }
+            }
+        }
+        return count
+    }
+
+    private func tableInUse(_ layout: TableLayout) throws -> TableInUse {
+        let table = try session.table(first: layout.name)
+        let inUse = try session.layoutInUse(layout, in: table)
+        return TableInUse(table: table, places: inUse.places, layout: inUse)
+    }
+
+    /// The author's counts are not to be trusted: a short row or a column beyond the layout is a damaged entry.
+    private func check(_ change: WireChange, _ layout: TableLayout, _ inUse: TableInUse?) throws {
+        let columns = layout.columns.count
+        let isWhole =
+            switch change.kind {
+            case .insert: change.new.count == columns
+            case .delete: change.old.count == columns
+            case .update:
+                change.key.count == inUse?.table.definition.primaryKey.count ?? layout.key.count && (change.columns.last ?? 0) < columns
+            }
+        guard isWhole else { throw WireError.badLength }
+    }
+
+    /// The key of a table as an author describes it. Whole rows and rows that change their key must have a whole key, or each replica
+    /// would choose one.
+    private struct LayoutKey {
+        private let key: [Int]
+        /// The place of an INTEGER PRIMARY KEY, which is an integer in every row.
+        private let integer: Int?
+
+        init(_ layout: TableLayout, _ table: DeclaredTable?) throws {
+            key = layout.key
+            guard Set(layout.columns.map(\.foldedIdentifier)).count == layout.columns.count else { throw WireError.badValue("columns") }
+            guard let table else { integer = nil; return }
+            let names = table.primaryKey.map { table.columns[$0].name }
+            guard names.count == key.count, zip(key, names).allSatisfy({ layout.columns[$0].isSameIdentifier(as: $1) }) else {
+                throw WireError.badValue("key")
+            }
+            integer = table.rowidAlias == nil ? nil : key.first
+        }
+
+        func check(_ change: WireChange) throws {
+            switch change.kind {
+            case .delete: return
+            case .insert: for place in key { try check(change.new[place], at: place) }
+            case .update:
+                for (part, place) in key.enumerated() { try check(change.key[part], at: place) }
+                for (index, column) in change.columns.enumerated() where key.contains(column) { try check(change.new[index], at: column) }
+            }
+        }
+
+        private func check(_ value: WireValue, at place: Int) throws {
+            switch value {
+            case .null: throw WireError.badValue("key")
+            case .integer: return
+            case .real, .text, .blob: if place == integer { throw WireError.badValue("key") }
+            }
+        }
+    }
+
+    // MARK: First pass
+
+    private func takeOut(_ inUse: TableInUse, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws -> Displaced? {
+        let table = inUse.table
+        switch (change.kind, direction) {
+        case (.delete, .forward), (.insert, .backward):
+            let values = direction == .forward ? change.old : change.new
+            try deleteRow(inUse, values, bytes, change.mark)
+            return nil
+        case (.update, _):
+            let places = change.columns.map { inUse.places[$0] }
+            guard places.contains(where: table.uniquePlaces.contains) else { return nil }
+            let old = try stored(inUse, change, bytes)
+            var new = old
+            let target = direction == .forward ? change.new : change.old
+            for (place, value) in zip(places, target) { new[place] = bytes.value(value) }
+            let rowid = try table.remove(table.key(of: old))
+            return Displaced(table: table, old: old, new: new, rowid: rowid, mark: change.mark)
+        default:
+            return nil
+        }
+    }
+
+    private func deleteRow(
+        _ inUse: TableInUse, _ values: [WireValue], _ bytes: UnsafeRawBufferPointer, _ mark: RowMark?
+    ) throws {
+        let table = inUse.table
+        let key = localKey(inUse, values)
+        guard let found = try table.find(key, in: bytes) else { throw missing(table, key.map(bytes.value)) }
+        for (index, place) in inUse.places.enumerated() where !found.column(place, equals: values[index], in: bytes) {
+            defer { found.reset() }
+            throw differs(table, place, key.map(bytes.value), stored: found.value(place), expected: bytes.value(values[index]))
+        }
+        if observe != nil || certify != nil || table.isReferenced {
+            let old = found.values(0..<table.columnCount)
+            observe?(table, old, nil, mark)
+            certify?(table, old, nil)
+            session.checks.noteGone(table, old)
+        }
+        try table.delete(found, key: key, in: bytes)
+    }
+
+    /// The full row that an update means, with the old values of its changed columns compared.
+    private func stored(_ inUse: TableInUse, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws -> [Value] {
+        let table = inUse.table
+        let key = currentKey(inUse, change)
+        guard let found = try table.find(key, in: bytes) else { throw missing(table, key.map(bytes.value)) }
+        defer { found.reset() }
+        try compare(inUse, change, found, bytes)
+        return found.values(0..<table.columnCount)
+    }
+
+    private func compare(
+        _ inUse: TableInUse, _ change: WireChange, _ found: PreparedStatement, _ bytes: UnsafeRawBufferPointer
+    ) throws {
+        let expected = direction == .forward ? change.old : change.new
+        for (index, column) in change.columns.enumerated() {
+            let place = inUse.places[column]
+            guard !found.column(place, equals: expected[index], in: bytes) else { continue }
+            let key = currentKey(inUse, change).map(bytes.value)
+            throw differs(inUse.table, place, key, stored: found.value(place), expected: bytes.value(expected[index]))
+        }
+    }
+
+    // MARK: Second pass
+
+    private func putBack(_ row: Displaced) throws {
+        do {
+            try row.table.restore(row.old, as: row.new, rowid: row.rowid)
+        } catch let error as DatabaseError where Self.isRefusal(error) {
+            throw taken(row.table, row.table.key(of: row.new), error)
+        }
+        observe?(row.table, row.old, row.new, row.mark)
+        certify?(row.table, row.old, row.new)
+        session.noteHighestKey(row.table, row.new)
+        try session.checks.noteChanged(row.table, old: row.old, new: row.new)
+    }
+
+    private func write(_ inUse: TableInUse, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws {
+        let table = inUse.table
+        switch (change.kind, direction) {
+        case (.insert, .forward), (.delete, .backward):
+            let values = direction == .forward ? change.new : change.old
+            do {
+                try table.insert(values, places: inUse.places, in: bytes, missing: inUse.layout.missing)
+            } catch let error as DatabaseError where Self.isRefusal(error) {
+                throw taken(table, localKey(inUse, values).map(bytes.value), error)
+            }
+            if observe != nil || certify != nil || table.hasReferences || table.definition.rowidAlias != nil {
+                var row = [Value](repeating: .null, count: table.columnCount)
+                let isWhole = observe != nil || certify != nil && table.hasUniqueColumns
+                for (index, place) in inUse.places.enumerated() where isWhole || table.isNaming[place] {
+                    row[place] = bytes.value(values[index])
+                }
+                for (place, value) in inUse.layout.missing { row[place] = value }
+                observe?(table, nil, row, change.mark)
+                certify?(table, nil, row)
+                try session.checks.noteNew(table, row)
+                session.noteHighestKey(table, row)
+            }
+        case (.update, _):
+            let places = change.columns.map { inUse.places[$0] }
+            guard !places.contains(where: table.uniquePlaces.contains) else { return }
+            try updateInPlace(inUse, change, places, bytes)
+        default:
+            return
+        }
+    }
+
+    private func updateInPlace(
+        _ inUse: TableInUse, _ change: WireChange, _ places: [Int], _ bytes: UnsafeRawBufferPointer
+    ) throws {
+        let table = inUse.table
+        guard let found = try table.find(change.key, in: bytes) else { throw missing(table, change.key.map(bytes.value)) }
+        do {
+            try compare(inUse, change, found, bytes)
+        } catch {
+            found.reset()
+            throw error
+        }
+        let target = direction == .forward ? change.new : change.old
+        let touchesReferences = places.contains(where: table.referencePlaces.contains)
+        let old = observe != nil || touchesReferences ? found.values(0..<table.columnCount) : nil
+        guard !places.isEmpty else {
+            // Only columns that this store lacks: a change of the row all the same.
+            found.reset()
+            if let old { observe?(table, old, old, change.mark) }
+            certifyKey(table, change.key.map(bytes.value))
+            return
+        }
+        do {
+            try table.update(found, key: change.key, places: places, new: target, in: bytes)
+        } catch let error as DatabaseError where Self.isRefusal(error) {
+            throw taken(table, change.key.map(bytes.value), error)
+        }
+        guard let old else { return certifyKey(table, change.key.map(bytes.value)) }
+        var new = old
+        for (place, value) in zip(places, target) { new[place] = bytes.value(value) }
+        observe?(table, old, new, change.mark)
+        certify?(table, old, new)
+        try session.checks.noteChanged(table, old: old, new: new)
+    }
+
+    /// Of an update that touches neither unique columns nor references, a footprint holds the row only; of a change that cannot be made, at
+    /// least the row.
+    private func certifyKey(_ table: RowTable, _ key: @autoclosure () -> [Value]) {
+        guard let certify else { return }
+        var row = [Value](repeating: .null, count: table.columnCount)
+        for (place, value) in zip(table.definition.primaryKey, key()) { row[place] = value }
+        certify(table, row, row)
+    }
+
+    // MARK: Keys and errors
+
+    /// The key of a full row of the body, in this table's key order.
+    private func localKey(_ inUse: TableInUse, _ values: [WireValue]) -> [WireValue] {
+        inUse.table.definition.primaryKey.map { place in
+            inUse.places.firstIndex(of: place).map { values[$0] } ?? .null
+        }
+    }
+
+    /// The key under which an update's row is stored before this direction applies it.
+    private func currentKey(_ inUse: TableInUse, _ change: WireChange) -> [WireValue] {
+        guard direction == .backward else { return change.key }
+        var key = change.key
+        for (index, column) in change.columns.enumerated() {
+            if let place = inUse.table.definition.primaryKey.firstIndex(of: inUse.places[column]) { key[place] = change.new[index] }
+        }
+        return key
+    }
+
+    private func missing(_ table: RowTable, _ key: [Value]) -> MergeError {
+        certifyKey(table, key)
+        return .diverged(Divergence(table: table.definition.name, key: key, position: position, kind: .missingRow))
+    }
+
+    private func differs(_ table: RowTable, _ place: Int, _ key: [Value], stored: Value, expected: Value) -> MergeError {
+        certifyKey(table, key)
+        let column = table.definition.columns[place].name
+        return .diverged(
+            Divergence(
+                table: table.definition.name, key: key, position: position,
+                kind: .otherValue(column: column, stored: stored, expected: expected)))
+    }
+
+    /// What is no integer under an INTEGER PRIMARY KEY has a code of its own.
+    private static func isRefusal(_ error: DatabaseError) -> Bool {
+        error.resultCode == .SQLITE_CONSTRAINT || error.resultCode == .SQLITE_MISMATCH
+    }
+
+    private func taken(_ table: RowTable, _ key: [Value], _ error: DatabaseError) -> MergeError {
+        certifyKey(table, key)
+        return .diverged(
+            Divergence(table: table.definition.name, key: key, position: position, kind: .refused(error.message ?? "constraint")))
+    }
+}

@@ -1,0 +1,31 @@
+package import AnnalsCore
+package import AnnalsWire
+
+/// New identities from the configuration's source of randomness.
+package struct NewIdentities: Sendable {
+    package let random: @Sendable () -> UInt64
+
+    package init(random: @escaping @Sendable () -> UInt64) {
+        self.random = random
+    }
+
+    package func next<Kind>() -> Identifier<Kind> {
+        var source = Source(draw: random)
+        return Identifier(using: &source)
+    }
+
+    /// A key pair, which makes a replica of its own.
+    package func key() throws -> ReplicaKey {
+        let bytes = (0..<ReplicaKey.byteCount / 8).flatMap { _ in withUnsafeBytes(of: random().littleEndian, Array.init) }
+        guard let key = ReplicaKey(bytes: bytes) else {
+            throw AnnalsError(.defect, operation: "join", "a key to sign with cannot be made")
+        }
+        return key
+    }
+
+    private struct Source: RandomNumberGenerator {
+        var draw: @Sendable () -> UInt64
+
+        func next() -> UInt64 { draw() }
+    }
+}

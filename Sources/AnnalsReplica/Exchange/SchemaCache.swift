@@ -1,0 +1,92 @@
+package import AnnalsSchema
+package import GRDB
+import Synchronization
+
+/// The tracked tables as last read, for as long as the schema stays the same: every step of an exchange needs them, and
+/// reading them takes several statements a table.
+///
+/// SQLite's `schema_version` changes with every change of the schema, tracking included, whoever makes it.
+package final class SchemaCache: Sendable {
+    private struct Known {
+        var version: Int64
+        var tables: TrackedTables
+        var layouts: LayoutNames
+    }
+
+    private let known = Mutex<Known?>(nil)
+    /// How the tables stand to the space's.
+    private struct Compared {
+        var version: Int64
+        var spaceVersion: Int64
+        var standing: SchemaStanding
+    }
+
+    private let compared = Mutex<Compared?>(nil)
+    private let beginning = Mutex<Int64?>(nil)
+    private let all = Mutex<TableCatalog?>(nil)
+
+    package init() {}
+
+    package func tables(_ db: Database) throws -> TrackedTables {
+        try current(db).tables
+    }
+
+    package func layouts(_ db: Database) throws -> LayoutNames {
+        try current(db).layouts
+    }
+
+    private func current(_ db: Database) throws -> Known {
+        let version = try Self.version(db)
+        if let known = known.withLock({ $0 }), known.version == version { return known }
+        let new = Known(version: version, tables: try TrackedTables.load(db), layouts: try LayoutNames(db))
+        known.withLock { $0 = new }
+        return new
+    }
+
+    /// How the tables stand to the space's. Throws where they are declared otherwise.
+    package func standing(_ db: Database) throws -> SchemaStanding {
+        let (version, spaceVersion) = (try Self.version(db), try SpaceSchema.version(db))
+        if let compared = compared.withLock({ $0 }), compared.version == version, compared.spaceVersion == spaceVersion {
+            return compared.standing
+        }
+        guard let space = try SpaceSchema.load(db) else { return SchemaStanding() }
+        let standing = try SchemaStanding(tables(db), space, lacking: Lacking.load(db), renames: SpaceRename.waiting(db))
+        compared.withLock { $0 = Compared(version: version, spaceVersion: spaceVersion, standing: standing) }
+        return standing
+    }
+
+    /// Every table of the app's, tracked or not.
+    package func catalog(_ db: Database) throws -> TableCatalog {
+        let version = try Self.version(db)
+        if let known = all.withLock({ $0 }), known.version == version { return known }
+        let new = TableCatalog(version: version, try SchemaReader(db).tables())
+        all.withLock { $0 = new }
+        return new
+    }
+
+    private static func version(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA main.schema_version")) ?? 0
+    }
+
+    /// Notes the version with which a transaction begins.
+    package func begin(_ db: Database) throws {
+        let version = try Self.version(db)
+        beginning.withLock { $0 = version }
+    }
+
+    /// After a transaction was rolled back: the number of a version that it made will be given again, perhaps to another
+    /// schema. What was there when it began is there again.
+    package func forgetRolledBack() {
+        let version = beginning.withLock { $0 }
+        known.withLock { if $0?.version != version { $0 = nil } }
+        compared.withLock { if $0?.version != version { $0 = nil } }
+        all.withLock { if $0?.version != version { $0 = nil } }
+    }
+
+    /// After Annals' own tables were brought in line with the schema.
+    package func forget() {
+        known.withLock { $0 = nil }
+        compared.withLock { $0 = nil }
+        all.withLock { $0 = nil }
+    }
+}

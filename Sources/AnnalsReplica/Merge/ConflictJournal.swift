@@ -1,0 +1,164 @@
+public import AnnalsCore
+import AnnalsMerge
+package import AnnalsSchema
+import AnnalsSQLite
+import AnnalsWire
+import Foundation
+package import GRDB
+
+/// Conflicts as they were settled, by whichever replica settled them: equal on all replicas at a position, because
+/// entries travel in the log and count once they are in it.
+package enum ConflictJournal {
+    package static let schema = """
+        CREATE TABLE annals_conflicts (
+            id INTEGER PRIMARY KEY,
+            replica BLOB NOT NULL,
+            transaction_id BLOB NOT NULL,
+            number INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            received_at INTEGER NOT NULL,
+            time INTEGER NOT NULL,
+            time_counter INTEGER NOT NULL,
+            author TEXT,
+            name TEXT NOT NULL,
+            waits INTEGER NOT NULL DEFAULT 0,
+            resolved INTEGER NOT NULL DEFAULT 0,
+            seen INTEGER NOT NULL DEFAULT 0,
+            entry BLOB NOT NULL,
+            UNIQUE (replica, transaction_id, number)
+        );
+        """
+
+    /// Keeps entries of one transaction that is in the log.
+    ///
+    /// - Parameter first: the place of the first of these among the transaction's; parts of it bring them one after another.
+    package static func append(
+        _ db: Database, _ entries: [JournalEntry], from first: Int, transaction: TransactionInfo, replica: ReplicaID, position: Position,
+        receivedAt: Int64
+    ) throws {
+        for (number, entry) in entries.enumerated() {
+            try db.cachedStatement(
+                sql: """
+                    INSERT OR IGNORE INTO annals_conflicts
+                        (replica, transaction_id, number, position, received_at, time, time_counter, author, name, waits, entry)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    """
+            ).execute(arguments: [
+                Data(replica.bytes), Data(transaction.id.bytes), first + number, position.rawValue, receivedAt,
+                transaction.time.milliseconds, Int64(transaction.time.counter), transaction.author, entry.table,
+                entry.waitsForPerson, Data(entry.encode()),
+            ])
+        }
+    }
+
+    /// What travels: everything but the number here and what this store's people have seen.
+    private static let shared = [
+        "replica", "transaction_id", "number", "position", "received_at", "time", "time_counter", "author", "name", "waits", "resolved",
+        "entry",
+    ]
+
+    /// Writes the journal into a table of that name in an attached snapshot.
+    package static func copy(_ db: Database, to table: String) throws {
+        try db.execute(
+            sql: "CREATE TABLE \(table) AS SELECT \(shared.joined(separator: ", ")) FROM main.annals_conflicts ORDER BY id")
+    }
+
+    /// Takes in the lines of another replica's journal, or of a snapshot's, as they stand there.
+    package static func takeIn(_ rows: RowCursor, _ db: Database) throws {
+        let places = Array(repeating: "?", count: shared.count).joined(separator: ", ")
+        let insert = try db.cachedStatement(
+            sql: """
+                INSERT INTO annals_conflicts (\(shared.joined(separator: ", "))) VALUES (\(places))
+                ON CONFLICT (replica, transaction_id, number) DO UPDATE SET position = excluded.position,
+                    received_at = excluded.received_at, resolved = max(resolved, excluded.resolved)
+                """)
+        while let row = try rows.next() {
+            try insert.execute(arguments: StatementArguments(shared.map { row[$0] as DatabaseValue }))
+        }
+    }
+
+    package static func takeIn(from other: Database, table: String = "annals_conflicts", order: String = "id", to db: Database) throws {
+        try takeIn(GRDB.Row.fetchCursor(other, sql: "SELECT \(shared.joined(separator: ", ")) FROM \(table) ORDER BY \(order)"), db)
+    }
+
+    package static func count(_ db: Database) throws -> Int {
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_conflicts") ?? 0
+    }
+
+    /// Those that wait for a person.
+    package static func waitingCount(_ db: Database) throws -> Int {
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_conflicts WHERE waits AND resolved = 0") ?? 0
+    }
+
+    /// All entries, oldest first.
+    package static func all(_ db: Database, _ tables: TrackedTables) throws -> [Conflict] {
+        let names = tables.ownNames
+        return try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_conflicts ORDER BY id").map { try conflict($0, names) }
+    }
+
+    /// One line by its number in this store.
+    package static func find(_ db: Database, _ id: Int64, _ tables: TrackedTables) throws -> Conflict? {
+        let names = tables.ownNames
+        return try GRDB.Row.fetchOne(db, sql: "SELECT * FROM annals_conflicts WHERE id = ?", arguments: [id]).map {
+            try conflict($0, names)
+        }
+    }
+
+    /// A person decided; a line that is not kept any more needs no note.
+    package static func note(_ db: Database, _ resolution: ConflictResolution) throws {
+        try db.execute(
+            sql: "UPDATE annals_conflicts SET resolved = ? WHERE replica = ? AND transaction_id = ? AND number = ?",
+            arguments: [
+                Int64(resolution.choice.rawValue) + 1, Data(resolution.conflict.replica.bytes), Data(resolution.conflict.transaction.bytes),
+                resolution.conflict.index,
+            ])
+    }
+
+    /// - Parameter names: this store's own; the journal itself is in first names.
+    package static func conflict(_ row: GRDB.Row, _ names: NameMap) throws -> Conflict {
+        let replica: Data = try row.value("replica")
+        let transaction: Data = try row.value("transaction_id")
+        let entry: Data = try row.value("entry")
+        guard let replica = ReplicaID(bytes: replica), let transaction = TransactionID(bytes: transaction) else {
+            throw StoreDamage("annals_conflicts")
+        }
+        return try Conflict(
+            id: row.number("id"), name: ConflictID(replica: replica, transaction: transaction, index: row.value("number")),
+            position: Position(row.value("position")),
+            time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")), author: row.value("author"),
+            isResolved: row.value("resolved") != 0, isSeen: row.value("seen"), entry: JournalEntry.decode([UInt8](entry)).renamed(names))
+    }
+}
+
+/// One line of the conflict journal.
+public struct Conflict: Sendable {
+    /// Its number in this store.
+    public var id: Int64
+    /// What it is called on every replica; its replica is who settled it, whose work came second.
+    public var name: ConflictID
+    /// Where the transaction that carries it stands in the log.
+    public var position: Position
+    /// The incoming transaction's time.
+    public var time: HybridTime
+    public var author: String?
+    /// A person has decided.
+    public var isResolved: Bool
+    /// A person was shown it on this replica.
+    public var isSeen: Bool
+    public var entry: JournalEntry
+
+    /// Nobody has decided it yet: its policy is manual. Other policies settle what they meet.
+    public var isWaiting: Bool { entry.waitsForPerson && !isResolved }
+}
+
+extension JournalEntry {
+    package func renamed(_ names: NameMap) -> JournalEntry {
+        guard !names.isEmpty else { return self }
+        var renamed = self
+        renamed.table = names.table(table)
+        renamed.columns = columns.map { names.column($0, of: table) }
+        return renamed
+    }
+
+    fileprivate var waitsForPerson: Bool { policy == RowPolicy.manual.description }
+}

@@ -1,0 +1,248 @@
+import AnnalsCore
+import AnnalsRows
+import AnnalsSchema
+import AnnalsSQLite
+package import AnnalsWire
+import Foundation
+import GRDB
+
+/// An entry of the log that cannot be applied, and why. The store stays as it was.
+struct EntryRefusal: TranslatableError {
+    package var entry: RefusedEntry
+    package var reason: any Error
+    /// Details of the reason, for the message: what a constraint is called, or which parent is missing.
+    package var detail: String
+    package var space: SpaceName
+
+    /// The error at the edge. One that has words of its own for the entry keeps them.
+    package func annalsError(operation: String, path: String) -> AnnalsError {
+        let translated = StoreError.translate(reason, operation: operation, path: path)
+        var error = translated
+        error.entry = entry
+        guard !(reason is AnnalsError) else {
+            let isPlaced = error.message.contains("position \(entry.position)")
+            let what = isPlaced ? "it is" : "the entry at position \(entry.position) is"
+            if !author.isEmpty || !isPlaced { error.message += " (\(what)\(author.isEmpty ? " to blame" : author))" }
+            if entry.rule == .badSchema {
+                let void =
+                    "If no program can apply it, ask the relay's operator to void it: annals relay void \(entry.position) --space \(space)"
+                error.hint = error.hint.map { "\($0). \(void)" } ?? void
+            }
+            return error
+        }
+        if reason is MergeError, error.code == .waitingForMigration { error.code = .corruptBatch }
+        error.message = "the entry at position \(entry.position)\(author) cannot be applied: \(detail)"
+        error.hint = hint
+        return error
+    }
+
+    private var author: String {
+        guard let author = entry.author else { return "" }
+        let transaction = entry.transaction.map { ", transaction \($0)" } ?? ""
+        guard let name = entry.authorName else { return " by replica \(author)\(transaction)" }
+        return " by \(name) (replica \(author)\(transaction))"
+    }
+
+    private var hint: String {
+        let void = "annals relay void \(entry.position) --space \(space)"
+        switch entry.rule {
+        case .check:
+            // The author brings its rows again after a void.
+            return "Nothing was changed. Its author wrote it with checks off: put the row right there, and then ask the relay's operator "
+                + "to void the entry (\(void))"
+        case .missingRow, .otherValue, .unique, .foreignKey:
+            return "Nothing was changed. Run annals verify: where it finds nothing, ask the relay's operator to void the entry (\(void)); "
+                + "where it does, keep this file and clone the space anew"
+        default:
+            return "Nothing was changed. Ask the relay's operator to void the entry (\(void))"
+        }
+    }
+}
+
+extension Pull {
+    /// Reads a page's clear parts; where that fails, the error names the frame at which it does.
+    package func naming(_ page: Page, _ read: (Page) throws -> Entries) throws -> Entries {
+        do {
+            return try read(page)
+        } catch let error as WireError {
+            guard let rule = Self.rule(of: error) else { throw error }
+            // The fewest frames that cannot be read end with the one that is wrong.
+            var (readable, unreadable) = (0, page.frames.count)
+            while unreadable - readable > 1 {
+                let count = readable + (unreadable - readable) / 2
+                var part = page
+                part.frames = Array(page.frames.prefix(count))
+                if (try? read(part)) == nil { unreadable = count } else { readable = count }
+            }
+            guard unreadable > 0, page.frames.indices.contains(unreadable - 1) else { throw error }
+            let frame = page.frames[unreadable - 1]
+            let entry = RefusedEntry(position: max(frame.firstPosition, state.position.next), rule: rule)
+            throw try refusal(completed(entry, in: frame), error, "\(error)")
+        }
+    }
+
+    /// Runs a step over a page's entries; where one of them is refused, the error names it.
+    package mutating func naming<T>(_ entries: Entries, _ body: (inout Pull) throws -> T) throws -> T {
+        do {
+            return try body(&self)
+        } catch {
+            guard let (entry, detail) = try refusedEntry(error, entries) else { throw error }
+            throw refusal(entry, error, detail)
+        }
+    }
+
+    private func refusal(_ entry: RefusedEntry, _ reason: any Error, _ detail: String) -> EntryRefusal {
+        EntryRefusal(entry: entry, reason: reason, detail: detail, space: state.space)
+    }
+
+    /// nil where the entry is not what is wrong.
+    private func refusedEntry(_ error: any Error, _ entries: Entries) throws -> (RefusedEntry, detail: String)? {
+        var entry = RefusedEntry(position: state.position.next, rule: .damagedBatch)
+        let detail: String
+        switch error {
+        case let error as WireError:
+            guard let rule = Self.rule(of: error) else { return nil }
+            entry.rule = rule
+            entry.position = firstUnreadable(entries) ?? entry.position
+            detail = Self.words(for: error)
+        case let error as AnnalsError:
+            guard let known = error.entry ?? Self.schemaRefusal(error, entry) else { return nil }
+            entry = known
+            detail = ""
+        case MergeError.unknownTable(let table):
+            // A replica that adds a table pushes a schema entry before its rows.
+            (entry.table, entry.rule) = (table, .badSchema)
+            detail = "no entry of the log adds the table \(table), of which it has rows"
+        case MergeError.unknownColumn(let table, let column):
+            (entry.table, entry.column, entry.rule) = (table, column, .badSchema)
+            detail = "no entry of the log adds the column \(table).\(column), of which it has values"
+        case MergeError.unknownLayout:
+            detail = "it names a table that its batch does not describe"
+        case MergeError.diverged(let divergence):
+            guard let position = divergence.position else { return nil }
+            (entry.position, entry.table) = (position, divergence.table)
+            detail = describe(divergence, &entry)
+        case MergeError.danglingReference(let table, _, let parent, let position?):
+            (entry.position, entry.table, entry.rule) = (position, table, .foreignKey)
+            detail = "a row of \(table) would be left without its parent in \(parent)"
+        default:
+            return nil
+        }
+        if let table = entry.table.flatMap({ try? session.table(named: $0) })?.definition {
+            entry.keyColumns = table.primaryKey.map { table.columns[$0].name }
+        }
+        guard let frame = entries.frame(of: entry.position) else { return (entry, detail) }
+        return (try completed(entry, in: frame), detail)
+    }
+
+    /// With what the log says of the author and the transaction.
+    private func completed(_ entry: RefusedEntry, in frame: LogFrame) throws -> RefusedEntry {
+        var entry = entry
+        guard let header = try? BatchHeader.parse(frame.batch) else { return entry }
+        entry.author = header.replica
+        let index = header.certificates.indices.first { frame.position(of: $0) == entry.position }
+        entry.digest = index.map { header.certificates[$0].digest }
+        var name: String?
+        if let index, let batch = try? Batch.open(frame.batch, cipher: cipher), let info = try? batch.body(index).info {
+            entry.transaction = info.id
+            name = info.author
+        }
+        name =
+            try name
+            ?? String.fetchOne(
+                db, sql: "SELECT author FROM annals_transactions WHERE replica = ? AND author IS NOT NULL ORDER BY number DESC LIMIT 1",
+                arguments: [Data(header.replica.bytes)])
+        entry.authorName = name.flatMap { $0.isEmpty ? nil : String($0.prefix(EntryLimits.authorCharacters)) }
+        return entry
+    }
+
+    /// The position of the first batch that does not open, or of its first transaction that is not what its digest says.
+    private func firstUnreadable(_ entries: Entries) -> Position? {
+        for case .batch(let frame, let indices) in entries.sources {
+            do {
+                _ = try Batch.open(frame.batch, cipher: cipher)
+            } catch {
+                if case .badDigest(let index) = error, let position = frame.position(of: index) { return position }
+                return frame.position(of: indices.lowerBound)
+            }
+        }
+        return nil
+    }
+
+    private static func rule(of error: WireError) -> RefusedEntry.Rule? {
+        switch error {
+        // What a newer program wrote is right; this one cannot read it.
+        case .newerVersion, .olderVersion: nil
+        case .badSignature: .badSignature
+        case .missingKey: .missingKey
+        case .notSealed, .badSeal: .badSeal
+        case .badDigest: .wrongDigest
+        case .badValue("schema"): .badSchema
+        case .badValue("footprint"): .badFootprint
+        case .badValue, .tooLarge: .badValue
+        case .truncated, .badMagic, .badChecksum, .badLength, .voided: .damagedBatch
+        }
+    }
+
+    /// What is wrong, where the name of a value does not say it.
+    private static func words(for error: WireError) -> String {
+        switch error {
+        case .badValue("footprint"): "it changes more than its footprint names, by which the relay compares it with other entries"
+        case .badValue("key"): "a row in it has no whole key, or its key is not that of the table"
+        case .badValue("columns"): "a table in it has a column twice"
+        default: "\(error)"
+        }
+    }
+
+    private static func schemaRefusal(_ error: AnnalsError, _ entry: RefusedEntry) -> RefusedEntry? {
+        switch error.code {
+        case .schemaRefused: RefusedEntry(position: entry.position, rule: .badSchema)
+        case .corruptBatch: RefusedEntry(position: entry.position, rule: .badValue)
+        default: nil
+        }
+    }
+
+    /// The values stay out of the message: they are the user's.
+    private func describe(_ divergence: Divergence, _ entry: inout RefusedEntry) -> String {
+        switch divergence.kind {
+        case .missingRow:
+            entry.rule = .missingRow
+            return "the rows here have no row of \(divergence.table) that it changes"
+        case .otherValue(let column, _, _):
+            entry.rule = .otherValue
+            entry.column = column
+            return "\(divergence.table).\(column) has another value here than it says"
+        case .refused(let reason):
+            entry.rule =
+                switch reason {
+                case _ where reason.hasPrefix("CHECK "): .check
+                case _ where reason.hasPrefix("UNIQUE "): .unique
+                case _ where reason.hasPrefix("NOT NULL "): .notNull
+                case _ where reason.hasPrefix("FOREIGN KEY "): .foreignKey
+                default: .constraint
+                }
+            return "a row of \(divergence.table) cannot be written (\(reason))"
+        }
+    }
+}
+
+extension Entries {
+    /// The frame that holds the entry at a position; of a transaction in parts the last that came with the page.
+    fileprivate func frame(of position: Position) -> LogFrame? {
+        for source in sources {
+            switch source {
+            case .batch(let frame, _) where frame.firstPosition...frame.lastPosition ~= position: return frame
+            case .parts(let parts) where parts.first...parts.last ~= position:
+                return parts.frames.first { $0.firstPosition == position } ?? parts.frames.last
+            default: continue
+            }
+        }
+        return nil
+    }
+}
+
+/// Named bounds of what is said of an entry.
+enum EntryLimits {
+    /// Of an author's name, which the author chose.
+    static let authorCharacters = 64
+}

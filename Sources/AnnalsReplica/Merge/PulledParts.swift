@@ -1,0 +1,64 @@
+import AnnalsCore
+import AnnalsSchema
+import AnnalsWire
+import GRDB
+
+/// Opens the parts of one transaction one after another, those that are kept and those that came with the page.
+///
+/// They are one transaction only if each says so itself: the same author, the next counter and the digest of the one
+/// before. Whoever reads them from the first to the last has checked all.
+final class PulledParts {
+    private let db: Database
+    private let parts: Entries.Parts
+    private let state: ReplicaState
+    private let cipher: SpaceCipher?
+    private var headers: [Int: BatchHeader] = [:]
+    private var info: TransactionInfo?
+    private var opened: (number: Int, batch: Batch)?
+
+    init(_ db: Database, _ parts: Entries.Parts, _ state: ReplicaState, _ cipher: SpaceCipher?) {
+        self.db = db
+        self.state = state
+        self.cipher = cipher
+        self.parts = parts
+    }
+
+    package var content: TransactionParts {
+        TransactionParts(count: parts.count) { number in
+            let batch = try self.open(number)
+            return TransactionParts.Part(reader: try batch.body(0), layouts: batch.layouts)
+        }
+    }
+
+    /// Of the parts, in order. All must have been read.
+    package var digests: [Digest] {
+        (0..<parts.count).compactMap { headers[$0]?.certificates[0].digest }
+    }
+
+    private func open(_ number: Int) throws -> Batch {
+        if let opened, opened.number == number { return opened.batch }
+        opened = nil
+        let position = parts.first.advanced(by: number)
+        let bytes = try parts.frames.first { $0.firstPosition == position }?.batch ?? KeptParts.batch(db, at: position)
+        let batch = try SealedEntry.open(bytes, at: position, state, cipher)
+        try check(batch, number)
+        opened = (number, batch)
+        return batch
+    }
+
+    private func check(_ batch: Batch, _ number: Int) throws {
+        var header = batch.header
+        let info = try batch.body(0).info
+        guard header.part == BatchPart(number: number, count: parts.count) else { throw WireError.badValue("part") }
+        if let before = headers[number - 1] {
+            let follows =
+                header.replica == before.replica && header.firstCounter == before.firstCounter.next
+                && header.previousDigest == before.certificates[0].digest && info == self.info
+            guard follows else { throw WireError.badValue("part") }
+        }
+        self.info = info
+        // The same in all parts, and can be long.
+        header.certificates[0].footprint = .everything
+        headers[number] = header
+    }
+}

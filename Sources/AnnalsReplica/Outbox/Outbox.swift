@@ -1,0 +1,263 @@
+import AnnalsSQLite
+package import AnnalsCore
+import AnnalsWire
+import Foundation
+package import GRDB
+
+/// Local transactions that the space has not ordered yet: the working copy that a rebase rewrites. History never is.
+///
+/// A row moves through three tables: `annals_outbox` (may be rewritten), `annals_push` (the one push under way, whose
+/// bytes stay as they are until the relay has given a definite answer), `annals_ahead` (accepted, but beyond this
+/// replica's position because others' entries before it have not been pulled).
+///
+/// A transaction too large for one batch is kept in the parts that it will travel in: all but the last in
+/// `annals_outbox_parts`. So are the bytes of its push, a row each.
+package enum Outbox {
+    package static let schema = """
+        CREATE TABLE annals_outbox (
+            sequence INTEGER PRIMARY KEY,
+            id BLOB NOT NULL,
+            time INTEGER NOT NULL,
+            time_counter INTEGER NOT NULL,
+            changes INTEGER NOT NULL,
+            journal INTEGER NOT NULL,
+            footprint BLOB NOT NULL,
+            parts INTEGER NOT NULL DEFAULT 1,
+            body BLOB NOT NULL
+        );
+        CREATE TABLE annals_outbox_parts (
+            id INTEGER PRIMARY KEY,
+            sequence INTEGER NOT NULL,
+            part INTEGER NOT NULL,
+            body BLOB NOT NULL,
+            UNIQUE (sequence, part)
+        );
+        CREATE TABLE annals_push (
+            first_counter INTEGER PRIMARY KEY,
+            transactions INTEGER NOT NULL,
+            last_sequence INTEGER NOT NULL,
+            digests BLOB NOT NULL,
+            batch BLOB NOT NULL
+        );
+        CREATE TABLE annals_ahead (
+            position INTEGER PRIMARY KEY,
+            digest BLOB
+        );
+        """
+
+    /// What a row is made of, or made of anew.
+    package struct Draft {
+        package var id: TransactionID
+        package var time: HybridTime
+        package var changes: Int
+        /// How many journal entries travel inside.
+        package var journal: Int
+        package var footprint: Footprint
+        /// How many parts it has; all but the last are written already.
+        package var parts = 1
+        /// The whole body or the last part, in pieces, since it can be some megabytes.
+        package var body: [[UInt8]]
+
+        package init(
+            id: TransactionID, time: HybridTime, changes: Int, journal: Int, footprint: Footprint, parts: Int = 1, body: [[UInt8]]
+        ) {
+            self.id = id
+            self.time = time
+            self.changes = changes
+            self.journal = journal
+            self.footprint = footprint
+            self.parts = parts
+            self.body = body
+        }
+    }
+
+    /// One row as it is undone, verified or sent, without its body.
+    package struct Row {
+        package var sequence: Int64
+        package var id: TransactionID
+        package var time: HybridTime
+        package var changes: Int
+        /// How many journal entries travel inside.
+        package var journal: Int
+        package var footprint: Footprint
+        package var parts: Int
+    }
+
+    package static func append(_ db: Database, _ draft: Draft) throws {
+        try run(
+            db, draft,
+            """
+            INSERT INTO annals_outbox (id, time, time_counter, changes, journal, footprint, body, parts)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            """)
+        try fillBody(db, draft, sequence: db.lastInsertedRowID)
+    }
+
+    /// The same at a place that is free.
+    package static func insert(_ db: Database, _ draft: Draft, at sequence: Int64) throws {
+        try run(
+            db, draft,
+            """
+            INSERT INTO annals_outbox (sequence, id, time, time_counter, changes, journal, footprint, body, parts)
+            VALUES (\(sequence), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+            """)
+        try fillBody(db, draft, sequence: sequence)
+    }
+
+    /// Puts the rewritten form in the place of the old one.
+    static func rewrite(_ db: Database, sequence: Int64, _ draft: Draft) throws {
+        try run(
+            db, draft,
+            """
+            UPDATE annals_outbox SET id = ?1, time = ?2, time_counter = ?3, changes = ?4, journal = ?5, footprint = ?6,
+                body = ?7, parts = ?8
+            WHERE sequence = \(sequence)
+            """)
+        try fillBody(db, draft, sequence: sequence)
+    }
+
+    /// A body of one piece is bound where it lies; of more pieces only the room is made.
+    private static func run(_ db: Database, _ draft: Draft, _ sql: String) throws {
+        let statement = try PreparedStatement(db, sql)
+        statement.bind(1, .blob(draft.id.bytes))
+        statement.bind(2, draft.time.milliseconds)
+        statement.bind(3, Int64(draft.time.counter))
+        statement.bind(4, Int64(draft.changes))
+        statement.bind(5, Int64(draft.journal))
+        statement.bind(6, .blob(draft.footprint.encode()))
+        statement.bind(8, Int64(draft.parts))
+        if draft.body.count == 1 {
+            try draft.body[0].withUnsafeBytes { try statement.run(lending: 7, $0) }
+        } else {
+            statement.bind(7, roomFor: draft.body.reduce(0) { $0 + $1.count })
+            try statement.run()
+        }
+    }
+
+    private static func fillBody(_ db: Database, _ draft: Draft, sequence: Int64) throws {
+        guard draft.body.count > 1 else { return }
+        try StoredBlob(db, table: "annals_outbox", column: "body", row: sequence, .write).write(draft.body)
+    }
+
+    package static func delete(_ db: Database, through sequence: Int64) throws {
+        try db.cachedStatement(sql: "DELETE FROM annals_outbox_parts WHERE sequence <= ?").execute(arguments: [sequence])
+        try db.cachedStatement(sql: "DELETE FROM annals_outbox WHERE sequence <= ?").execute(arguments: [sequence])
+    }
+
+    package static func delete(_ db: Database, sequence: Int64) throws {
+        try deleteParts(db, sequence: sequence)
+        try db.cachedStatement(sql: "DELETE FROM annals_outbox WHERE sequence = ?").execute(arguments: [sequence])
+    }
+
+    /// Where the accepted entries stand that the position has not passed yet.
+    package static func ahead(_ db: Database) throws -> Set<Position> {
+        Set(try Int64.fetchAll(db.cachedStatement(sql: "SELECT position FROM annals_ahead")).map { Position($0) })
+    }
+
+    /// Which entries stand there, as far as that is known.
+    package static func digestsAhead(_ db: Database) throws -> [Position: Digest] {
+        var digests: [Position: Digest] = [:]
+        let statement = try db.cachedStatement(sql: "SELECT position, digest FROM annals_ahead WHERE digest IS NOT NULL")
+        for row in try GRDB.Row.fetchAll(statement) { digests[Position(try row.value("position"))] = try digest(row) }
+        return digests
+    }
+
+    private static func digest(_ row: GRDB.Row) throws -> Digest? {
+        try (row.value("digest") as Data?).flatMap { Digest(bytes: [UInt8]($0)) }
+    }
+
+    /// The last of them; nil when there is none.
+    static func lastAhead(_ db: Database) throws -> Position? {
+        try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(position) FROM annals_ahead")).map { Position($0) }
+    }
+
+    /// - Parameter digest: the entry's own; nil where it is not known.
+    package static func noteAhead(_ db: Database, _ position: Position, _ digest: Digest?) throws {
+        try db.cachedStatement(sql: "INSERT INTO annals_ahead (position, digest) VALUES (?, ?)")
+            .execute(arguments: [position.rawValue, digest.map { Data($0.bytes) }])
+    }
+
+    /// The position passes an own entry; nil when there is none.
+    @discardableResult
+    package static func pass(_ db: Database, _ position: Position) throws -> (position: Position, digest: Digest?)? {
+        let statement = try db.cachedStatement(sql: "DELETE FROM annals_ahead WHERE position = ? RETURNING digest")
+        guard let row = try GRDB.Row.fetchOne(statement, arguments: [position.rawValue]) else { return nil }
+        return try (position, digest(row))
+    }
+
+    /// The position passes all own entries up to there.
+    static func passAll(_ db: Database, through position: Position) throws {
+        try db.execute(sql: "DELETE FROM annals_ahead WHERE position <= ?", arguments: [position.rawValue])
+    }
+
+    package static func count(_ db: Database) throws -> Int {
+        try Int.fetchOne(db.cachedStatement(sql: "SELECT count(*) FROM annals_outbox")) ?? 0
+    }
+
+    package static func row(_ db: Database, sequence: Int64) throws -> Row? {
+        try GRDB.Row.fetchOne(db, sql: "\(select) WHERE sequence = ?", arguments: [sequence]).map(decode)
+    }
+
+    static func firstRow(_ db: Database) throws -> Row? {
+        try GRDB.Row.fetchOne(db.cachedStatement(sql: "\(select) ORDER BY sequence LIMIT 1")).map(decode)
+    }
+
+    /// A row without its body and what that is made of.
+    package struct Head {
+        package var sequence: Int64
+        package var changes: Int
+        package var journal: Int
+        package var parts: Int
+    }
+
+    package static func heads(_ db: Database, through last: Int64, limit: Int) throws -> [Head] {
+        let sql = "SELECT sequence, changes, journal, parts FROM annals_outbox WHERE sequence <= ? ORDER BY sequence LIMIT ?"
+        return try GRDB.Row.fetchAll(db.cachedStatement(sql: sql), arguments: [last, limit])
+            .map {
+                try Head(
+                    sequence: $0.value("sequence"), changes: $0.number("changes"), journal: $0.number("journal"), parts: $0.number("parts")
+                )
+            }
+    }
+
+    /// All rows from that one on, in local order, without their bodies.
+    package static func rows(_ db: Database, from first: Int64 = .min) throws -> [Row] {
+        let cursor = try GRDB.Row.fetchCursor(
+            db.cachedStatement(sql: "\(select) WHERE sequence >= ? ORDER BY sequence"), arguments: [first])
+        var rows: [Row] = []
+        while let row = try cursor.next() { rows.append(try decode(row)) }
+        return rows
+    }
+
+    /// Sequence and footprint of every row in local order: what local certification needs.
+    package static func footprints(_ db: Database) throws -> [(sequence: Int64, footprint: Footprint)] {
+        var footprints: [(sequence: Int64, footprint: Footprint)] = []
+        try forEachFootprint(db) { sequence, _, footprint in
+            footprints.append((sequence, footprint))
+            return true
+        }
+        return footprints
+    }
+
+    /// Visits sequence, number of parts and footprint of rows in local order until `visit` says stop.
+    static func forEachFootprint(_ db: Database, _ visit: (_ sequence: Int64, _ parts: Int, Footprint) throws -> Bool) throws {
+        let sql = "SELECT sequence, parts, footprint FROM annals_outbox ORDER BY sequence"
+        let cursor = try GRDB.Row.fetchCursor(db.cachedStatement(sql: sql))
+        while let row = try cursor.next() {
+            let bytes: Data = try row.value("footprint")
+            if try !visit(row.value("sequence"), row.number("parts"), Footprint.decode([UInt8](bytes))) { return }
+        }
+    }
+
+    private static let select = "SELECT sequence, id, time, time_counter, changes, journal, footprint, parts FROM annals_outbox"
+
+    private static func decode(_ row: GRDB.Row) throws -> Row {
+        let id: Data = try row.value("id")
+        let footprint: Data = try row.value("footprint")
+        guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_outbox.id") }
+        return try Row(
+            sequence: row.value("sequence"), id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
+            changes: row.number("changes"), journal: row.number("journal"), footprint: Footprint.decode([UInt8](footprint)),
+            parts: row.number("parts"))
+    }
+}

@@ -1,0 +1,140 @@
+package import AnnalsCore
+import AnnalsHistory
+import AnnalsMerge
+package import AnnalsSchema
+import AnnalsSQLite
+package import AnnalsWire
+import Foundation
+package import GRDB
+
+/// Moves what history holds of this store's own work into the outbox, once: encoded, with its footprint.
+///
+/// Writers pay nothing for this; it runs when an exchange begins and before every pull, in the same SQLite
+/// transaction, so that a base says what was looked at.
+package struct OutboxFiller {
+    package let db: Database
+    package let tables: TrackedTables
+    package let limits: OutboxLimits
+    /// Keys the hashes of footprints; asked for when there is something to hash.
+    package let footprintKey: () throws -> FootprintKey
+    /// Who is the author, to others, of what nobody says so of: this replica, by its name.
+    package var author: () throws -> String? = { nil }
+    /// Tells the space what the schema has more than it knows, before the work that uses it.
+    package var offer: (OutboxFiller) throws -> Void = { _ in }
+
+    package init(
+        db: Database, tables: TrackedTables, limits: OutboxLimits, footprintKey: @escaping () throws -> FootprintKey,
+        author: @escaping () throws -> String? = { nil }, offer: @escaping (OutboxFiller) throws -> Void = { _ in }
+    ) {
+        self.db = db
+        self.tables = tables
+        self.limits = limits
+        self.footprintKey = footprintKey
+        self.author = author
+        self.offer = offer
+    }
+
+    /// Returns how many transactions were added.
+    @discardableResult
+    package func fill() throws -> Int {
+        try offer(self)
+        let meta = Meta(db)
+        let done = try meta.integer(.outboxed) ?? 0
+        let own: [TransactionOrigin] = [.local, .external, .migration]
+        let cursor = try GRDB.Row.fetchCursor(
+            db.cachedStatement(sql: "\(Self.select) WHERE number > ? ORDER BY number"), arguments: [done])
+        var last = done
+        var count = 0
+        var changes: NetChanges?
+        var known: FootprintKey?
+        while let row = try cursor.next() {
+            last = try row.number("number")
+            guard let origin = try TransactionOrigin(rawValue: row.value("origin")), own.contains(origin) else { continue }
+            let reader = try changes ?? NetChanges(db, tables: tables)
+            changes = reader
+            let key = try known ?? footprintKey()
+            known = key
+            if let entry = try encode(row, origin, reader, key) {
+                try Outbox.append(db, entry)
+                count += 1
+            }
+        }
+        if last > done { try meta.set(.outboxed, last) }
+        return count
+    }
+
+    /// How many transactions of its own are still to be moved.
+    package static func waiting(_ db: Database) throws -> Int {
+        let sql = "SELECT count(*) FROM annals_transactions WHERE number > ? AND origin IN (?, ?, ?)"
+        let own: [TransactionOrigin] = [.local, .external, .migration]
+        return try Int.fetchOne(
+            db, sql: sql, arguments: [Meta(db).integer(.outboxed) ?? 0, own[0].rawValue, own[1].rawValue, own[2].rawValue]) ?? 0
+    }
+
+    /// Adds history's transaction `number` with what else is to travel in it. Everything before must be in the outbox already.
+    @discardableResult
+    package func append(_ number: Int64, _ decisions: HumanDecisions, _ journal: [JournalEntry] = []) throws -> TransactionID? {
+        guard let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
+            throw StoreDamage("annals_transactions")
+        }
+        let origin = try TransactionOrigin(rawValue: row.value("origin")) ?? .local
+        let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal)
+        if let entry { try Outbox.append(db, entry) }
+        try Meta(db).set(.outboxed, number)
+        return entry?.id
+    }
+
+    /// Adds what a person decided, with the changes of history's transaction `number` where it made any. Everything before
+    /// must be in the outbox already. Where it made no changes it is a transaction `id` of its own.
+    package func append(
+        _ decisions: HumanDecisions, with number: Int64?, as id: TransactionID, time: HybridTime, author: String?
+    ) throws {
+        guard let number else {
+            let info = TransactionInfo(id: id, time: time, author: author, origin: .local)
+            var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))
+            builder.decide(decisions)
+            return try Outbox.append(db, builder.finish())
+        }
+        try append(number, decisions)
+    }
+
+    private static let select = "SELECT number, id, time, time_counter, author, context, origin FROM annals_transactions"
+
+    private func encode(
+        _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ key: FootprintKey,
+        _ decisions: HumanDecisions = HumanDecisions(), _ journal: [JournalEntry] = []
+    ) throws -> Outbox.Draft? {
+        let id: Data = try row.value("id")
+        guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
+        let info = try TransactionInfo(
+            id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
+            author: row.value("author") ?? author(),
+            contextName: row.value("context"), origin: TransactionInfo.Origin(rawValue: UInt8(origin.rawValue)) ?? .local)
+        var builder = BodyBuilder(info, key: key, parts: Outbox.PartWriter(db, limits: limits))
+        builder.decide(decisions)
+        var highest: [String: Int64] = [:]
+        try changes.forEach(in: row.number("number")) { table, row in
+            var change: RowChange?
+            switch (row.old, row.new) {
+            case (nil, let new?):
+                change = .insert(new)
+                if let place = table.definition.rowidAlias, let key = new[place].integer {
+                    highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
+                }
+            case (let old?, nil):
+                change = .delete(old)
+            case (let old?, let new?):
+                let columns = old.indices.filter { old[$0] != new[$0] }.map { ColumnChange(column: $0, old: old[$0], new: new[$0]) }
+                if !columns.isEmpty { change = .update(key: table.definition.primaryKey.map { old[$0] }, columns: columns) }
+            default:
+                break
+            }
+            guard let change else { return }
+            builder.beginTable(table.id)
+            try builder.add(change, mark: nil, old: row.old, new: row.new, leftOut: row.leftOut, rules: table.rules)
+        }
+        try HighestKeys.save(db, highest)
+        try builder.journal(journal)
+        return try builder.isEmpty ? nil : builder.finish()
+    }
+}

@@ -1,0 +1,100 @@
+import AnnalsSQLite
+package import AnnalsCore
+import AnnalsWire
+package import GRDB
+
+extension Outbox {
+    /// Takes the parts of one transaction as they are filled, all but the last, which goes into the outbox's own row. A body
+    /// too large for a part is cut into pieces, which are parts.
+    package final class PartWriter {
+        package private(set) var count = 0
+        private let db: Database
+        private let limits: OutboxLimits
+        private var sequence: Int64?
+
+        /// For the row that is appended next.
+        package init(_ db: Database, limits: OutboxLimits) {
+            self.db = db
+            self.limits = limits
+        }
+
+        /// For a row with that place.
+        package init(_ db: Database, sequence: Int64, limits: OutboxLimits) {
+            self.db = db
+            self.limits = limits
+            self.sequence = sequence
+        }
+
+        /// For a row that is made anew: its old parts go.
+        package init(_ db: Database, inPlaceOf row: Row, limits: OutboxLimits) throws {
+            self.db = db
+            self.limits = limits
+            sequence = row.sequence
+            if row.parts > 1 { try Outbox.deleteParts(db, sequence: row.sequence) }
+        }
+
+        func isFull(_ byteCount: Int) -> Bool { byteCount >= limits.partBytes }
+
+        /// A journal entry as it can be kept: where it is too large for a row, without the value that both sides had found.
+        package func fitting(_ entry: JournalEntry) throws -> JournalEntry {
+            guard entry.byteCount > limits.journalEntryBytes else { return entry }
+            var entry = entry
+            entry.base = nil
+            guard entry.byteCount > limits.journalEntryBytes else { return entry }
+            throw AnnalsError(
+                .tooLarge, operation: "sync",
+                "a conflict over a row of \(entry.table) is larger than \(limits.journalEntryBytes / 1_000_000) MB and cannot be kept",
+                hint: "Make the value smaller, then annals leave --force and annals join --existing same-key")
+        }
+
+        package func write(_ body: [[UInt8]]) throws {
+            try BodyPieces.forEach(of: body, pieceBytes: limits.pieceBytes) { part, _ in try insert(part) }
+        }
+
+        /// Takes all of the last body that does not belong into the outbox's own row, and returns what does.
+        func writeLast(_ body: [[UInt8]]) throws -> [[UInt8]] {
+            var last: [[UInt8]] = []
+            try BodyPieces.forEach(of: body, pieceBytes: limits.pieceBytes) { part, isLast in
+                if isLast { last = part } else { try insert(part) }
+            }
+            return last
+        }
+
+        private func insert(_ pieces: [[UInt8]]) throws {
+            let sequence = try sequence ?? ((Int64.fetchOne(db, sql: "SELECT max(sequence) FROM annals_outbox") ?? 0) + 1)
+            self.sequence = sequence
+            let statement = try PreparedStatement(db, "INSERT INTO annals_outbox_parts (sequence, part, body) VALUES (?1, ?2, ?3)")
+            statement.bind(1, sequence)
+            statement.bind(2, Int64(count))
+            statement.bind(3, roomFor: pieces.reduce(0) { $0 + $1.count })
+            try statement.run()
+            try StoredBlob(db, table: "annals_outbox_parts", column: "body", row: db.lastInsertedRowID, .write).write(pieces)
+            count += 1
+        }
+    }
+
+    static func deleteParts(_ db: Database, sequence: Int64) throws {
+        try db.execute(sql: "DELETE FROM annals_outbox_parts WHERE sequence = ?", arguments: [sequence])
+    }
+
+    /// A part of a row's body; the last is the body of a row that has no others.
+    package static func body(_ db: Database, of sequence: Int64, part: Int, parts: Int) throws -> [UInt8] {
+        guard part < parts - 1 else {
+            return try StoredBlob(db, table: "annals_outbox", column: "body", row: sequence, .read).read()
+        }
+        let sql = "SELECT id FROM annals_outbox_parts WHERE sequence = ? AND part = ?"
+        guard let row = try Int64.fetchOne(db, sql: sql, arguments: [sequence, part]) else { throw StoreDamage("annals_outbox_parts") }
+        return try StoredBlob(db, table: "annals_outbox_parts", column: "body", row: row, .read).read()
+    }
+
+    /// What a row holds. It is read anew whenever it is asked for, unless it is small.
+    package static func content(_ db: Database, of row: Row, layouts: [Int: TableLayout]) throws -> TransactionParts {
+        guard row.parts > 1 else {
+            return TransactionParts(try BodyReader(bytes: body(db, of: row.sequence, part: 0, parts: 1)), layouts: layouts)
+        }
+        return TransactionParts(count: row.parts) { number in
+            let bytes = try body(db, of: row.sequence, part: number, parts: row.parts)
+            return TransactionParts.Part(reader: try BodyReader(bytes: bytes), layouts: layouts)
+        }
+    }
+}

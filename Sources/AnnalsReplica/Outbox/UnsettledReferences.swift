@@ -1,0 +1,52 @@
+package import AnnalsCore
+import AnnalsHistory
+import AnnalsRows
+package import AnnalsSchema
+import CAnnalsSQLite
+import Foundation
+package import GRDB
+
+/// Transactions of this store that left children without parents: a program wrote with foreign keys off, as the
+/// `sqlite3` shell does by default. They are settled before they are pushed, by what the keys declare (law 4), or every
+/// receiver would have to refuse them.
+///
+/// They are found when a transaction is recorded, since only then the rows are as it left them.
+package enum UnsettledReferences {
+    package static let schema = "CREATE TABLE annals_unsettled (id BLOB PRIMARY KEY) WITHOUT ROWID;"
+
+    /// Looks at what a transaction touched, if the store is joined and SQLite itself did not look, or not well enough.
+    package static func note(_ db: Database, _ info: TransactionInfo, _ number: Int64, tables: () throws -> TrackedTables) throws {
+        guard try StoreSchema.isReplica(db) else { return }
+        let tables = try tables()
+        let isChecked = info.origin == .local && annals_sqlite_foreign_keys(db.sqliteConnection) == 1
+        if isChecked, !tables.hasUncheckedCircles { return }
+        guard tables.entries.contains(where: { !$0.definition.references.isEmpty }) else { return }
+        let session = MergeSession(db, registry: tables)
+        try NetChanges(db, tables: tables).forEach(in: number) { entry, change in
+            let table = try session.table(named: entry.definition.name)
+            var change = change
+            if !change.leftOut.isEmpty, let new = change.new, let row = try table.row(table.key(of: new)) {
+                // What history leaves out is still there.
+                for place in change.leftOut { change.fill(place, row[place]) }
+            }
+            switch (change.old, change.new) {
+            case (nil, let new?): try session.checks.noteNew(table, new)
+            case (let old?, nil): session.checks.noteGone(table, old)
+            case (let old?, let new?): try session.checks.noteChanged(table, old: old, new: new)
+            case (nil, nil): break
+            }
+        }
+        guard try !session.checks.dangling().isEmpty else { return }
+        try db.execute(sql: "INSERT OR IGNORE INTO annals_unsettled (id) VALUES (?)", arguments: [Data(info.id.bytes)])
+    }
+
+    /// The oldest transaction in the outbox that is to be settled.
+    package static func first(_ db: Database) throws -> Int64? {
+        let sql = "SELECT min(sequence) FROM annals_outbox WHERE id IN (SELECT id FROM annals_unsettled)"
+        return try Int64.fetchOne(db.cachedStatement(sql: sql))
+    }
+
+    package static func settled(_ db: Database, _ id: TransactionID) throws {
+        try db.cachedStatement(sql: "DELETE FROM annals_unsettled WHERE id = ?").execute(arguments: [Data(id.bytes)])
+    }
+}

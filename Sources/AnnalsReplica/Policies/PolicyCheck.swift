@@ -1,0 +1,129 @@
+package import AnnalsCore
+package import AnnalsMerge
+package import AnnalsSchema
+import AnnalsSQLite
+
+/// Whether policies mean something for a schema, before they are set for everyone.
+package struct PolicyCheck {
+    package let tables: [DeclaredTable]
+
+    package init(tables: [DeclaredTable]) {
+        self.tables = tables
+    }
+
+    package func check(_ settings: [PolicySetting]) throws {
+        for setting in settings { try check(setting) }
+    }
+
+    private func check(_ setting: PolicySetting) throws {
+        var table: DeclaredTable?
+        if let name = setting.table {
+            table = tables.first { $0.name.isSameIdentifier(as: name) }
+            if table == nil {
+                throw Self.usage("there is no tracked table \(name)", "The tracked ones are \(tables.map(\.name).joined(separator: ", "))")
+            }
+        }
+        if let table, let column = setting.column {
+            guard let place = table.columns.firstIndex(where: { $0.name.isSameIdentifier(as: column) }) else {
+                throw Self.usage("the table \(table.name) has no stored column \(column)")
+            }
+            if table.primaryKey.contains(place) {
+                throw Self.usage("\(table.name).\(column) is part of the primary key: a key is not merged")
+            }
+        }
+        guard !setting.policy.isEmpty else { return }
+        try checkName(setting, table)
+    }
+
+    private func checkName(_ setting: PolicySetting, _ table: DeclaredTable?) throws {
+        let name = setting.policy
+        switch setting.aspect {
+        case .update:
+            if let policy = ColumnPolicy(name) {
+                if case .sql(let expression) = policy { try check(expression, table) }
+            } else if RowPolicy(name) == nil {
+                throw Self.unknown(setting, Self.updatePolicies)
+            } else if setting.column != nil {
+                throw Self.usage("\(name) settles whole rows: set it for a table or the space, not for a column")
+            }
+        case .delete: if DeleteRule(rawValue: name) == nil { throw Self.unknown(setting, DeleteRule.allCases.map(\.rawValue)) }
+        case .unique: if UniqueRule(rawValue: name) == nil { throw Self.unknown(setting, UniqueRule.allCases.map(\.rawValue)) }
+        case .key: if KeyRule(rawValue: name) == nil { throw Self.unknown(setting, KeyRule.allCases.map(\.rawValue)) }
+        case .schema:
+            if NewSchemas(rawValue: name).map({ $0 == .asSpaceSays }) ?? true { throw Self.unknown(setting, ["take", "wait"]) }
+            if setting.table != nil { throw Self.usage("whether schemas are taken from the log is for the whole space") }
+        case .whole: if name != "yes", name != "no" { throw Self.unknown(setting, ["yes", "no"]) }
+        }
+    }
+
+    /// An expression for more than one table may name no column.
+    private func check(_ expression: String, _ table: DeclaredTable?) throws {
+        do {
+            try PolicyExpression().check(expression, columns: table?.columns.map(\.name) ?? [])
+        } catch PolicyExpression.Failure.invalid(let reason) {
+            throw Self.usage("SQLite does not understand sql: \(expression) (\(reason))")
+        }
+    }
+
+    private static let updatePolicies = [
+        "lastWriterWins", "mergeByPropertyStoreTrump", "mergeByPropertyObjectTrump", "sum", "min", "max", "union", "json", "text",
+        "sql: EXPRESSION", "overwrite", "rollback", "manual", "custom: NAME",
+    ]
+
+    private static func unknown(_ setting: PolicySetting, _ known: [String]) -> AnnalsError {
+        usage("there is no policy \(setting.policy) for this", "Known are \(known.joined(separator: ", "))")
+    }
+
+    private static func usage(_ message: String, _ hint: String? = nil) -> AnnalsError {
+        AnnalsError(.usage, operation: "policy", message, hint: hint)
+    }
+}
+
+extension MergePolicies {
+    /// The policies in force as the merge rules take them: the narrower scope wins, and of one scope this replica's own
+    /// over the space's. `base` is what the program set when it opened the store: what no policy names stays as there.
+    package init(_ inForce: [PolicyInForce], over base: MergePolicies) throws {
+        self = base
+        guard !inForce.isEmpty else { return }
+        let expressions = try PolicyExpression()
+        evaluate = { expression, conflict in
+            let row = conflict.row.sorted { $0.key < $1.key }
+            return try? expressions.evaluate(
+                expression, base: conflict.base, stored: conflict.stored, incoming: conflict.incoming, columns: row.map(\.key),
+                row: row.map(\.value))
+        }
+        // Overrides stand last and the space's scope first, so each may simply be put over what is there.
+        for isOverride in [false, true] {
+            let settings = inForce.filter { $0.isOverride == isOverride }.map(\.setting)
+            for setting in settings where setting.table == nil { standard.put(setting) }
+        }
+        let tables = Set(inForce.compactMap(\.setting.table))
+        for table in tables {
+            var rules = self[table]
+            for policy in inForce where policy.setting.table?.isSameIdentifier(as: table) ?? false { rules.put(policy.setting) }
+            self[table] = rules
+        }
+    }
+}
+
+extension MergePolicies.Table {
+    /// Unknown names change nothing: a newer replica may have set them.
+    fileprivate mutating func put(_ setting: PolicySetting) {
+        switch setting.aspect {
+        case .update:
+            if let column = setting.column {
+                if let policy = ColumnPolicy(setting.policy) { columns[column.foldedIdentifier] = policy }
+            } else if let policy = ColumnPolicy(setting.policy) {
+                self.column = policy
+                row = nil
+            } else if let policy = RowPolicy(setting.policy) {
+                row = policy
+            }
+        case .delete: delete = DeleteRule(rawValue: setting.policy) ?? delete
+        case .unique: unique = UniqueRule(rawValue: setting.policy) ?? unique
+        case .key: key = KeyRule(rawValue: setting.policy) ?? key
+        case .schema: break
+        case .whole: isWhole = setting.policy == "yes"
+        }
+    }
+}

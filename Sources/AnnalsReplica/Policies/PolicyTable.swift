@@ -1,0 +1,88 @@
+public import AnnalsCore
+import AnnalsMerge
+package import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// A policy that is in force, and who set it.
+public struct PolicyInForce: Hashable, Sendable {
+    public var setting: PolicySetting
+    /// Set on this replica only, for its own work; otherwise it is the space's.
+    public var isOverride: Bool
+}
+
+/// The conflict policies of a replica: the space's, which travel in its log, and overrides of this replica. They are kept under first
+/// names, and put in force under the store's own.
+package enum PolicyTable {
+    package static let schema = """
+        CREATE TABLE annals_policies (
+            here INTEGER NOT NULL,
+            name TEXT NOT NULL COLLATE NOCASE,
+            column_name TEXT NOT NULL COLLATE NOCASE,
+            aspect INTEGER NOT NULL,
+            policy TEXT NOT NULL,
+            PRIMARY KEY (here, name, column_name, aspect)
+        ) WITHOUT ROWID;
+        """
+
+    /// Puts settings in force; one without a policy takes an earlier one back.
+    package static func set(_ db: Database, _ settings: [PolicySetting], isOverride: Bool) throws {
+        for setting in settings {
+            let place: StatementArguments = [isOverride, setting.table ?? "", setting.column ?? "", setting.aspect.rawValue]
+            if setting.policy.isEmpty {
+                try db.execute(
+                    sql: "DELETE FROM annals_policies WHERE here = ? AND name = ? AND column_name = ? AND aspect = ?", arguments: place)
+            } else {
+                try db.execute(
+                    sql: "INSERT OR REPLACE INTO annals_policies (here, name, column_name, aspect, policy) VALUES (?, ?, ?, ?, ?)",
+                    arguments: place + [setting.policy])
+            }
+        }
+    }
+
+    /// Those in force, under the names of this store. What it lacks has none here.
+    package static func load(_ db: Database, for tables: TrackedTables) throws -> [PolicyInForce] {
+        let all = try load(db)
+        guard !tables.firstNames.isEmpty else { return all }
+        let names = tables.ownNames
+        return all.compactMap { policy in
+            guard let table = policy.setting.table else { return policy }
+            guard let entry = tables.table(first: table) else { return nil }
+            if let column = policy.setting.column, entry.first.place(of: column) == nil { return nil }
+            var policy = policy
+            policy.setting = policy.setting.renamed(names)
+            return policy
+        }
+    }
+
+    /// Those of the space first, then overrides; each from the widest scope to the narrowest. Under first names.
+    package static func load(_ db: Database) throws -> [PolicyInForce] {
+        let rows = try GRDB.Row.fetchAll(
+            db,
+            sql:
+                "SELECT here, name, column_name, aspect, policy FROM annals_policies ORDER BY here, column_name <> '', name, column_name, aspect"
+        )
+        return try rows.map { row in
+            let (name, column): (String, String) = try (row.value("name"), row.value("column_name"))
+            guard let aspect = try PolicySetting.Aspect(rawValue: row.value("aspect")) else { throw StoreDamage("annals_policies.aspect") }
+            return try PolicyInForce(
+                setting: PolicySetting(
+                    table: name.isEmpty ? nil : name, column: column.isEmpty ? nil : column, aspect: aspect, policy: row.value("policy")),
+                isOverride: row.value("here"))
+        }
+    }
+}
+
+extension PolicySetting {
+    /// The setting under other names, those in an `sql:` expression included.
+    package func renamed(_ names: NameMap) -> PolicySetting {
+        guard let table else { return self }
+        var renamed = self
+        renamed.table = names.table(table)
+        renamed.column = column.map { names.column($0, of: table) }
+        if case .sql(let expression)? = ColumnPolicy(policy) {
+            renamed.policy = ColumnPolicy.sql(names.expression(expression, of: table)).description
+        }
+        return renamed
+    }
+}

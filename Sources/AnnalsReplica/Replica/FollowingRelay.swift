@@ -1,0 +1,236 @@
+package import AnnalsCore
+import AnnalsMerge
+import AnnalsRows
+import AnnalsSchema
+import AnnalsSQLite
+package import AnnalsWire
+package import GRDB
+
+/// What a store did to go on with a relay that was restored from a backup.
+package struct FollowedRelay: Sendable {
+    package var status: ExchangeStatus
+    /// The last position that both logs have.
+    package var position: Position
+    /// Transactions of the log that the relay lost; they wait in the outbox now, before all other work.
+    package var transactions: Int
+
+    package init(status: ExchangeStatus, position: Position, transactions: Int) {
+        self.status = status
+        self.position = position
+        self.transactions = transactions
+    }
+}
+
+/// The entries of the log that a replica keeps.
+package struct KeptEntries {
+    /// One transaction, in one batch or in several parts.
+    package struct Unit {
+        /// The rows of `annals_log` that hold it; more than one are its parts.
+        package var rows: [Position]
+        /// Which transaction of the batch it is.
+        package var index: Int
+        package var position: Position
+        /// Of its first part.
+        package var header: BatchHeader
+    }
+
+    private let db: Database
+    private let state: ReplicaState
+
+    package init(_ db: Database, _ state: ReplicaState) {
+        self.db = db
+        self.state = state
+    }
+
+    /// The newest rows up to this replica's position, without a gap.
+    private func rows() throws -> [KeptLog.Row] {
+        let all = try KeptLog.rows(db).filter { $0.last <= state.position }
+        var first = all.count
+        var next = state.position.next
+        while first > 0, all[first - 1].last.next == next {
+            first -= 1
+            next = all[first].position
+        }
+        return Array(all[first...])
+    }
+
+    package func marks() throws -> [LogMark] {
+        guard let own = state.logDigest else { return [] }
+        var marks: [LogMark] = []
+        var digest: Digest?
+        for row in try rows() {
+            digest = row.digest ?? digest
+            guard let before = digest else { continue }
+            marks.append(mark(row.position.advanced(by: -1), before))
+            let header = try BatchHeader.parse(KeptLog.batch(db, at: row.position))
+            digest = header.certificates[row.firstIndex..<row.firstIndex + row.entries].reduce(before) { $0.following($1.digest) }
+        }
+        guard digest == nil || digest == own else { throw StoreDamage("annals_log.digest") }
+        return marks + [mark(state.position, own)]
+    }
+
+    private func mark(_ position: Position, _ digest: Digest) -> LogMark {
+        LogMark(lineage: state.lineage, position: position, digest: digest)
+    }
+
+    /// What comes after a position, in the order in which it is in the rows; nil where some of it is not kept.
+    func units(after position: Position) throws -> [Unit]? {
+        let ahead = try Outbox.ahead(db).sorted()
+        let kept = try rows().filter { $0.last > position }
+        let own = try KeptLog.rows(db).filter { $0.position > state.position }
+        guard position == state.position || kept.first.map({ $0.position <= position.next }) ?? false,
+            own.flatMap({ row in (0..<row.entries).map { row.position.advanced(by: $0) } }) == ahead
+        else { return nil }
+        var units: [Unit] = []
+        for row in kept + own {
+            let header = try BatchHeader.parse(KeptLog.batch(db, at: row.position))
+            guard header.part.isWhole else {
+                if header.part.number == 0 {
+                    units.append(Unit(rows: [row.position], index: 0, position: row.position, header: header))
+                } else {
+                    guard let last = units.indices.last, units[last].rows.count == header.part.number else { return nil }
+                    units[last].rows.append(row.position)
+                    units[last].position = row.position
+                }
+                continue
+            }
+            for index in row.firstIndex..<row.firstIndex + row.entries {
+                let place = row.position.advanced(by: index - row.firstIndex)
+                if place > position { units.append(Unit(rows: [row.position], index: index, position: place, header: header)) }
+            }
+        }
+        return units.allSatisfy { $0.rows.count == $0.header.part.count } ? units : nil
+    }
+
+    package func content(of unit: Unit, _ cipher: SpaceCipher?) throws -> TransactionParts {
+        TransactionParts(count: unit.rows.count) { number in
+            let row = unit.rows[number]
+            let batch = try SealedEntry.open(KeptLog.batch(db, at: row), at: row, state, cipher)
+            return TransactionParts.Part(reader: try batch.body(unit.index), layouts: batch.layouts)
+        }
+    }
+}
+
+/// Turns the newest entries of the log back into work that waits to be sent.
+package struct FollowingRelay {
+    package let db: Database
+    package let step: ManagedStep
+    private var state: ReplicaState
+    private let session: MergeSession
+    private let entries: KeptEntries
+
+    package init(_ db: Database, _ step: ManagedStep) throws {
+        guard let state = try ReplicaState.load(db), try Meta(db).text(.joinStage) == nil else { throw ReplicaExchange.wentBack }
+        self.db = db
+        self.step = step
+        self.state = state
+        session = MergeSession(db, registry: try step.tables())
+        entries = KeptEntries(db, state)
+    }
+
+    /// Returns how many transactions the relay lost.
+    package mutating func run(_ mark: LogMark, head: Position) throws -> Int {
+        guard mark.lineage == state.lineage, mark.position <= state.position, let units = try entries.units(after: mark.position) else {
+            throw Self.notKept
+        }
+        try putIntoOutbox(units)
+        try goBack(to: mark, head: head, units)
+        return units.count
+    }
+
+    // MARK: The outbox
+
+    private func putIntoOutbox(_ units: [KeptEntries.Unit]) throws {
+        let first = min(try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox") ?? 1, 1) - Int64(units.count)
+        let cipher = try step.cipher()
+        let lacking = try Lacking.load(db)
+        for (place, unit) in units.enumerated() {
+            guard unit.header.replica != .relay, !unit.header.isVoided else { throw Self.voided(unit.position) }
+            let content = try entries.content(of: unit, cipher)
+            try put(content, unit, at: first + Int64(place), lacking)
+        }
+    }
+
+    private func put(_ content: TransactionParts, _ unit: KeptEntries.Unit, at sequence: Int64, _ lacking: Lacking) throws {
+        let parts = Outbox.PartWriter(db, sequence: sequence, limits: step.outboxLimits)
+        var builder = BodyBuilder(try content.info(), key: .none, parts: parts)
+        var journal: [JournalEntry] = []
+        let rest = try content.rest { entries, _ in journal += entries }
+        guard rest.voids.isEmpty else { throw Self.voided(unit.position) }
+        // The next offer repeats additions, which it finds in this store's tables, and renames.
+        if let schema = rest.schema { try SpaceRename.tell(schema.renames, db) }
+        builder.decide(HumanDecisions(rest))
+        var isSame = true
+        try content.forEachChange { layout, change in
+            guard !lacking.touches(layout.name) else { throw Self.behindSchema(unit.position) }
+            let table = try session.table(first: layout.name)
+            let inUse = try session.layoutInUse(layout, in: table)
+            isSame = isSame && inUse.isSame
+            builder.beginTable(table.layoutID)
+            var mark = change.mark
+            // It names a position that means something else from now on.
+            if case .revived? = mark { mark = nil }
+            try builder.copy(MarkedChange(inUse.isSame ? change.change : inUse.translated(change.change), mark: mark.map(inUse.translated)))
+        }
+        try builder.journal(journal)
+        let footprint = unit.header.certificates[unit.index].footprint
+        guard !builder.isEmpty else { return }
+        try Outbox.insert(db, builder.finish(touching: isSame ? footprint : .everything), at: sequence)
+    }
+
+    // MARK: What is known of the log
+
+    private mutating func goBack(to mark: LogMark, head: Position, _ units: [KeptEntries.Unit]) throws {
+        for unit in units.reversed() {
+            let link = AuthorChains.Link(
+                counter: Counter(unit.header.counter(of: unit.index).rawValue - 1), digest: unit.header.previousDigest(of: unit.index))
+            if unit.header.replica == state.replica {
+                (state.lastCounter, state.lastDigest) = (link.counter, link.digest)
+            } else {
+                try AuthorChains.goBack(db, to: link, of: unit.header.replica)
+            }
+        }
+        state.position = mark.position
+        state.logDigest = mark.digest
+        state.head = head
+        try state.saveProgress(db)
+        if let schema = try KeptLog.schema(db, at: mark.position) { try schema.save(db) }
+        try Outbox.passAll(db, through: Position(SchemaLimits.positions.upperBound))
+        try KeptParts.clear(db)
+        try KeptLog.drop(db, after: mark.position)
+        try LogDigests.drop(db, after: mark.position)
+        try PassedVoids.drop(db, after: mark.position)
+        // They come again with the work that they are of.
+        try db.execute(sql: "DELETE FROM annals_conflicts WHERE position > ?", arguments: [mark.position.rawValue])
+        try db.execute(
+            sql: "UPDATE annals_transactions SET position = NULL WHERE position > ?", arguments: [mark.position.rawValue])
+        // Others may have brought the same work by now.
+        try Meta(db).set(.isCopy, 1)
+    }
+
+    // MARK: Errors
+
+    private static let hint =
+        "Nothing was changed, and local work goes on. Let the other replicas follow first; "
+        + "then keep this file, and clone the space anew"
+
+    private static var notKept: AnnalsError {
+        AnnalsError(
+            .relayWentBack, operation: "sync",
+            "the relay was restored from a backup, and this store does not keep all that the relay lost", hint: hint)
+    }
+
+    private static func voided(_ position: Position) -> AnnalsError {
+        AnnalsError(
+            .relayWentBack, operation: "sync",
+            "the relay was restored from a backup, and what it lost was voided in part: the entry at position \(position)", hint: hint)
+    }
+
+    private static func behindSchema(_ position: Position) -> AnnalsError {
+        AnnalsError(
+            .relayWentBack, operation: "sync",
+            "the relay was restored from a backup, and what it lost has tables or columns that this store lacks: the entry at position "
+                + "\(position)",
+            hint: "Nothing was changed, and local work goes on. Let the application migrate the store, then sync again")
+    }
+}

@@ -1,0 +1,50 @@
+import AnnalsCore
+package import AnnalsSchema
+package import GRDB
+
+/// What a store that joins a space may declare otherwise than the space.
+public enum JoinedSchema: String, Sendable, CaseIterable {
+    /// Nothing: the tracked tables and their columns must be the same.
+    case equal
+    /// Additions, on either side. What the space has more is kept for the store until it is migrated; tables that only the store has become
+    /// tables of the space.
+    case additions
+}
+
+extension SchemaStanding {
+    /// How the tables of a store that joins stand to those of a copy of the space.
+    ///
+    /// - Throws: `AnnalsError` of code schemaRefused, naming what differs and how; also for additions, unless they are allowed.
+    package static func joining(_ here: TrackedTables, _ copy: Database, _ allowed: JoinedSchema) throws -> SchemaStanding {
+        let space = try SpaceSchema.load(copy) ?? SpaceSchema(TrackedTables.load(copy))
+        let standing = try SchemaStanding(here, space, lacking: .between(space, here).additions(to: space), operation: "join")
+        if let change = standing.ahead.columns.first {
+            throw SchemaAgreement.refused(
+                "join",
+                "the table \(change.table) is declared otherwise in the space: its columns (\(change.columns.map(\.name).joined(separator: ", ")))",
+                "Nothing was changed. Let a replica of the space add them first, or join without them and add them then")
+        }
+        guard allowed == .equal, !standing.isAlike else { return standing }
+        let lacking = standing.behind.names(in: space)
+        let more = standing.ahead.tables.map(\.name)
+        var message: [String] = []
+        if !lacking.isEmpty { message.append("the store lacks \(lacking.joined(separator: ", ")) of the space") }
+        if !more.isEmpty { message.append("the space does not have \(more.joined(separator: ", "))") }
+        throw SchemaAgreement.refused(
+            "join", message.joined(separator: ", and "),
+            "Nothing was changed. Migrate the store first\(more.isEmpty ? "" : ", or untrack what the space is not to have"); or join with "
+                + "--schema additions, which keeps what the store lacks until it is migrated, and brings its own tables to the space")
+    }
+}
+
+extension Lacking {
+    /// Tables, and of their columns those that came later: a row that leaves those out has the same default everywhere.
+    fileprivate func additions(to space: SpaceSchema) -> Lacking {
+        var additions = Lacking()
+        for table in tables { additions.insert(table: table) }
+        for (table, columns) in columns {
+            for column in columns where space.isAdded(column, of: table) { additions.insert(column, of: table) }
+        }
+        return additions
+    }
+}

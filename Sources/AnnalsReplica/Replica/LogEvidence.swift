@@ -1,0 +1,120 @@
+package import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+package import AnnalsWire
+package import Foundation
+package import GRDB
+
+/// Two signed statements that contradict each other: what an author says that it saw of the log, and what this replica has.
+///
+/// Both were shown by one relay, so the relay showed different logs. The author's half is the clear part of a batch with its signature;
+/// anybody who has the file can check it (`Documentation/threats.md`).
+package struct LogEvidence: Codable, Hashable, Sendable {
+    package enum Kind: String, Codable, Sendable {
+        /// The author saw another log up to a position than this replica has.
+        case otherLog = "other-log"
+        /// The author's entry before this one is not in the log that the relay shows here.
+        case missingEntry = "missing-entry"
+    }
+
+    /// What was signed, by whom.
+    package struct Statement: Codable, Hashable, Sendable {
+        package var replica: String
+        package var publicKey: Data
+        /// The bytes that the signature is over: see `Documentation/format.md`, Signatures.
+        package var message: Data
+        package var signature: Data
+        /// The position that the statement is about, and the running digest of the log there as its author saw it.
+        package var position: Int64
+        package var digest: String
+
+        /// Whether the signature is right.
+        package var isSigned: Bool {
+            ReplicaKey.replica(of: [UInt8](publicKey)).description == replica
+                && ReplicaKey.isSigned([UInt8](message), by: [UInt8](publicKey), signature: [UInt8](signature)[...])
+        }
+    }
+
+    package var kind: Kind
+    package var space: String
+    package var lineage: String
+    /// Where the entry stands in the log that the relay shows here.
+    package var position: Int64
+    /// The author's statement.
+    package var author: Statement
+    /// The clear part of the author's batch, which the author's message is the digest of.
+    package var clearPart: Data
+    /// This replica's own.
+    package var here: Statement
+
+    /// In words.
+    package var message: String {
+        switch kind {
+        case .otherLog:
+            "the relay shows replicas different logs: the entry at position \(position) is by \(author.replica), "
+                + "which signed that it saw another log up to position \(author.position) than this replica has"
+        case .missingEntry:
+            "the relay left an entry out of the log: the entry at position \(position) is by \(author.replica), "
+                + "and it does not follow upon the newest entry of that replica that this one was shown"
+        }
+    }
+
+    package var error: AnnalsError {
+        AnnalsError(
+            .relayInconsistent, operation: "sync", message,
+            hint: "Nothing was applied, and nothing more is exchanged with this relay; local work goes on. "
+                + "Run annals verify --evidence FILE to save the proof, and show it to the other members of the space")
+    }
+
+    /// The evidence that ended the exchange; nil where there is none.
+    package static func load(_ db: Database) throws -> LogEvidence? {
+        guard let bytes = try Meta(db).bytes(.evidence) else { return nil }
+        do {
+            return try JSONDecoder().decode(LogEvidence.self, from: Data(bytes))
+        } catch {
+            throw StoreDamage("annals_meta.evidence")
+        }
+    }
+
+    package func save(_ db: Database) throws {
+        try Meta(db).set(.evidence, try JSONEncoder().encode(self))
+    }
+}
+
+/// Thrown from within the transaction that applies a page, and kept after that was rolled back.
+package struct ContradictingLog: TranslatableError {
+    package var evidence: LogEvidence
+
+    package func annalsError(operation: String, path: String) -> AnnalsError {
+        var error = evidence.error
+        error.underlying = self
+        return error
+    }
+}
+
+extension ReplicaState {
+    /// Puts together what an author's batch says and what this replica knows.
+    ///
+    /// - Parameter known: this replica's half: a running digest of the log, or the digest of the author's newest entry.
+    package func evidence(
+        _ kind: LogEvidence.Kind, of header: BatchHeader, in batch: [UInt8], at position: Position, about: Position, known: Digest
+    ) throws -> LogEvidence {
+        let key = try key()
+        var own = ByteWriter()
+        own.bytes(Array("annals \(kind.rawValue)".utf8))
+        own.identifier(lineage)
+        own.position(about)
+        own.digest(known)
+        let clear = batch[header.clear]
+        return LogEvidence(
+            kind: kind, space: space.description, lineage: lineage.description, position: position.rawValue,
+            author: LogEvidence.Statement(
+                replica: header.replica.description, publicKey: Data(header.publicKey),
+                message: Data(BatchSignature.message(clear: clear)), signature: Data(batch[header.signature]),
+                position: header.seen.position.rawValue, digest: (header.seen.digest ?? .zero).description),
+            clearPart: Data(clear),
+            here: LogEvidence.Statement(
+                replica: replica.description, publicKey: Data(key.publicBytes), message: Data(own.bytes),
+                signature: Data(try key.sign(own.bytes)), position: about.rawValue, digest: known.description))
+    }
+}

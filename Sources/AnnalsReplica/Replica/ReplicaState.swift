@@ -1,0 +1,154 @@
+public import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+package import AnnalsWire
+import Foundation
+package import GRDB
+
+/// A joined store's place in its space.
+public struct ReplicaState: Sendable {
+    public var replica: ReplicaID
+    /// What it signs with: see `key()`.
+    package var secret: [UInt8]
+    /// What history, blame and the relay show.
+    public var name: String
+    public var relay: String
+    public var space: SpaceName
+    public var lineage: Lineage
+    /// The log is applied up to here.
+    public var position: Position
+    /// The log's running digest there; nil where it is not known.
+    package var logDigest: Digest?
+    /// The last head the relay told.
+    public var head: Position
+    package var lastCounter: Counter
+    package var lastDigest: Digest
+    /// The file that holds the bearer token, as given at join.
+    package var credentialFile: String?
+    /// Whom to trust at the relay's address.
+    package var trust = RelayTrust()
+    /// The file that holds the space's keys, as given at join.
+    package var spaceKeyFile: String?
+    /// The id of the key under which the space was seen sealed last; nil where the space is not sealed.
+    package var sealedUnder: UInt64?
+    /// The relay was found to show different logs to different replicas; see `LogEvidence`.
+    package var hasEvidence = false
+    /// Positions that were passed since the state was loaded, with the log's running digests.
+    package var passed: [(Position, Digest)] = []
+
+    package init(
+        replica: ReplicaID, secret: [UInt8], name: String, relay: String, space: SpaceName, lineage: Lineage, position: Position,
+        logDigest: Digest? = nil, head: Position, lastCounter: Counter, lastDigest: Digest, credentialFile: String? = nil,
+        trust: RelayTrust = RelayTrust(), spaceKeyFile: String? = nil, sealedUnder: UInt64? = nil, hasEvidence: Bool = false,
+        passed: [(Position, Digest)] = []
+    ) {
+        self.replica = replica
+        self.secret = secret
+        self.name = name
+        self.relay = relay
+        self.space = space
+        self.lineage = lineage
+        self.position = position
+        self.logDigest = logDigest
+        self.head = head
+        self.lastCounter = lastCounter
+        self.lastDigest = lastDigest
+        self.credentialFile = credentialFile
+        self.trust = trust
+        self.spaceKeyFile = spaceKeyFile
+        self.sealedUnder = sealedUnder
+        self.hasEvidence = hasEvidence
+        self.passed = passed
+    }
+
+    /// What this replica has seen of the log.
+    package var seen: LogMark { LogMark(lineage: lineage, position: position, digest: logDigest, replica: replica) }
+
+    /// The same as its batches say it.
+    var seenLog: SeenLog { SeenLog(position: position, digest: logDigest) }
+
+    /// The position passes an entry.
+    package mutating func pass(_ digest: Digest?) {
+        position = position.next
+        logDigest = digest.flatMap { logDigest?.following($0) }
+        if let logDigest { passed.append((position, logDigest)) }
+    }
+
+    /// The log's running digest at a position, as far as it is known.
+    package func logDigest(at wanted: Position, _ db: Database) throws -> Digest? {
+        if wanted == position { return logDigest }
+        if wanted == .zero { return .zero }
+        if let (first, _) = passed.first, wanted >= first {
+            let index = Int(wanted.rawValue - first.rawValue)
+            return passed.indices.contains(index) && passed[index].0 == wanted ? passed[index].1 : nil
+        }
+        return try LogDigests.at(wanted, db)
+    }
+
+    /// The key pair that it signs with.
+    ///
+    /// - Throws: `StoreDamage` where the file holds another replica's, or none.
+    package func key() throws -> ReplicaKey {
+        guard let key = ReplicaKey(bytes: secret), key.replica == replica else { throw StoreDamage("annals_meta.replica_key") }
+        return key
+    }
+
+    /// Becomes a replica of its own, whose counters begin at 1.
+    package mutating func take(newIdentity key: ReplicaKey) {
+        replica = key.replica
+        secret = key.bytes
+        lastCounter = .zero
+        lastDigest = .zero
+    }
+
+    /// What `load` reads: each step of an exchange begins with it, so it is one statement.
+    private static let loaded: [Meta.Name] = [
+        .replica, .replicaKey, .space, .lineage, .lastDigest, .replicaName, .relay, .position, .logDigest, .head, .lastCounter,
+        .credentialFile,
+        .caFile, .pins, .spaceKeyFile, .sealedUnder,
+        .evidence,
+    ]
+
+    /// nil when the store is not joined.
+    package static func load(_ db: Database) throws -> ReplicaState? {
+        let facts = try Meta(db).facts(of: loaded)
+        guard let replica = facts.text(.replica) else { return nil }
+        guard let id = ReplicaID(replica), let space = facts.text(.space).flatMap(SpaceName.init),
+            let lineage = facts.text(.lineage).flatMap({ Lineage($0) }),
+            let digest = facts.bytes(.lastDigest).flatMap({ Digest(bytes: $0) }), let secret = facts.bytes(.replicaKey)
+        else { throw StoreDamage("annals_meta") }
+        return try ReplicaState(
+            replica: id, secret: secret, name: facts.text(.replicaName) ?? "", relay: facts.text(.relay) ?? "", space: space,
+            lineage: lineage,
+            position: Position(facts.number(.position)), logDigest: facts.bytes(.logDigest).flatMap { Digest(bytes: $0) },
+            head: Position(facts.number(.head)), lastCounter: Counter(facts.number(.lastCounter)), lastDigest: digest,
+            credentialFile: facts.text(.credentialFile), trust: RelayTrust(facts), spaceKeyFile: facts.text(.spaceKeyFile),
+            sealedUnder: facts.text(.sealedUnder).flatMap { UInt64($0, radix: 16) }, hasEvidence: facts.bytes(.evidence) != nil)
+    }
+
+    package func save(_ db: Database) throws {
+        let meta = Meta(db)
+        try meta.set(.replica, replica.description)
+        try meta.set(.replicaKey, Data(secret))
+        try meta.set(.replicaName, name)
+        try meta.set(.relay, relay)
+        try meta.set(.space, space.description)
+        try meta.set(.lineage, lineage.description)
+        try meta.set(.credentialFile, credentialFile)
+        try trust.save(meta)
+        try meta.set(.spaceKeyFile, spaceKeyFile)
+        try saveProgress(db)
+    }
+
+    /// Writes only what an exchange moves.
+    func saveProgress(_ db: Database) throws {
+        let meta = Meta(db)
+        try meta.set(.position, position.rawValue)
+        try meta.set(.logDigest, logDigest.map { Data($0.bytes) })
+        try meta.set(.head, head.rawValue)
+        try meta.set(.lastCounter, lastCounter.rawValue)
+        try meta.set(.lastDigest, Data(lastDigest.bytes))
+        try meta.set(.sealedUnder, sealedUnder.map { SpaceKey.name(of: $0) })
+        try LogDigests.note(db, passed)
+    }
+}

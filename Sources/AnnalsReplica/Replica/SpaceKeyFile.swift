@@ -1,0 +1,78 @@
+package import AnnalsCore
+package import AnnalsWire
+import Foundation
+import GRDB
+
+/// The file that holds a space's keys. It is read whenever they are needed and is nowhere copied to, so that a key that was
+/// added to it is known at once.
+package enum SpaceKeyFile {
+    /// - Throws: `AnnalsError` with code `missingKey`, which repeats nothing of what is in the file.
+    package static func read(_ path: String) throws(AnnalsError) -> SpaceKeyRing {
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw AnnalsError(
+                .missingKey, "there is no space key file \(path)", hint: "Put it back; another replica of the space has the same")
+        }
+        guard let file = FileHandle(forReadingAtPath: path),
+            let data = try? file.read(upToCount: SpaceKeyRing.maximumBytes + 1) ?? Data()
+        else {
+            throw AnnalsError(.missingKey, "the space key file \(path) cannot be read", hint: "Check its permissions")
+        }
+        // Cut off it could seal under an old key.
+        guard data.count <= SpaceKeyRing.maximumBytes else {
+            throw AnnalsError(
+                .missingKey, "the space key file \(path) is larger than \(SpaceKeyRing.maximumBytes >> 10) KiB",
+                hint: "Leave out old keys that nothing is sealed under any more")
+        }
+        do {
+            return try SpaceKeyRing(text: String(decoding: data, as: UTF8.self))
+        } catch {
+            throw AnnalsError(.missingKey, "\(path) \(error)", hint: "annals key new makes such a file")
+        }
+    }
+}
+
+extension ReplicaState {
+    /// The space's keys; nil where the space is not sealed.
+    ///
+    /// - Parameter given: the keys that the program gave itself, which go before the file.
+    /// - Throws: `AnnalsError` with code `missingKey` when they are not there, or are not the space's.
+    package func ring(_ given: SpaceKeyRing?, operation: String) throws(AnnalsError) -> SpaceKeyRing? {
+        guard let sealedUnder else { return nil }
+        var ring = given
+        if ring == nil, let spaceKeyFile { ring = try SpaceKeyFile.read(spaceKeyFile) }
+        guard let ring else { throw .keyNeeded(for: space, sealedUnder, operation: operation) }
+        guard ring.key(sealedUnder) != nil else { throw .otherKey(for: space, sealedUnder, spaceKeyFile, operation: operation) }
+        return ring
+    }
+
+    /// What seals and opens in the space, as `ring`.
+    package func cipher(_ given: SpaceKeyRing?, operation: String) throws(AnnalsError) -> SpaceCipher? {
+        try ring(given, operation: operation)?.cipher(for: space)
+    }
+}
+
+extension AnnalsError {
+    /// A space is sealed and no key is given.
+    package static func keyNeeded(for space: SpaceName, _ id: UInt64, operation: String) -> AnnalsError {
+        AnnalsError(
+            .missingKey, operation: operation, "the space \(space) is sealed under the key \(SpaceKey.name(of: id)), and no key is given",
+            hint: operation == "sync"
+                ? "Open the store with the key, or leave and join again with --space-key-file; nothing was changed"
+                : "Give the space's key file with --space-key-file; nothing was changed")
+    }
+
+    /// A space is sealed under none of the keys that are given.
+    package static func otherKey(for space: SpaceName, _ id: UInt64, _ file: String?, operation: String) -> AnnalsError {
+        AnnalsError(
+            .missingKey, operation: operation,
+            "the space \(space) is sealed under the key \(SpaceKey.name(of: id)), which \(file ?? "the key that is given") does not hold",
+            hint: "Get the space's key file from another replica, then try again; nothing was changed")
+    }
+
+    /// A key is given for a space that everybody at the relay can read.
+    package static func notSealed(_ space: SpaceName, operation: String) -> AnnalsError {
+        AnnalsError(
+            .configuration, operation: operation, "the space \(space) is not sealed: its relay can read it, whatever key is given",
+            hint: "Leave out --space-key-file, or begin a new space with it; nothing was changed")
+    }
+}

@@ -1,0 +1,114 @@
+import AnnalsCore
+package import AnnalsSchema
+import AnnalsSQLite
+package import AnnalsWire
+package import GRDB
+
+// MARK: As an entry of the log
+
+extension SchemaAdditions {
+    /// The statements that make them, and the tables that they touch: of those that get columns, the key and the new columns.
+    package func entry(version: Int64, _ db: Database, in own: TrackedTables) throws -> SchemaEntry {
+        var statements: [String] = []
+        var tracked: [TableLayout] = []
+        for table in tables {
+            statements += try FirstStatements(db, own).statements(of: table.name)
+            tracked.append(table.layout)
+        }
+        for change in columns {
+            statements += Self.statements(change)
+            let table = own.table(first: change.table)?.first
+            let key = table.map { table in table.primaryKey.map { table.columns[$0].name } } ?? []
+            tracked.append(TableLayout(name: change.table, columns: key + change.columns.map(\.name), key: Array(key.indices)))
+        }
+        try Self.checkForReceivers(statements)
+        return SchemaEntry(version: version, statements: statements + renames.map(\.statement), tracked: tracked, isBreaking: false)
+    }
+}
+
+// MARK: From an entry
+
+extension SchemaAdditions {
+    /// What an entry of the log adds to the space's schema.
+    ///
+    /// Its statements are tried on an empty database that knows the space's tables by their columns and keys. So nothing but
+    /// what they declare counts, whatever else they say.
+    ///
+    /// - Parameter tried: what was tried before; an entry that is not among them is tried here.
+    /// - Throws: `AnnalsError` of code schemaRefused where this program cannot make sense of them.
+    package init(_ entry: SchemaEntry, to space: SpaceSchema, tried: TriedSchemas = TriedSchemas()) throws {
+        if let refusal = try tried.verdict(on: entry) { throw Self.refused("\(refusal.statement): \(refusal.reason)", nil) }
+        let queue = try DatabaseQueue()
+        self = try queue.writeWithoutTransaction { db in try SchemaAdditions(entry, to: space, tryingOn: db) }
+        try queue.close()
+    }
+
+    private init(_ entry: SchemaEntry, to space: SpaceSchema, tryingOn db: Database) throws {
+        self.init()
+        for table in space.tables { try db.execute(sql: Self.outline(table)) }
+        renames = entry.renames.filter { rename in Self.isKnown(rename, space, entry) }
+        for sql in entry.statements where SpaceRename(statement: sql) == nil {
+            do {
+                let statement = try db.makeStatement(sql: sql)
+                try statement.execute()
+            } catch let error as DatabaseError where Self.isRepeated(error) {
+                // The space has the column or the table already.
+                continue
+            } catch let error as DatabaseError where sql.uppercased().hasPrefix("CREATE INDEX") {
+                _ = error  // It keeps no row out.
+            } catch {
+                throw Self.refused((error as? DatabaseError)?.message ?? "SQLite refused it", error)
+            }
+        }
+        let reader = SchemaReader(db)
+        for layout in entry.tracked {
+            guard let table = try reader.table(layout.name), layout.columns.allSatisfy({ table.place(of: $0) != nil }) else {
+                throw Self.refused("the table \(layout.name) is not what its statements make", nil)
+            }
+            guard let known = space.table(named: layout.name) else {
+                guard !StoreSchema.isOwnName(table.name) else { throw Self.refused("a table with a name of ours", nil) }
+                tables.append(table)
+                statements[table.name] = try Self.statements(of: table.name, db)
+                continue
+            }
+            // Generated columns stand in the outline as any other.
+            let columns = table.columns.filter { column in
+                known.place(of: column.name) == nil && !known.generatedColumns.contains { $0.name.isSameIdentifier(as: column.name) }
+            }
+            guard !columns.isEmpty else { continue }
+            guard columns.allSatisfy(Self.isOptional) else { throw Self.refused("a column of \(layout.name) that needs a value", nil) }
+            let keys = table.foreignKeys.filter { key in key.columns.contains { known.place(of: $0) == nil } }
+            self.columns.append(Columns(table: known.name, columns: columns, foreignKeys: keys))
+        }
+    }
+
+    /// A rename of what is not there is nobody's business.
+    private static func isKnown(_ rename: SpaceRename, _ space: SpaceSchema, _ entry: SchemaEntry) -> Bool {
+        let new = entry.tracked.filter { $0.name.isSameIdentifier(as: rename.table) }
+        guard let column = rename.column else { return space.table(named: rename.table) != nil || !new.isEmpty }
+        return space.table(named: rename.table)?.place(of: column) != nil
+            || new.contains { $0.columns.contains { $0.isSameIdentifier(as: column) } }
+    }
+
+    /// Refuses at its author what every receiver would refuse.
+    ///
+    /// - Throws: `AnnalsError` of code schemaRefused, naming the table.
+    static func checkForReceivers(_ statements: [String]) throws {
+        guard let refusal = try SchemaTrial.refusal(of: statements) else { return }
+        throw AnnalsError(
+            .schemaRefused, operation: "sync",
+            "the other replicas would refuse this schema change (\(refusal.statement)): \(refusal.reason)",
+            hint: "Declare the table without it, or stop tracking the table; nothing was sent, and local work goes on")
+    }
+
+    private static func isRepeated(_ error: DatabaseError) -> Bool {
+        let message = error.message ?? ""
+        return message.hasPrefix("duplicate column name") || message.hasSuffix("already exists")
+    }
+
+    private static func refused(_ reason: String, _ underlying: (any Error)?) -> AnnalsError {
+        AnnalsError(
+            .schemaRefused, operation: "sync", "the log has a schema change that this program cannot take in: \(reason)",
+            hint: "Use a program that has what it needs; nothing was changed", underlying: underlying)
+    }
+}

@@ -1,0 +1,291 @@
+import AnnalsCore
+import AnnalsHistory
+import AnnalsSchema
+import AnnalsSQLite
+import GRDB
+import GRDBSQLite
+
+/// Reads schema statements that come from elsewhere in an empty database of their own, where nothing of them can run.
+///
+/// SQLite parses them itself and asks an authorizer about each thing that they would do, before anything is done. So there is no second
+/// grammar that could understand a statement otherwise than SQLite does. What is allowed is a table or an index with its columns,
+/// constraints and expressions of SQLite's own functions: no query, no other file, no function of a program, and none whose result can
+/// be far larger than what it is given.
+///
+/// Every expression is compiled. Only defaults and generated columns are computed, once and for one row, since the size of what a default
+/// makes shows in no other way; an error that depends on values refuses nothing. SQLite counts its instructions, and one call of a function
+/// is one instruction. So values are short, calls are counted, and functions whose time grows with the product of two lengths are replaced
+/// by quick ones.
+package final class SchemaTrial {
+    /// Why a statement is refused.
+    package struct Refusal: Error, Hashable {
+        /// The kind of the statement and what it is about: its first words.
+        package var statement: String
+        package var reason: String
+    }
+
+    /// Called when a trial begins; a test sees by it what is locked meanwhile.
+    @TaskLocal package static var begins: (@Sendable () -> Void)?
+
+    /// The first refusal among the statements of an entry; nil where all of them are declarations. Renames are none of SQLite's.
+    ///
+    /// - Throws: `DatabaseError` where SQLite cannot be asked.
+    package static func refusal(of statements: [String]) throws -> Refusal? {
+        begins?()
+        let trial = try SchemaTrial()
+        do throws(Refusal) {
+            for sql in statements where SpaceRename(statement: sql) == nil { try trial.check(sql) }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private let connection: OpaquePointer
+    private let judge = Judge()
+
+    init() throws {
+        var handle: OpaquePointer?
+        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX
+        guard sqlite3_open_v2(":memory:", &handle, flags, nil) == SQLITE_OK, let handle else {
+            sqlite3_close_v2(handle)
+            throw DatabaseError(resultCode: .SQLITE_NOMEM)
+        }
+        connection = handle
+        for (limit, value) in ReplicaLimits.schemaTrial { sqlite3_limit(handle, limit, value) }
+        // Checks depend on rows. They are compiled when their table is made.
+        sqlite3_exec(handle, "PRAGMA ignore_check_constraints = ON", nil, nil, nil)
+        for name in ["printf", "format"] {
+            sqlite3_create_function_v2(
+                handle, name, -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, nil, Self.format, nil, nil, nil)
+        }
+        for (name, count) in Self.slowSearches {
+            sqlite3_create_function_v2(
+                handle, name, count, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, nil,
+                { context, _, _ in sqlite3_result_int(context, 1) }, nil, nil, nil)
+        }
+        for (name, count) in Self.slowChanges {
+            sqlite3_create_function_v2(
+                handle, name, count, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, nil,
+                { context, _, arguments in sqlite3_result_value(context, arguments?[0]) }, nil, nil, nil)
+        }
+        let judge = Unmanaged.passUnretained(judge).toOpaque()
+        sqlite3_progress_handler(
+            handle, ReplicaLimits.schemaTrialStep,
+            { context in
+                guard let context else { return 1 }
+                let judge = Unmanaged<Judge>.fromOpaque(context).takeUnretainedValue()
+                judge.steps += 1
+                return judge.steps > ReplicaLimits.schemaTrialSteps ? 1 : 0
+            }, judge)
+        sqlite3_set_authorizer(
+            handle,
+            { context, action, first, second, database, _ in
+                guard let context else { return SQLITE_DENY }
+                let judge = Unmanaged<Judge>.fromOpaque(context).takeUnretainedValue()
+                return judge.decide(
+                    action, first.map { String(cString: $0) }, second.map { String(cString: $0) }, database.map { String(cString: $0) })
+            }, judge)
+    }
+
+    deinit {
+        sqlite3_close_v2(connection)
+    }
+
+    /// Tries a statement of the forms `CREATE TABLE name (…)`, `CREATE [UNIQUE] INDEX name ON table (…)` and
+    /// `ALTER TABLE name ADD COLUMN …`. What SQLite itself refuses for another reason is left to who makes it.
+    ///
+    package func check(_ sql: String) throws(Refusal) {
+        guard sql.utf8.count <= ReplicaLimits.schemaTrialText else {
+            throw Refusal(statement: "a statement", reason: "it is longer than \(ReplicaLimits.schemaTrialText >> 10) KiB")
+        }
+        let tokens = SQLToken.all(in: Array(sql.utf8))
+        if let reason = reason(against: sql, tokens) { throw Refusal(statement: Self.what(tokens), reason: reason) }
+    }
+
+    /// The kind of a statement and what it is about: its first words, up to the first parenthesis.
+    private static func what(_ tokens: [SQLToken]) -> String {
+        let words = tokens.prefix(6).prefix { $0.isName }.map(\.text)
+        return words.isEmpty ? "a statement that adds nothing to a schema" : words.joined(separator: " ")
+    }
+
+    private func reason(against sql: String, _ tokens: [SQLToken]) -> String? {
+        guard !tokens.contains(where: { $0.isSymbol(";") }), let form = Form(tokens) else {
+            return "it is none of CREATE TABLE name (…), CREATE INDEX name ON table (…) and ALTER TABLE name ADD COLUMN"
+        }
+        switch form {
+        case .index:
+            return run(sql, .declaring)
+        case .table(let name):
+            return reason(against: sql, making: name)
+        case .column(let definition):
+            let text = String(decoding: Array(sql.utf8)[definition], as: UTF8.self)
+            judge.tables += 1
+            let name = "annals_trial_\(judge.tables)"
+            return reason(against: "CREATE TABLE \(name) (\(text))", making: name)
+        }
+    }
+
+    /// SQLite looks at the functions of checks and generated columns when it makes the table, but not at those of defaults.
+    private func reason(against sql: String, making name: String) -> String? {
+        if let reason = run(sql, .declaring) { return reason }
+        var defaults: [String] = []
+        _ = run("PRAGMA main.table_xinfo(\(SQL.quote(name)))", .asking) { statement in
+            if let text = sqlite3_column_text(statement, 4).map({ String(cString: $0) }), text.contains("(") { defaults.append(text) }
+        }
+        for text in defaults {
+            if let reason = run("SELECT (\(text))", .compiling) { return reason }
+        }
+        return run("INSERT INTO \(SQL.quote(name)) DEFAULT VALUES", .inserting)
+    }
+
+    private enum Form {
+        case table(String)
+        case index
+        /// Where the column's definition stands in the text.
+        case column(Range<Int>)
+
+        init?(_ tokens: [SQLToken]) {
+            func isWord(_ place: Int, _ word: String) -> Bool { tokens.indices.contains(place) && tokens[place].isWord(word) }
+            func isSymbol(_ place: Int, _ symbol: String) -> Bool { tokens.indices.contains(place) && tokens[place].isSymbol(symbol) }
+            if isWord(0, "CREATE"), isWord(1, "TABLE"), tokens.count > 3, tokens[2].isName, isSymbol(3, "(") {
+                self = .table(tokens[2].text)
+            } else if isWord(0, "CREATE"), isWord(1, "INDEX") || (isWord(1, "UNIQUE") && isWord(2, "INDEX")) {
+                let name = isWord(1, "INDEX") ? 2 : 3
+                guard tokens.count > name + 3, tokens[name].isName, isWord(name + 1, "ON"), tokens[name + 2].isName, isSymbol(name + 3, "(")
+                else { return nil }
+                self = .index
+            } else if isWord(0, "ALTER"), isWord(1, "TABLE"), tokens.count > 5, tokens[2].isName, isWord(3, "ADD"), isWord(4, "COLUMN"),
+                let last = tokens.last
+            {
+                self = .column(tokens[5].range.lowerBound..<last.range.upperBound)
+            } else {
+                return nil
+            }
+        }
+    }
+
+    /// Why SQLite or the authorizer refuses a statement; nil where neither does.
+    private func run(_ sql: String, _ phase: Judge.Phase, _ row: (OpaquePointer) -> Void = { _ in }) -> String? {
+        judge.phase = phase
+        judge.selects = 0
+        judge.denied = nil
+        // A declaration is itself a value of SQLite's own table.
+        sqlite3_limit(
+            connection, SQLITE_LIMIT_LENGTH, phase == .inserting ? ReplicaLimits.schemaTrialValue : 2 * ReplicaLimits.schemaTrialText)
+        var statement: OpaquePointer?
+        defer { sqlite3_finalize(statement) }
+        var code = sqlite3_prepare_v2(connection, sql, -1, &statement, nil)
+        let error = code == SQLITE_OK ? "" : String(cString: sqlite3_errmsg(connection))
+        if code == SQLITE_OK, phase != .compiling, let statement {
+            repeat {
+                code = sqlite3_step(statement)
+                if code == SQLITE_ROW { row(statement) }
+            } while code == SQLITE_ROW
+        }
+        if let denied = judge.denied { return denied }
+        switch code & 0xff {
+        case SQLITE_TOOBIG, SQLITE_NOMEM: return "a value of it is larger than \(ReplicaLimits.schemaTrialValue >> 10) KiB"
+        case SQLITE_INTERRUPT: return "it takes too long"
+        case SQLITE_AUTH: return "it does what a declaration must not"
+        case SQLITE_ERROR where !Self.isOfThisPlace(error): return error
+        default: return nil
+        }
+    }
+
+    /// Whether an error is only of the trial's database, which has neither the space's tables nor a program's collations.
+    private static func isOfThisPlace(_ error: String) -> Bool {
+        error.isEmpty || ["no such table", "no such collation", "already exists"].contains { error.contains($0) }
+    }
+
+    /// What the authorizer knows.
+    private final class Judge {
+        enum Phase {
+            /// A table or an index is made.
+            case declaring
+            /// A default is compiled as the one value of a query that does not run.
+            case compiling
+            /// A row of defaults is put in.
+            case inserting
+            /// What was made is looked at.
+            case asking
+        }
+
+        var phase = Phase.declaring
+        var steps: Int32 = 0
+        var tables = 0
+        var calls = 0
+        var selects = 0
+        var denied: String?
+
+        func decide(_ action: Int32, _ first: String?, _ second: String?, _ database: String?) -> Int32 {
+            let reason = refusal(action, first, second, database)
+            if let reason, denied == nil { denied = reason }
+            return reason == nil ? SQLITE_OK : SQLITE_DENY
+        }
+
+        private func refusal(_ action: Int32, _ first: String?, _ second: String?, _ database: String?) -> String? {
+            switch action {
+            case SQLITE_CREATE_TABLE, SQLITE_CREATE_INDEX:
+                return database == "main" && phase == .declaring ? nil : "it makes something outside of the database"
+            case SQLITE_READ, SQLITE_REINDEX: return nil
+            case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE:
+                let isSchema = ["sqlite_master", "sqlite_schema", "sqlite_sequence"].contains(first ?? "")
+                return isSchema || phase == .inserting ? nil : "it writes rows"
+            case SQLITE_FUNCTION: return refusal(ofFunction: second?.lowercased() ?? "")
+            case SQLITE_SELECT where phase == .compiling && selects == 0:
+                selects += 1
+                return nil
+            case SQLITE_SELECT, SQLITE_RECURSIVE: return "it has a query"
+            case SQLITE_PRAGMA where phase == .asking: return nil
+            case SQLITE_ATTACH, SQLITE_DETACH: return "it names another file"
+            default: return "it does what a declaration must not"
+            }
+        }
+
+        private func refusal(ofFunction name: String) -> String? {
+            calls += 1
+            guard calls <= ReplicaLimits.schemaTrialCalls else { return "it calls more than \(ReplicaLimits.schemaTrialCalls) functions" }
+            if SchemaTrial.functions.contains(name) { return nil }
+            if phase == .compiling, SchemaTrial.functionsOfDefaults.contains(name) { return nil }
+            return "it calls the function \(name)()"
+        }
+    }
+}
+
+extension SchemaTrial {
+    /// Functions whose time grows with the product of two lengths, with their numbers of arguments. LIKE and GLOB call theirs. These
+    /// give 1 here.
+    private static let slowSearches: [(String, Int32)] = [("glob", 2), ("instr", 2), ("like", 2), ("like", 3)]
+
+    /// These give back their first argument here.
+    private static let slowChanges: [(String, Int32)] = [("ltrim", 2), ("replace", 3), ("rtrim", 2), ("trim", 2), ("unhex", 2)]
+
+    /// SQLite's printf gives NULL for a result that is too long. Here it gives back the format, unless that asks for a wide field.
+    private static let format: @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void = {
+        context, count, arguments in
+        guard count > 0, let first = arguments?[0], let text = sqlite3_value_text(first).map({ String(cString: $0) }) else {
+            return sqlite3_result_null(context)
+        }
+        let isWide = text.contains("*") || text.split(whereSeparator: { !$0.isWholeNumber }).contains { $0.count > 2 }
+        if isWide { return sqlite3_result_error_toobig(context) }
+        sqlite3_result_value(context, first)
+    }
+
+    /// SQLite's own deterministic functions whose results are no longer than what they are given, but for a small factor.
+    static let functions: Set<String> = [
+        "->", "->>", "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "ceiling", "coalesce", "cos", "cosh",
+        "date",
+        "datetime", "degrees", "exp", "floor", "glob", "ifnull", "iif", "instr", "json", "json_array", "json_array_length", "json_extract",
+        "json_object", "json_type", "json_valid", "julianday", "length", "like", "likelihood", "likely", "ln", "log", "log10", "log2",
+        "lower", "ltrim", "max", "min", "mod", "nullif", "octet_length", "pi", "pow", "power", "radians", "round", "rtrim", "sign", "sin",
+        "sinh", "sqrt", "strftime", "substr", "substring", "tan", "tanh", "time", "trim", "trunc", "typeof", "unicode", "unixepoch",
+        "unlikely", "upper",
+    ]
+
+    /// Also in a default, which depends on no row: it is computed here under a bound of its size.
+    static let functionsOfDefaults: Set<String> = [
+        "char", "concat", "concat_ws", "current_date", "current_time", "current_timestamp", "format", "hex", "printf", "quote", "random",
+        "randomblob", "replace", "unhex",
+    ]
+}

@@ -1,0 +1,73 @@
+package import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// The names in a snapshot's file are its maker's; a store that is made from it gets the space's present ones, where nothing but
+/// tables and what SQLite itself rewrites goes by them.
+package struct SnapshotNames {
+    /// A tracked table of the file.
+    package struct Table {
+        package var own: String
+        package var first: FirstNames.Names
+    }
+
+    private let db: Database
+    private let contents: SnapshotFile.Contents
+
+    package init(_ db: Database, _ contents: SnapshotFile.Contents) {
+        self.db = db
+        self.contents = contents
+    }
+
+    /// What a maker's file says of its names.
+    package static func firstNames(_ tables: TrackedTables) -> [String: FirstNames.Names] {
+        var names: [String: FirstNames.Names] = [:]
+        for entry in tables.entries {
+            let own = FirstNames.Names(table: entry.definition.name, columns: entry.definition.columns.map(\.name))
+            let first = FirstNames.Names(table: entry.first.name, columns: entry.first.columns.map(\.name))
+            if own != first { names[entry.definition.name] = first }
+        }
+        return names
+    }
+
+    /// Renames before anything is tracked. What SQLite refuses to rename, for a view that it cannot read as an example, keeps its
+    /// maker's names.
+    package func takePresentNames() throws -> [Table] {
+        let reader = SchemaReader(db)
+        let tables = try contents.tracked.map { name in
+            let columns = try reader.table(name)?.columns.map(\.name) ?? []
+            let first = contents.firstNames[name] ?? FirstNames.Names(table: name, columns: columns)
+            guard first.columns.count == columns.count else { throw StoreDamage("annals_snapshot") }
+            return (own: name, columns: columns, first: first)
+        }
+        let original = tables.map { Table(own: $0.own, first: $0.first) }
+        guard let present = contents.presentNames ?? (contents.firstNames.isEmpty ? nil : [:]) else { return original }
+        var names = NameMap()
+        for table in tables {
+            let now = present[table.first.table.foldedIdentifier]
+            let columns = table.first.columns.map { now?.columns[$0.foldedIdentifier] ?? $0 }
+            names.add(table.own, as: now?.name ?? table.first.table, columns: Array(zip(table.columns, columns)))
+        }
+        // A full-text index goes by its table's names, and SQLite does not rewrite them.
+        guard !names.isEmpty, try FullTextIndexes.withExternalContent(db).isEmpty else { return original }
+        do {
+            try db.inSavepoint {
+                try Renaming(db, names).run()
+                return .commit
+            }
+        } catch is DatabaseError {
+            return original
+        }
+        return tables.map { Table(own: names.table($0.own), first: $0.first) }
+    }
+
+    /// Keeps the first names of the lists with which the tables are tracked now.
+    package static func save(_ tables: [Table], _ db: Database) throws {
+        var names: [Int64: FirstNames.Names] = [:]
+        for list in try TrackedTable.fetchTracked(db) {
+            guard let table = tables.first(where: { $0.own.isSameIdentifier(as: list.name) }) else { continue }
+            if table.first != FirstNames.Names(table: list.name, columns: list.columns) { names[list.id] = table.first }
+        }
+        try FirstNames.save(names, db)
+    }
+}

@@ -1,0 +1,272 @@
+package import AnnalsCore
+import AnnalsRows
+package import AnnalsSchema
+import AnnalsSQLite
+import AnnalsWire
+import Foundation
+package import GRDB
+
+/// A space's rows at one position, as a SQLite file that any program can open: the tracked tables with their rows,
+/// the rest of the schema empty, and one table of ours, `annals_snapshot`, that says what it is.
+package enum SnapshotFile {
+    package static let table = "annals_snapshot"
+    static let currentFormat: Int64 = 5
+    private static let conflicts = "annals_snapshot_conflicts"
+    private static let policies = "annals_snapshot_policies"
+    private static let authors = "annals_snapshot_authors"
+
+    /// What a snapshot says of itself.
+    package struct Contents: Sendable {
+        package var position: Position
+        package var lineage: Lineage
+        /// The tracked tables by their names in the file.
+        package var tracked: [String]
+        /// Of those that its maker calls otherwise than the log, by their names in the file: first names, of columns in order.
+        package var firstNames: [String: FirstNames.Names] = [:]
+        /// What the space calls them; see `SpaceSchema`.
+        package var presentNames: [String: SpaceSchema.PresentNames]?
+        /// The latest time in the log up to the position: a newcomer's clock starts past it.
+        package var time: HybridTime
+        /// By first names.
+        package var highestKeys: [String: Int64]
+        /// Of the space's schema, and the columns that came after its first version; see `SpaceSchema`.
+        package var schemaVersion: Int64 = 1
+        package var added: [String: [String]] = [:]
+        /// Each author's newest entry up to the position.
+        package var authors: [ReplicaID: AuthorChains.Link?] = [:]
+        /// Of the rows; see `StoreDigest`.
+        package var rows = Digest.zero
+        /// The log's running digest at the position; nil where the maker does not know it.
+        package var logDigest: Digest?
+
+        package init(
+            position: Position, lineage: Lineage, tracked: [String], firstNames: [String: FirstNames.Names] = [:],
+            presentNames: [String: SpaceSchema.PresentNames]? = nil, time: HybridTime, highestKeys: [String: Int64],
+            schemaVersion: Int64 = 1, added: [String: [String]] = [:], authors: [ReplicaID: AuthorChains.Link?] = [:],
+            rows: Digest = Digest.zero, logDigest: Digest? = nil
+        ) {
+            self.position = position
+            self.lineage = lineage
+            self.tracked = tracked
+            self.firstNames = firstNames
+            self.presentNames = presentNames
+            self.time = time
+            self.highestKeys = highestKeys
+            self.schemaVersion = schemaVersion
+            self.added = added
+            self.authors = authors
+            self.rows = rows
+            self.logDigest = logDigest
+        }
+    }
+
+    /// Writes the rows as they are in the transaction that `db` is in, or sees, into a new file at `path`.
+    ///
+    /// Must be called outside a transaction, since a database is attached; `describe` runs inside the transaction and says
+    /// what the rows are.
+    ///
+    /// - Parameter rows: the digest of the rows where the file is there and holds them: only what it says of itself is written.
+    /// - Returns: the digest of the rows.
+    @discardableResult
+    package static func write(
+        _ db: Database, to path: String, tables: [DeclaredTable], kind: Database.TransactionKind, rows: Digest? = nil,
+        describe: () throws -> Contents
+    ) throws -> Digest {
+        try db.execute(sql: "ATTACH DATABASE ? AS \(SchemaCopy.target)", arguments: [path])
+        defer { SQLiteStatements.putBack("DETACH DATABASE \(SchemaCopy.target)", on: db) }
+        let enforcesForeignKeys = try Bool.fetchOne(db, sql: "PRAGMA foreign_keys") ?? false
+        // The rows are whole already; checking them table by table would refuse children that come before parents.
+        try db.execute(sql: "PRAGMA foreign_keys = OFF")
+        defer { SQLiteStatements.putBack("PRAGMA foreign_keys = \(enforcesForeignKeys ? "ON" : "OFF")", on: db) }
+        try db.execute(sql: "PRAGMA \(SchemaCopy.target).journal_mode = OFF; PRAGMA \(SchemaCopy.target).synchronous = OFF")
+        var digest = rows
+        try db.inTransaction(kind) {
+            var contents = try describe()
+            if rows == nil {
+                let copy = SchemaCopy(db: db, tables: tables)
+                try copy.makeTables()
+                try copy.dropLocalRows()
+                try copy.makeRest { throw $0 }
+                try copy.copyHeader()
+            }
+            contents.rows = try rows ?? StoreDigest.rows(db, schema: SchemaCopy.target, tables: tables)
+            digest = contents.rows
+            try writeContents(db, contents)
+            return .commit
+        }
+        return digest ?? .zero
+    }
+
+    package static func writeContents(_ db: Database, _ contents: Contents) throws {
+        let name = "\(SchemaCopy.target).\(table)"
+        try db.execute(sql: "DROP TABLE IF EXISTS \(name)")
+        try db.execute(sql: "CREATE TABLE \(name) (name TEXT PRIMARY KEY, value) WITHOUT ROWID")
+        var facts: [(String, any DatabaseValueConvertible)] = [
+            ("format", currentFormat), ("position", contents.position.rawValue),
+            ("lineage", contents.lineage.description),
+            ("time", contents.time.milliseconds), ("time_counter", Int64(contents.time.counter)),
+            ("rows", Data(contents.rows.bytes)),
+        ]
+        if let digest = contents.logDigest { facts.append(("log", Data(digest.bytes))) }
+        if contents.schemaVersion > 1 {
+            facts.append(("schema_version", contents.schemaVersion))
+            facts.append(("added", try JSONEncoder().encode(contents.added)))
+        }
+        if let names = contents.presentNames { facts.append(("names", try JSONEncoder().encode(names))) }
+        for name in contents.tracked {
+            let first = contents.firstNames[name]
+            facts.append(("table:\(name)", contents.highestKeys[first?.table ?? name] ?? 0))
+            if let first { facts.append(("first:\(name)", try JSONEncoder().encode(first))) }
+        }
+        for (fact, value) in facts {
+            try db.execute(sql: "INSERT INTO \(name) (name, value) VALUES (?, ?)", arguments: [fact, value])
+        }
+        try writeAuthors(db, contents.authors)
+        for table in [conflicts, policies] { try db.execute(sql: "DROP TABLE IF EXISTS \(SchemaCopy.target).\(table)") }
+        guard try StoreSchema.isReplica(db) else { return }
+        try ConflictJournal.copy(db, to: "\(SchemaCopy.target).\(conflicts)")
+        try db.execute(
+            sql: """
+                CREATE TABLE \(SchemaCopy.target).\(policies) AS
+                SELECT name, column_name, aspect, policy FROM main.annals_policies WHERE here = 0
+                """)
+    }
+
+    private static func writeAuthors(_ db: Database, _ links: [ReplicaID: AuthorChains.Link?]) throws {
+        let name = "\(SchemaCopy.target).\(authors)"
+        try db.execute(sql: "DROP TABLE IF EXISTS \(name)")
+        try db.execute(
+            sql: "CREATE TABLE \(name) (replica BLOB PRIMARY KEY, counter INTEGER NOT NULL, digest BLOB NOT NULL) WITHOUT ROWID")
+        for (replica, link) in links.sorted(by: { $0.key < $1.key }) {
+            try db.execute(
+                sql: "INSERT INTO \(name) (replica, counter, digest) VALUES (?, ?, ?)",
+                arguments: [Data(replica.bytes), (link?.counter ?? .zero).rawValue, Data((link?.digest ?? .zero).bytes)])
+        }
+    }
+
+    /// Moves what goes with the rows into the tables of the replica that the file becomes.
+    package static func unpack(_ db: Database) throws {
+        if try db.tableExists(conflicts) { try ConflictJournal.takeIn(from: db, table: conflicts, order: "rowid", to: db) }
+        if try db.tableExists(policies) {
+            try db.execute(
+                sql: """
+                    INSERT INTO annals_policies (here, name, column_name, aspect, policy)
+                    SELECT 0, name, column_name, aspect, policy FROM \(policies)
+                    """)
+        }
+        do {
+            try AuthorChains.replaceAll(db, with: AuthorChains.all(db, table: authors))
+        } catch  where StoreError.isDamage(error) {
+            throw notASnapshot
+        }
+        for table in OwnTables.snapshot { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
+    }
+
+    /// Holds a file that came from elsewhere against SQLite's own rules, before any of it is believed: its digest says that it is what
+    /// somebody brought, and not that it is whole.
+    ///
+    /// Call it outside of a transaction, where SQLite reads through a map of the file instead of page by page, and on a file that nobody
+    /// else can cut short meanwhile.
+    ///
+    /// - Throws: `AnnalsError` of code corruptBatch.
+    package static func check(_ db: Database) throws {
+        let mapped = try Int64.fetchOne(db, sql: "PRAGMA mmap_size") ?? 0
+        try db.execute(sql: "PRAGMA mmap_size = \(ReplicaLimits.mappedBytes)")
+        defer { SQLiteStatements.putBack("PRAGMA mmap_size = \(mapped)", on: db) }
+        let found = try String.fetchOne(db, sql: "PRAGMA quick_check(1)")
+        guard found != "ok" else { return }
+        throw AnnalsError(
+            .corruptBatch, operation: "clone", "the relay's snapshot is damaged: \(found ?? "nothing can be read")",
+            hint: "Ask its operator to drop it; another replica brings a new one")
+    }
+
+    /// Reads what a snapshot file says of itself.
+    ///
+    /// - Throws: `AnnalsError` when it is no snapshot, or one of a newer format.
+    package static func read(_ db: Database) throws -> Contents {
+        do {
+            return try contents(db)
+        } catch is StoreDamage {
+            throw notASnapshot
+        } catch is DecodingError {
+            throw notASnapshot
+        }
+    }
+
+    private static func contents(_ db: Database) throws -> Contents {
+        var facts: [String: DatabaseValue] = [:]
+        var highest: [String: Int64] = [:]
+        var tracked: [String] = []
+        var first: [String: FirstNames.Names] = [:]
+        guard try db.tableExists(table) else { throw notASnapshot }
+        for row in try GRDB.Row.fetchAll(db, sql: "SELECT name, value FROM \(table) ORDER BY name") {
+            let name: String = try row.value("name")
+            if name.hasPrefix("first:") {
+                first[String(name.dropFirst("first:".count))] = try row.json("value")
+            } else if name.hasPrefix("table:") {
+                let tableName = String(name.dropFirst("table:".count))
+                tracked.append(tableName)
+                highest[tableName] = try row.value("value")
+            } else {
+                facts[name] = try row.value("value")
+            }
+        }
+        guard let format = facts["format"].flatMap(Int64.fromDatabaseValue) else { throw notASnapshot }
+        guard format <= currentFormat else {
+            throw AnnalsError(
+                .newerFormat, operation: "clone", "the space's snapshot has a newer format (\(format))", hint: "Update annals")
+        }
+        guard format == currentFormat, try db.tableExists(authors) else { throw olderFormat(format) }
+        guard let position = facts["position"].flatMap(Int64.fromDatabaseValue), SchemaLimits.positions.contains(position),
+            let lineage = facts["lineage"].flatMap(String.fromDatabaseValue).flatMap({ Lineage($0) }),
+            let time = facts["time"].flatMap(Int64.fromDatabaseValue), let counter = facts["time_counter"].flatMap(Int64.fromDatabaseValue),
+            let rows = facts["rows"].flatMap(digest)
+        else { throw notASnapshot }
+        let added = facts["added"].flatMap(Data.fromDatabaseValue)
+        highest = Dictionary(highest.map { (first[$0]?.table ?? $0, $1) }, uniquingKeysWith: max)
+        return Contents(
+            position: Position(position), lineage: lineage, tracked: tracked, firstNames: first,
+            presentNames: try facts["names"].flatMap(Data.fromDatabaseValue).map {
+                try JSONDecoder().decode([String: SpaceSchema.PresentNames].self, from: $0)
+            },
+            time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest,
+            schemaVersion: try schemaVersion(facts),
+            added: try added.map { try JSONDecoder().decode([String: [String]].self, from: $0) } ?? [:], rows: rows,
+            logDigest: facts["log"].flatMap(digest))
+    }
+
+    private static func digest(_ value: DatabaseValue) -> Digest? {
+        Data.fromDatabaseValue(value).flatMap { Digest(bytes: [UInt8]($0)) }
+    }
+
+    private static func schemaVersion(_ facts: [String: DatabaseValue]) throws -> Int64 {
+        guard let value = facts["schema_version"] else { return 1 }
+        guard let version = Int64.fromDatabaseValue(value), CountedNumbers.range.contains(version), version > 0 else { throw notASnapshot }
+        return version
+    }
+
+    private static func olderFormat(_ format: Int64) -> AnnalsError {
+        AnnalsError(
+            .corruptBatch, operation: "clone", "the space's snapshot has the format \(format), which this program does not read any more",
+            hint: "Make the space anew with this program's version: annals join from a store that has its rows")
+    }
+
+    package static var otherRows: AnnalsError {
+        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot holds other rows than its maker says")
+    }
+
+    package static var otherLog: AnnalsError {
+        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot holds rows of another log than the relay has")
+    }
+
+    /// An error of SQLite's that the file causes. Its maker may have put anything into it, so it is no defect of this program.
+    package static func unusable(_ error: AnnalsError) -> AnnalsError {
+        AnnalsError(
+            .corruptBatch, operation: "clone", "the relay's snapshot is damaged: \(error.message)",
+            hint: "Ask its operator to drop it; another replica brings a new one", underlying: error)
+    }
+
+    package static var notASnapshot: AnnalsError {
+        AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot is not a snapshot of a space")
+    }
+}

@@ -1,0 +1,205 @@
+package import AnnalsCore
+import AnnalsHistory
+package import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// Where a row of a copy is not what history says.
+package struct CopyMismatch: Error {
+    package enum Kind {
+        case missing
+        case otherValue(column: String)
+        /// Another row has its key or a unique value.
+        case taken
+        /// The table's declaration does not allow it, in SQLite's words.
+        case notAllowed(String)
+    }
+
+    package var table: String
+    package var kind: Kind
+
+    package init(table: String, kind: Kind) {
+        self.table = table
+        self.kind = kind
+    }
+
+    package var message: String {
+        switch kind {
+        case .missing: "a row of \(table) is missing"
+        case .otherValue(let column): "a row of \(table) has another value in \(column)"
+        case .taken: "a row of \(table) cannot be written: its key or a unique value is taken"
+        case .notAllowed(let reason): "a row of \(table) does not fit the table as it is declared now: \(reason)"
+        }
+    }
+}
+
+/// One table of a copy, whose rows are taken from one state to another, each compared before it is touched.
+///
+/// A row is found by its key; one whose key holds NULL by all its values, since VACUUM may give it another rowid.
+package final class CopiedTable {
+    package let definition: DeclaredTable
+    private let db: Database
+    private let name: String
+    private let columns: [String]
+    /// Columns whose change can meet a constraint of the table itself. Other unique indexes are made later.
+    private let uniquePlaces: [Int]
+    private let otherPlaces: [Int]
+    /// Values of rows that were taken out and come back, which history leaves out; by the key with which they come back.
+    private var withheld: [[Value]: [(place: Int, value: Value)]] = [:]
+    /// Statements that write only some columns, by their places.
+    private var partialUpdates: [[Int]: PreparedStatement] = [:]
+
+    package init(_ db: Database, schema: String, definition: DeclaredTable) {
+        self.db = db
+        self.definition = definition
+        name = "\(schema).\(SQL.quote(definition.name))"
+        columns = definition.columns.map { SQL.quote($0.name) }
+        var unique = Set(definition.primaryKey)
+        for index in definition.uniqueIndexes where index.isConstraint { unique.formUnion(index.places ?? Array(columns.indices)) }
+        uniquePlaces = unique.sorted()
+        otherPlaces = columns.indices.filter { !unique.contains($0) }
+    }
+
+    // MARK: Two passes
+
+    /// The first pass: takes out a row that goes or that changes what must be unique.
+    package func takeOut(_ step: HistoryCopy.Step, _ mismatch: (CopyMismatch) throws -> Void) throws {
+        guard let from = step.from, step.to.map({ isMoved(from, $0) }) ?? true else { return }
+        if let to = step.to, !step.leftOut.isEmpty, let row = try row(key(of: from)) {
+            withheld[key(of: to)] = step.leftOut.map { ($0, row[$0]) }
+        }
+        try remove(from, leftOut: step.leftOut, mismatch)
+    }
+
+    /// The second pass: writes what there is now.
+    package func put(_ step: HistoryCopy.Step, _ mismatch: (CopyMismatch) throws -> Void) throws {
+        guard var to = step.to else { return }
+        if let from = step.from, !isMoved(from, to) { return try update(from, to, leftOut: step.leftOut, mismatch) }
+        if !step.leftOut.isEmpty {
+            for (place, value) in withheld.removeValue(forKey: key(of: to)) ?? [] { to[place] = value }
+        }
+        try insert(to, mismatch)
+    }
+
+    private func key(of row: [Value]) -> [Value] { definition.primaryKey.map { row[$0] } }
+
+    private func isMoved(_ from: [Value], _ to: [Value]) -> Bool {
+        hasNullKey(from) || hasNullKey(to) || uniquePlaces.contains { from[$0] != to[$0] }
+    }
+
+    func hasNullKey(_ row: [Value]) -> Bool {
+        definition.primaryKey.contains { row[$0].isNull }
+    }
+
+    // MARK: Rows
+
+    package func row(_ key: [Value]) throws -> [Value]? {
+        let statement = try selectStatement.get()
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
+        defer { statement.reset() }
+        return try statement.step() ? statement.values(columns.indices) : nil
+    }
+
+    private func remove(_ row: [Value], leftOut: [Int], _ mismatch: (CopyMismatch) throws -> Void) throws {
+        if hasNullKey(row) {
+            guard let rowid = try rowidOfKeyless(row) else { return try mismatch(CopyMismatch(table: definition.name, kind: .missing)) }
+            let statement = try deleteKeylessStatement.get()
+            statement.bind(1, rowid)
+            return try statement.run()
+        }
+        guard try compare(row, leftOut: leftOut, mismatch) else { return }
+        let statement = try deleteStatement.get()
+        bindKey(statement, row)
+        try statement.run()
+    }
+
+    private func insert(_ row: [Value], _ mismatch: (CopyMismatch) throws -> Void) throws {
+        let statement = try insertStatement.get()
+        for (place, value) in row.enumerated() { statement.bind(place + 1, value) }
+        try write(statement, mismatch)
+    }
+
+    private func write(_ statement: PreparedStatement, _ mismatch: (CopyMismatch) throws -> Void) throws {
+        do {
+            try statement.run()
+        } catch let error as DatabaseError where [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH].contains(error.resultCode) {
+            let codes: [ResultCode] = [.SQLITE_CONSTRAINT_PRIMARYKEY, .SQLITE_CONSTRAINT_ROWID, .SQLITE_CONSTRAINT_UNIQUE]
+            let isTaken = codes.contains(error.extendedResultCode)
+            let kind = isTaken ? CopyMismatch.Kind.taken : .notAllowed(error.message ?? "SQLite refuses it")
+            try mismatch(CopyMismatch(table: definition.name, kind: kind))
+        }
+    }
+
+    private func update(_ from: [Value], _ to: [Value], leftOut: [Int], _ mismatch: (CopyMismatch) throws -> Void) throws {
+        let places = leftOut.isEmpty ? otherPlaces : otherPlaces.filter { !leftOut.contains($0) }
+        guard try compare(from, leftOut: leftOut, mismatch), !places.isEmpty else { return }
+        let statement = try leftOut.isEmpty ? updateStatement.get() : partialUpdate(of: places)
+        bindKey(statement, from)
+        for (index, place) in places.enumerated() { statement.bind(definition.primaryKey.count + index + 1, to[place]) }
+        try write(statement, mismatch)
+    }
+
+    private func partialUpdate(of places: [Int]) throws -> PreparedStatement {
+        if let known = partialUpdates[places] { return known }
+        let statement = try PreparedStatement(db, updateSQL(places))
+        partialUpdates[places] = statement
+        return statement
+    }
+
+    /// Whether there is a row with this key; one with other values is told and counts as found.
+    private func compare(_ row: [Value], leftOut: [Int], _ mismatch: (CopyMismatch) throws -> Void) throws -> Bool {
+        let statement = try selectStatement.get()
+        bindKey(statement, row)
+        defer { statement.reset() }
+        guard try statement.step() else {
+            try mismatch(CopyMismatch(table: definition.name, kind: .missing))
+            return false
+        }
+        if let place = row.indices.first(where: { !statement.column($0, equals: row[$0]) && !leftOut.contains($0) }) {
+            try mismatch(CopyMismatch(table: definition.name, kind: .otherValue(column: definition.columns[place].name)))
+        }
+        return true
+    }
+
+    private func rowidOfKeyless(_ row: [Value]) throws -> Int64? {
+        let statement = try selectKeylessStatement.get()
+        bindKey(statement, row)
+        defer { statement.reset() }
+        while try statement.step() {
+            if row.indices.allSatisfy({ statement.column($0 + 1, equals: row[$0]) }) { return statement.integer(0) }
+        }
+        return nil
+    }
+
+    private func bindKey(_ statement: PreparedStatement, _ row: [Value]) {
+        for (index, place) in definition.primaryKey.enumerated() { statement.bind(index + 1, row[place]) }
+    }
+
+    // MARK: Statements, made when first needed
+
+    private lazy var selectStatement = Result {
+        try PreparedStatement(db, "SELECT \(columns.joined(separator: ", ")) FROM \(name) WHERE \(definition.keyCondition())")
+    }
+    private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(definition.keyCondition())") }
+    private lazy var insertStatement = Result {
+        // ABORT whatever the constraint declares: nothing may be skipped or replaced without a word.
+        let places = columns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+        return try PreparedStatement(db, "INSERT OR ABORT INTO \(name) (\(columns.joined(separator: ", "))) VALUES (\(places))")
+    }
+    private lazy var updateStatement = Result { try PreparedStatement(db, updateSQL(otherPlaces)) }
+
+    private func updateSQL(_ places: [Int]) -> String {
+        let sets = places.enumerated().map { "\(columns[$1]) = ?\(definition.primaryKey.count + $0 + 1)" }
+        return "UPDATE OR ABORT \(name) SET \(sets.joined(separator: ", ")) WHERE \(definition.keyCondition())"
+    }
+    private lazy var selectKeylessStatement = Result {
+        try PreparedStatement(
+            db, "SELECT \(rowid.get()), \(columns.joined(separator: ", ")) FROM \(name) WHERE \(definition.keyCondition("IS"))")
+    }
+    private lazy var deleteKeylessStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(rowid.get()) = ?1") }
+
+    private lazy var rowid = Result {
+        guard let name = definition.rowidName else { throw StoreDamage(definition.name) }
+        return SQL.quote(name)
+    }
+}

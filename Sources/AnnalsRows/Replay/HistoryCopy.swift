@@ -1,0 +1,93 @@
+package import AnnalsCore
+package import AnnalsHistory
+package import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// A copy of the tracked rows in an attached database, moved back and forth through history.
+///
+/// A transaction's net changes are applied in two passes, because it may have swapped keys or unique values: first
+/// rows are taken out that go or change such a value, then rows are written.
+package final class HistoryCopy {
+    package enum Direction {
+        case back, forth
+    }
+
+    private let db: Database
+    private let changes: NetChanges
+    private let schema: String
+    private var tables: [String: CopiedTable] = [:]
+    /// Told of every row that is not what history says; throws, or lets the copy go on as well as it can.
+    package var mismatch: (CopyMismatch) throws -> Void
+
+    package init(_ db: Database, schema: String, changes: NetChanges, mismatch: @escaping (CopyMismatch) throws -> Void) {
+        self.db = db
+        self.changes = changes
+        self.schema = schema
+        self.mismatch = mismatch
+    }
+
+    package func table(_ definition: DeclaredTable) -> CopiedTable {
+        let name = definition.name.foldedIdentifier
+        if let table = tables[name] { return table }
+        let table = CopiedTable(db, schema: schema, definition: definition)
+        tables[name] = table
+        return table
+    }
+
+    /// Undoes, or does again, what one transaction did. Returns the number of rows.
+    @discardableResult
+    package func move(_ direction: Direction, through transaction: Int64) throws -> Int {
+        try move(direction, through: changes.parts(of: transaction))
+    }
+
+    @discardableResult
+    package func move(_ direction: Direction, through parts: [NetChanges.Part]) throws -> Int {
+        let count = parts.reduce(0) { $0 + $1.sections.reduce(0) { $0 + Int($1.last - $1.first + 1) } }
+        guard count > HistoryLimits.foldedAtOnce else {
+            var steps: [Step] = []
+            try forEachStep(direction, parts) { steps.append($0) }
+            return try take(steps)
+        }
+        try forEachStep(direction, parts) { try $0.table.takeOut($0, mismatch) }
+        var rows = 0
+        try forEachStep(direction, parts) {
+            try $0.table.put($0, mismatch)
+            rows += 1
+        }
+        return rows
+    }
+
+    /// One row, from one state to another; nil is not being there.
+    package struct Step {
+        package var table: CopiedTable
+        package var from: [Value]?
+        package var to: [Value]?
+        /// Places of values that neither of them holds, and that stay as they are.
+        package var leftOut: [Int] = []
+
+        package init(table: CopiedTable, from: [Value]? = nil, to: [Value]? = nil, leftOut: [Int] = []) {
+            self.table = table
+            self.from = from
+            self.to = to
+            self.leftOut = leftOut
+        }
+    }
+
+    @discardableResult
+    package func take(_ steps: [Step]) throws -> Int {
+        for step in steps { try step.table.takeOut(step, mismatch) }
+        for step in steps { try step.table.put(step, mismatch) }
+        return steps.count
+    }
+
+    private func forEachStep(_ direction: Direction, _ parts: [NetChanges.Part], _ visit: (Step) throws -> Void) throws {
+        for part in parts {
+            let table = table(part.entry.definition)
+            try changes.forEachRow(in: part) { row in
+                let (from, to) = direction == .back ? (row.new, row.old) : (row.old, row.new)
+                try visit(Step(table: table, from: from, to: to, leftOut: row.leftOut))
+            }
+        }
+    }
+}

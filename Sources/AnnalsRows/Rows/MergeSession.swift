@@ -1,0 +1,187 @@
+package import AnnalsCore
+package import AnnalsHistory
+import AnnalsMerge
+package import AnnalsSchema
+package import AnnalsSQLite
+import AnnalsWire
+package import GRDB
+
+/// One stretch of merging inside one SQLite write transaction: the tables in use, the history it leaves, and the
+/// checks that come before COMMIT.
+///
+/// The connection's triggers and foreign keys are off while it lives (see `MergeConnection`).
+package final class MergeSession {
+    package let db: Database
+    package let registry: TrackedTables
+    private var tables: [String: RowTable] = [:]
+    private var probes: [String: PreparedStatement] = [:]
+    /// What the log says of tables and columns that the store lacks; nil where it lacks none.
+    package var kept: KeptRows? {
+        didSet { space = nil }
+    }
+    /// The space's schema, once it was asked for.
+    private var space: SpaceSchema??
+    package private(set) var highestKeys: [String: Int64] = [:]
+    package private(set) lazy var checks = ReferenceChecks(session: self)
+    package private(set) lazy var untrackedChildren = UntrackedChildren(session: self)
+
+    package init(_ db: Database, registry: TrackedTables) {
+        self.db = db
+        self.registry = registry
+    }
+
+    // MARK: Tables
+
+    package func table(named name: String) throws -> RowTable {
+        let folded = name.foldedIdentifier
+        if let table = tables[folded] { return table }
+        guard let entry = registry.table(named: name) else { throw MergeError.unknownTable(name) }
+        let table = try RowTable(db, entry)
+        let children = registry.references(to: name)
+        let untracked = registry.untrackedReferences(to: name)
+        table.isReferenced = !children.isEmpty || !untracked.isEmpty
+        table.nameIndexes = entry.definition.nameIndexes(entry.rules, children: children.map(\.reference))
+        table.parents = entry.definition.references.map(parentNaming)
+        let referenced = children.map(\.reference.parentColumns) + untracked.map(\.parentColumns)
+        table.referencedPlaces = Set(referenced.joined().compactMap(entry.definition.place(of:)))
+        tables[folded] = table
+        return table
+    }
+
+    /// The table that the log calls so.
+    package func table(first name: String) throws -> RowTable {
+        guard let entry = registry.table(first: name) else { throw MergeError.unknownTable(name) }
+        return try table(named: entry.definition.name)
+    }
+
+    /// The table that the log calls so, as the space has it; nil where the space's schema is nowhere written down.
+    package func spaceTable(_ name: String) throws -> DeclaredTable? {
+        if space == nil { space = .some(try SpaceSchema.load(db)) }
+        return space??.table(named: name)
+    }
+
+    private func parentNaming(_ reference: ParentReference) -> ParentNaming? {
+        guard let parent = registry.table(named: reference.parentTable) else { return nil }
+        let places = reference.parentColumns.compactMap(parent.definition.place(of:))
+        guard places.count == reference.places.count else { return nil }
+        let index = parent.definition.nameIndex(places.sorted(), parent.rules)
+        let childPlaces = index.places.compactMap { place in places.firstIndex(of: place).map { reference.places[$0] } }
+        return ParentNaming(index: index, places: childPlaces)
+    }
+
+    /// Maps the columns of an author's layout, in first names, to the places here.
+    ///
+    /// Throws `MergeError.unknownColumn` for one that the store neither has nor keeps.
+    package func layoutInUse(_ layout: TableLayout, in table: RowTable) throws -> LayoutInUse {
+        let places = try layout.columns.map { column in
+            let place = table.first.place(of: column)
+            guard place != nil || kept?.lacking.has(column, of: layout.name) ?? false else {
+                throw MergeError.unknownColumn(table: layout.name, column: column)
+            }
+            return place
+        }
+        let missing = try table.definition.columns.indices.filter { !places.contains($0) }
+            .map { (place: $0, value: try AddedColumn.value(of: table.definition.columns[$0])) }
+        return LayoutInUse(all: places, missing: missing)
+    }
+
+    // MARK: History
+
+    /// Numbers that bound what each table logged since the mark was taken.
+    package func historyMark() -> [Int64: Int64] {
+        Dictionary(uniqueKeysWithValues: tables.values.map { ($0.layoutID, $0.lastHistoryID) })
+    }
+
+    /// The spans logged since `mark`, per layout id.
+    package func spans(since mark: [Int64: Int64]) -> [Sealing.Span] {
+        tables.values.compactMap { table in
+            let before = mark[table.layoutID] ?? table.firstHistoryID
+            guard table.lastHistoryID > before else { return nil }
+            return Sealing.Span(table: table.layoutID, ids: (before + 1)...table.lastHistoryID)
+        }
+        .sorted { $0.table < $1.table }
+    }
+
+    /// After a savepoint was rolled back: what was logged since is gone.
+    package func rewindHistory(to mark: [Int64: Int64]) {
+        for table in tables.values { table.rewindHistory(to: mark[table.layoutID] ?? table.firstHistoryID) }
+    }
+
+    /// Places of tables in an order in which parents come before their children, where there is one.
+    package var tableOrder: [String: Int] { registry.order }
+
+    // MARK: Highest integer keys
+
+    package func noteHighestKey(_ table: RowTable, _ row: [Value]) {
+        guard let place = table.definition.rowidAlias, let key = row[place].integer else { return }
+        highestKeys[table.first.name] = max(highestKeys[table.first.name] ?? .min, key)
+    }
+
+    // MARK: References
+
+    package func parentExists(_ table: RowTable, _ key: ParentReference, _ row: [Value]) throws -> Bool {
+        if key.places.contains(where: { row[$0].isNull }) { return true }
+        let conditions = key.parentColumns.enumerated().map { "\(SQL.quote($1)) = ?\($0 + 1)" }.joined(separator: " AND ")
+        let statement = try prepared("SELECT 1 FROM \(SQL.quote(key.parentTable)) WHERE \(conditions)")
+        for (index, place) in key.places.enumerated() { statement.bind(index + 1, row[place]) }
+        defer { statement.reset() }
+        return try statement.step()
+    }
+
+    /// Tables with a foreign key to `parent`, by its number in them.
+    package func children(of parent: String) -> [(table: RowTable, foreignKey: Int)] {
+        registry.references(to: parent).compactMap { child in
+            (try? table(named: child.table)).map { ($0, child.number) }
+        }
+    }
+
+    /// Keys of rows that reference the tuple which `parentRow` had, if no other row has it now.
+    func orphans(_ child: RowTable, _ key: ParentReference, of parentRow: [Value], in parent: String) throws -> [[Value]] {
+        let parentTable = try table(named: parent)
+        let tuple = key.parentColumns.map { column in parentTable.definition.place(of: column).map { parentRow[$0] } ?? .null }
+        if tuple.contains(where: \.isNull) { return [] }
+        // The child's value counts as the parent's column compares it, so that column stands on the left, with the tuple
+        // in it: `'7'` calls 7, and 'a ' calls 'a' under RTRIM.
+        let parentColumns = key.parentColumns.map(SQL.quote)
+        let bound = parentColumns.indices.map { "?\($0 + 1)" }.joined(separator: ", ")
+        let list = parentColumns.joined(separator: ", ")
+        let gone = "(SELECT \(list) FROM \(SQL.quote(key.parentTable)) WHERE 0 UNION ALL SELECT \(bound) LIMIT 1) AS gone"
+        let conditions = zip(parentColumns, key.places).map { "gone.\($0) = c.\(SQL.quote(child.definition.columns[$1].name))" }
+        let statement = try prepared(orphanQuery(child, key, from: "\(gone), ", where: conditions.joined(separator: " AND ")))
+        for (index, value) in tuple.enumerated() { statement.bind(index + 1, value) }
+        return try keys(statement, count: child.definition.primaryKey.count)
+    }
+
+    /// Keys of all rows of a child table whose reference has no parent.
+    func orphans(_ child: RowTable, _ key: ParentReference) throws -> [[Value]] {
+        let present = key.places.map { "c.\(SQL.quote(child.definition.columns[$0].name)) IS NOT NULL" }.joined(separator: " AND ")
+        return try keys(prepared(orphanQuery(child, key, from: "", where: present)), count: child.definition.primaryKey.count)
+    }
+
+    private func orphanQuery(_ child: RowTable, _ key: ParentReference, from source: String, where condition: String) -> String {
+        let keyColumns = child.definition.primaryKey.map { "c.\(SQL.quote(child.definition.columns[$0].name))" }
+        let match = zip(key.places, key.parentColumns).map { place, column in
+            "p.\(SQL.quote(column)) = c.\(SQL.quote(child.definition.columns[place].name))"
+        }
+        return """
+            SELECT \(keyColumns.joined(separator: ", ")) FROM \(source)\(SQL.quote(child.name)) AS c
+            WHERE \(condition)
+              AND NOT EXISTS (SELECT 1 FROM \(SQL.quote(key.parentTable)) AS p WHERE \(match.joined(separator: " AND ")))
+            """
+    }
+
+    private func keys(_ statement: PreparedStatement, count: Int) throws -> [[Value]] {
+        var keys: [[Value]] = []
+        defer { statement.reset() }
+        while try statement.step() { keys.append(statement.values(0..<count)) }
+        return keys
+    }
+
+    /// A statement that is kept for the session.
+    package func prepared(_ sql: String) throws -> PreparedStatement {
+        if let statement = probes[sql] { return statement }
+        let statement = try PreparedStatement(db, sql)
+        probes[sql] = statement
+        return statement
+    }
+}

@@ -1,0 +1,263 @@
+package import AnnalsCore
+import AnnalsHistory
+package import AnnalsMerge
+package import AnnalsSchema
+package import AnnalsSQLite
+package import AnnalsWire
+package import GRDB
+
+/// One tracked table as a merge session reads and writes it: prepared statements, and the history it leaves.
+///
+/// The session runs with triggers off, so what the capture triggers would log is written here.
+package final class RowTable {
+    package let layoutID: Int64
+    package let definition: DeclaredTable
+    /// The same under the names that the log knows.
+    package let first: DeclaredTable
+    package let rules: FootprintRules
+    package let references: [ParentReference]
+    /// Columns whose change can meet a UNIQUE index or the key; a row that changes one is taken out first and put back.
+    package let uniquePlaces: Set<Int>
+    /// Columns that are part of a foreign key to a parent.
+    package let referencePlaces: Set<Int>
+    /// Whether a column, by its place, is one of those or of the key: what is to be known of a new row.
+    package let isNaming: [Bool]
+    /// Whether some tracked table has a foreign key to this one, and to which of its columns.
+    package var isReferenced = false
+    var referencedPlaces: Set<Int> = []
+    /// What its rows can be called by, the key first.
+    var nameIndexes: [NameIndex] = [] {
+        didSet { namePlaces = Set(nameIndexes.flatMap(\.places)) }
+    }
+    /// The columns of those.
+    package private(set) var namePlaces: Set<Int> = []
+    private var nameStatements: [NameIndex: PreparedStatement] = [:]
+
+    /// The statement that finds a row by one of its names.
+    package func statement(for index: NameIndex, _ make: () throws -> PreparedStatement) rethrows -> PreparedStatement {
+        if let statement = nameStatements[index] { return statement }
+        let statement = try make()
+        nameStatements[index] = statement
+        return statement
+    }
+
+    /// What hashes its rows; kept for one key.
+    package func hasher(_ key: FootprintKey) -> TableHasher {
+        if let lastHasher, lastHasher.key == key { return lastHasher }
+        let hasher = TableHasher(rules, key)
+        lastHasher = hasher
+        return hasher
+    }
+    private var lastHasher: TableHasher?
+
+    /// How its foreign keys call their parents, in the order of `references`; nil where the parent is not tracked.
+    package var parents: [ParentNaming?] = []
+
+    private let db: Database
+    private let history: HistoryWriter
+    private let quotedName: String
+    private let columns: [String]
+    /// A table's own ON CONFLICT clause would swallow rows silently; only such a table's statements say OR ABORT, since
+    /// that also overrides what a trigger of the user's says.
+    private let abort: String
+    /// Kept when a row is taken out and put back: an index outside the table may know the row by it.
+    private let hiddenRowid: String?
+    private let keyCondition: String
+
+    package init(_ db: Database, _ entry: TrackedTables.Entry) throws {
+        let definition = entry.definition
+        self.db = db
+        self.layoutID = entry.id
+        self.definition = definition
+        self.first = entry.first
+        self.rules = entry.rules
+        self.references = definition.references
+        self.history = try HistoryWriter(db, definition, layoutID: entry.id)
+        self.quotedName = SQL.quote(definition.name)
+        let quoted = definition.columns.map { SQL.quote($0.name) }
+        self.columns = quoted
+        self.abort = try Self.abortClause(db, definition.name)
+        self.hiddenRowid = definition.rowidAlias == nil ? definition.rowidName.map(SQL.quote) : nil
+        self.keyCondition = definition.keyCondition()
+        self.uniquePlaces = definition.uniquePlaces(entry.rules)
+        self.referencePlaces = Set(references.flatMap(\.places))
+        let naming = referencePlaces.union(definition.primaryKey)
+        self.isNaming = definition.columns.indices.map(naming.contains)
+        self.firstHistoryID = history.lastID
+    }
+
+    /// `OR ABORT ` for a table whose declaration may say otherwise, else nothing.
+    static func abortClause(_ db: Database, _ table: String) throws -> String {
+        let sql = try String.fetchOne(
+            db, sql: "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", arguments: [table])
+        return sql?.uppercased().contains("CONFLICT") == true ? "OR ABORT " : ""
+    }
+
+    let firstHistoryID: Int64
+
+    package var name: String { definition.name }
+    package var columnCount: Int { columns.count }
+    package var hasReferences: Bool { !referencePlaces.isEmpty }
+    /// Beyond the key.
+    package var hasUniqueColumns: Bool { !rules.uniques.isEmpty }
+    var lastHistoryID: Int64 { history.lastID }
+    package func rewindHistory(to id: Int64) { history.lastID = id }
+
+    // MARK: Statements, made when first needed
+
+    private lazy var selectStatement = Result {
+        try PreparedStatement(db, "SELECT \(columns.joined(separator: ", ")) FROM \(quotedName) WHERE \(keyCondition)")
+    }
+    private lazy var deleteStatement = Result { try PreparedStatement(db, "DELETE FROM \(quotedName) WHERE \(keyCondition)") }
+    private lazy var insertStatement = Result {
+        let places = (1...columns.count).map { "?\($0)" }.joined(separator: ", ")
+        return try PreparedStatement(db, "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", "))) VALUES (\(places))")
+    }
+    /// The hidden rowid of a row by its key, where the table has one under a name of its own.
+    private lazy var rowidStatement: Result<PreparedStatement, any Error>? = hiddenRowid.map { rowid in
+        Result { try PreparedStatement(db, "SELECT \(rowid) FROM \(quotedName) WHERE \(keyCondition)") }
+    }
+    private lazy var restoreStatement: Result<PreparedStatement, any Error>? = hiddenRowid.map { rowid in
+        Result {
+            let places = (1...columns.count + 1).map { "?\($0)" }.joined(separator: ", ")
+            return try PreparedStatement(
+                db, "INSERT \(abort)INTO \(quotedName) (\(columns.joined(separator: ", ")), \(rowid)) VALUES (\(places))")
+        }
+    }
+    private var updateStatements: [[Int]: PreparedStatement] = [:]
+
+    /// `UPDATE … SET` of some columns: the key is bound first, then the columns in their order.
+    private func updateStatement(_ places: [Int]) throws -> PreparedStatement {
+        if let statement = updateStatements[places] { return statement }
+        let keyCount = definition.primaryKey.count
+        let sets = places.enumerated().map { "\(columns[$1]) = ?\(keyCount + $0 + 1)" }.joined(separator: ", ")
+        let statement = try PreparedStatement(db, "UPDATE \(abort)\(quotedName) SET \(sets) WHERE \(keyCondition)")
+        if updateStatements.count >= ApplyLimits.updateStatementsPerTable { updateStatements.removeAll() }
+        updateStatements[places] = statement
+        return statement
+    }
+
+    // MARK: Whole rows as values
+
+    package func key(of row: [Value]) -> [Value] {
+        definition.primaryKey.map { row[$0] }
+    }
+
+    package func row(_ key: [Value]) throws -> [Value]? {
+        let statement = try selectStatement.get()
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
+        defer { statement.reset() }
+        return try statement.step() ? statement.values(0..<columns.count) : nil
+    }
+
+    package func insert(_ row: [Value]) throws {
+        try put(row)
+        try history.insert(row)
+    }
+
+    package func delete(_ row: [Value]) throws {
+        _ = try remove(key(of: row))
+        try history.delete(row)
+    }
+
+    /// Changes columns in place; the key must be the same in both.
+    package func update(_ old: [Value], to new: [Value]) throws {
+        let places = columns.indices.filter { old[$0] != new[$0] }
+        guard !places.isEmpty else { return }
+        let statement = try updateStatement(places)
+        for (index, value) in key(of: old).enumerated() { statement.bind(index + 1, value) }
+        for (index, place) in places.enumerated() { statement.bind(definition.primaryKey.count + index + 1, new[place]) }
+        try statement.run()
+        try history.update(old, to: new)
+    }
+
+    /// Takes a row out without a trace, for `restore` to put back under another key or with other unique values.
+    ///
+    /// Returns its hidden rowid, which `restore` wants back.
+    package func remove(_ key: [Value]) throws -> Int64? {
+        var rowid: Int64?
+        if let statement = try rowidStatement?.get() {
+            for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
+            if try statement.step() { rowid = statement.integer(0) }
+            statement.reset()
+        }
+        let statement = try deleteStatement.get()
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value) }
+        try statement.run()
+        return rowid
+    }
+
+    /// Puts back a row that `remove` took out, as an update of it.
+    package func restore(_ old: [Value], as new: [Value], rowid: Int64?) throws {
+        try put(new, rowid: rowid)
+        guard old != new else { return }
+        try history.update(old, to: new)
+    }
+
+    private func put(_ row: [Value], rowid: Int64? = nil) throws {
+        if let rowid, let statement = try restoreStatement?.get() {
+            for (index, value) in row.enumerated() { statement.bind(index + 1, value) }
+            statement.bind(row.count + 1, rowid)
+            return try statement.run()
+        }
+        let statement = try insertStatement.get()
+        for (index, value) in row.enumerated() { statement.bind(index + 1, value) }
+        try statement.run()
+    }
+
+    // MARK: Changes as they lie in a body
+
+    /// Inserts a row straight from a body's bytes; `places` maps the author's columns to this table's.
+    ///
+    /// - Parameter missing: what columns hold that the author did not have, by their places.
+    package func insert(
+        _ values: [WireValue], places: [Int], in bytes: UnsafeRawBufferPointer, missing: [(place: Int, value: Value)] = []
+    ) throws {
+        let statement = try insertStatement.get()
+        for (index, place) in places.enumerated() { statement.bind(place + 1, lending: values[index], in: bytes) }
+        for (place, value) in missing { statement.bind(place + 1, value) }
+        try statement.run()
+        try history.insert(values, places: places, in: bytes, missing: missing)
+    }
+
+    /// Looks up the row with a key given in a body, and leaves the statement on it; nil when there is none.
+    ///
+    /// The caller resets the statement.
+    package func find(_ key: [WireValue], in bytes: UnsafeRawBufferPointer) throws -> PreparedStatement? {
+        let statement = try selectStatement.get()
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value, in: bytes) }
+        if try statement.step() { return statement }
+        statement.reset()
+        return nil
+    }
+
+    /// Updates the row on which `found` stands, in place.
+    package func update(
+        _ found: PreparedStatement, key: [WireValue], places: [Int], new: [WireValue], in bytes: UnsafeRawBufferPointer
+    ) throws {
+        try history.update(found, places: places, new: new, in: bytes)
+        found.reset()
+        let statement = try updateStatement(places)
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value, in: bytes) }
+        for (index, value) in new.enumerated() { statement.bind(key.count + index + 1, lending: value, in: bytes) }
+        try statement.run()
+    }
+
+    /// Deletes the row on which `found` stands.
+    package func delete(_ found: PreparedStatement, key: [WireValue], in bytes: UnsafeRawBufferPointer) throws {
+        try history.delete(found)
+        found.reset()
+        let statement = try deleteStatement.get()
+        for (index, value) in key.enumerated() { statement.bind(index + 1, value, in: bytes) }
+        try statement.run()
+    }
+}
+
+extension DeclaredTable {
+    /// Columns whose change can meet a UNIQUE index or the key.
+    package func uniquePlaces(_ rules: FootprintRules) -> Set<Int> {
+        var unique = Set(primaryKey)
+        for index in rules.uniques { unique.formUnion(index.isCoarse ? index.coarseColumns ?? Array(columns.indices) : index.places) }
+        return unique
+    }
+}

@@ -1,0 +1,156 @@
+package import AnnalsCore
+package import AnnalsHistory
+import AnnalsSchema
+import AnnalsSQLite
+import GRDB
+
+/// Rows without history that refer to tracked ones, kept right in a merge (law 4).
+///
+/// They are this machine's own, and the space knows nothing of them. So they follow a parent that got another key, and do what their
+/// foreign key declares where a parent goes; where it declares nothing that can be done, the pull is refused.
+package final class UntrackedChildren {
+    /// The session owns it.
+    private unowned let session: MergeSession
+    /// What their foreign keys refer to and may have gone.
+    private var gone: [UntrackedReference: Set<[Value]>] = [:]
+
+    init(session: MergeSession) {
+        self.session = session
+    }
+
+    /// A row of a tracked table goes, or gets other values in columns that are referred to.
+    package func noteGone(_ table: RowTable, _ row: [Value]) {
+        for reference in session.registry.untrackedReferences(to: table.name) {
+            let tuple = reference.parentColumns.compactMap { column in table.definition.place(of: column).map { row[$0] } }
+            guard tuple.count == reference.columns.count, !tuple.contains(where: \.isNull) else { continue }
+            gone[reference, default: []].insert(tuple)
+        }
+    }
+
+    /// Rows of this store got other keys, all at once.
+    package func follow(_ renamings: [RenumberedRows.Renaming]) throws {
+        for (parent, renamings) in Dictionary(grouping: renamings, by: \.old.table) {
+            guard let entry = session.registry.table(named: parent) else { continue }
+            let key = entry.definition.primaryKey.map { entry.definition.columns[$0].name }
+            for reference in session.registry.untrackedReferences(to: parent) {
+                let places = reference.parentColumns.compactMap { column in key.firstIndex { $0.isSameIdentifier(as: column) } }
+                guard places.count == reference.columns.count else { continue }
+                try move(
+                    reference, renamings.map { renaming in (places.map { renaming.old.key[$0] }, places.map { renaming.new.key[$0] }) })
+            }
+        }
+    }
+
+    /// At once, since a number that one row gave up may be another's now.
+    private func move(_ reference: UntrackedReference, _ moves: [(old: [Value], new: [Value])]) throws {
+        let moves = moves.filter { $0.old != $0.new }
+        guard !moves.isEmpty else { return }
+        try withTuples(reference, moves.map { ($0.old, $0.new) }) { isListed in
+            let new = reference.columns.enumerated().map { place, column in
+                "\(SQL.quote(column)) = (SELECT new\(place) FROM temp.annals_gone AS gone WHERE \(matches(reference)))"
+            }
+            try run("UPDATE \(table(reference)) SET \(new.joined(separator: ", ")) WHERE \(isListed)", reference, "get other keys")
+        }
+    }
+
+    /// Before COMMIT: has rows do what their foreign keys declare where a parent is gone.
+    ///
+    /// - Throws: `AnnalsError` of code constraint where they declare nothing that can be done.
+    package func settle() throws {
+        try forEachLeft(settle)
+        gone = [:]
+    }
+
+    /// The first table without history of which rows would be left without a parent.
+    package func firstLeft() throws -> String? {
+        var first: String?
+        try forEachLeft { reference, _ in first = first ?? reference.table }
+        return first
+    }
+
+    /// - Parameter visit: told of a foreign key with such rows, and what finds them.
+    private func forEachLeft(_ visit: (UntrackedReference, _ areLeft: String) throws -> Void) throws {
+        for reference in session.registry.untrackedReferences {
+            guard let tuples = gone[reference] else { continue }
+            try withTuples(reference, tuples.map { ($0, []) }) { isListed in
+                let parent = zip(reference.parentColumns, reference.columns).map { "parent.\(SQL.quote($0)) = child.\(SQL.quote($1))" }
+                let hasParent = "SELECT 1 FROM main.\(SQL.quote(reference.parent)) AS parent WHERE \(parent.joined(separator: " AND "))"
+                let areLeft = "\(isListed) AND NOT EXISTS (\(hasParent))"
+                let sql = "SELECT EXISTS (SELECT 1 FROM \(table(reference)) WHERE \(areLeft))"
+                if try Bool.fetchOne(session.db, sql: sql) ?? false { try visit(reference, areLeft) }
+            }
+        }
+    }
+
+    private func settle(_ reference: UntrackedReference, _ areLeft: String) throws {
+        switch reference.onDelete {
+        case .cascade where try !isReferenced(reference.table):
+            try run("DELETE FROM \(table(reference)) WHERE \(areLeft)", reference, "are deleted")
+        case .setNull:
+            let sets = reference.columns.map { "\(SQL.quote($0)) = NULL" }.joined(separator: ", ")
+            try run("UPDATE \(table(reference)) SET \(sets) WHERE \(areLeft)", reference, "are deleted")
+        case .cascade, .setDefault, .noAction, .restrict:
+            throw refusal(reference, "are deleted")
+        }
+    }
+
+    // MARK: Statements
+
+    private func table(_ reference: UntrackedReference) -> String { "main.\(SQL.quote(reference.table)) AS child" }
+
+    private func matches(_ reference: UntrackedReference) -> String {
+        reference.columns.enumerated().map { "gone.old\($0) = child.\(SQL.quote($1))" }.joined(separator: " AND ")
+    }
+
+    /// Has values of the parent's columns in a temporary table meanwhile, so that a table without an index is read once for all of them. They
+    /// compare there as they do in the parent.
+    private func withTuples(
+        _ reference: UntrackedReference, _ tuples: [(old: [Value], new: [Value])], _ body: (_ isListed: String) throws -> Void
+    ) throws {
+        guard let parent = session.registry.table(named: reference.parent)?.definition else { return }
+        let count = reference.columns.count
+        let old = reference.parentColumns.enumerated().map { place, name in
+            let column = parent.place(of: name).map { parent.columns[$0] }
+            let type = column.map { $0.affinity == .any ? "" : $0.affinity.rawValue } ?? ""
+            return "old\(place) \(type) COLLATE \(SQL.quote(column?.collation ?? Collation.binary))"
+        }
+        let new = (0..<count).map { "new\($0)" }
+        let key = (0..<count).map { "old\($0)" }.joined(separator: ", ")
+        let db = session.db
+        try db.execute(
+            sql: "CREATE TEMP TABLE annals_gone(\((old + new).joined(separator: ", ")), PRIMARY KEY(\(key))) WITHOUT ROWID")
+        let places = (1...(2 * count)).map { "?\($0)" }.joined(separator: ", ")
+        let insert = try PreparedStatement(db, "INSERT OR IGNORE INTO temp.annals_gone VALUES(\(places))")
+        for tuple in tuples {
+            let values = tuple.old + (tuple.new.isEmpty ? Array(repeating: .null, count: count) : tuple.new)
+            for (index, value) in values.enumerated() { insert.bind(index + 1, value) }
+            try insert.run()
+        }
+        try body("EXISTS (SELECT 1 FROM temp.annals_gone AS gone WHERE \(matches(reference)))")
+        try db.execute(sql: "DROP TABLE temp.annals_gone")
+    }
+
+    private func run(_ sql: String, _ reference: UntrackedReference, _ what: String) throws {
+        do {
+            try session.db.execute(sql: sql)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+            throw refusal(reference, what)
+        }
+    }
+
+    /// Whether another table's rows would have to go as well.
+    private func isReferenced(_ table: String) throws -> Bool {
+        let sql = """
+            SELECT 1 FROM main.sqlite_master AS m, pragma_foreign_key_list(m.name, 'main') AS f
+            WHERE m.type = 'table' AND f."table" = ?1 COLLATE NOCASE LIMIT 1
+            """
+        return try Bool.fetchOne(session.db, sql: sql, arguments: [table]) ?? false
+    }
+
+    private func refusal(_ reference: UntrackedReference, _ what: String) -> AnnalsError {
+        AnnalsError(
+            .constraint, operation: "sync",
+            "rows of \(reference.parent) \(what), rows of \(reference.table) refer to them, and \(reference.table) is not tracked",
+            hint: "Run annals track for \(reference.table), or delete these rows of \(reference.table); nothing was changed")
+    }
+}

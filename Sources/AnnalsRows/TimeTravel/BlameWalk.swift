@@ -1,0 +1,226 @@
+package import AnnalsCore
+import AnnalsHistory
+import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// Goes back through what became of one row, newest first, until every column has its writer.
+///
+/// Raw changes have no index by key: SQLite looks through those of the table, newest first, for the row's key, and stops
+/// where the row was inserted. The transactions found are folded, so what counts is their net change. A changed key is
+/// followed back.
+///
+/// A rebase undoes work and lays it on again. What it wrote is told as the work of the transaction whose value it is, where
+/// there is one before it; what the rebase itself made, as by a policy that adds, is the rebase's.
+package struct BlameWalk {
+    private let db: Database
+    private let entry: TrackedTables.Entry
+    private let changes: NetChanges
+    private let reader: HistoryReader
+    private let rule: IdentityRule
+    /// Newest first.
+    private let searches: [KeySearch]
+    /// The newest transaction of which the table's rows cannot be told any more.
+    private let floor: Int64
+    private var key: [Value]
+    private var values: [Value] = []
+    private var writers: [Int: Blame.Writer] = [:]
+    /// The rebases that wrote what is still looked for.
+    private var rebases: [Int: HistoryTransaction] = [:]
+
+    /// - Throws: `AnnalsError` with code `notTracked`, or `usage` for a key that is none of this table's.
+    package init(_ db: Database, table name: String, key given: [Value]) throws {
+        self.db = db
+        let tables = try TrackedTables.load(db)
+        guard let entry = tables.table(named: name) else {
+            throw AnnalsError(.notTracked, operation: "blame", "the table \(name) is not tracked", hint: "annals status lists the tables")
+        }
+        let definition = entry.definition
+        guard given.count == definition.primaryKey.count, !given.contains(.null) else {
+            let columns = definition.primaryKey.map { definition.columns[$0].name }.joined(separator: ", ")
+            throw AnnalsError(
+                .usage, operation: "blame", "the key of \(definition.name) is \(columns)", hint: "Give one value for each, in this order")
+        }
+        self.entry = entry
+        let changes = try NetChanges(db, tables: tables)
+        self.changes = changes
+        reader = try HistoryReader(db)
+        rule = IdentityRule(definition)
+        let session = MergeSession(db, registry: tables)
+        key = try zip(definition.primaryKey, given).map { try session.asStored($1, in: definition.columns[$0]) }
+        let layouts = try TrackedTable.fetchAll(db).filter { $0.name.isSameIdentifier(as: definition.name) }
+        floor = layouts.compactMap(\.gap).max() ?? 0
+        searches = try layouts.sorted { $0.id > $1.id }.compactMap { layout in
+            guard let translation = try changes.translation(layout.id) else { return nil }
+            return try KeySearch(db, layout, translation)
+        }
+    }
+
+    /// - Throws: `AnnalsError` with code `usage` when no row has the key, and none had it in history.
+    package mutating func run() throws -> Blame {
+        let definition = entry.definition
+        var end: Blame.End?
+        var number = Int64.max
+        if let row = try DecidedRow(db: db, table: definition, tables: changes.tables).find(key) {
+            values = row
+        } else {
+            let found = try findEnd()
+            (values, end, number) = (found.row, found.end, found.number)
+        }
+        key = definition.primaryKey.map { values[$0] }
+        let asked = key
+        try walk(before: number)
+        let columns = definition.columns.enumerated().map { place, column in
+            Blame.Column(
+                name: column.name, value: values[place],
+                writer: writers[place] ?? rebases[place].map { .transaction($0) } ?? .beforeHistory)
+        }
+        return Blame(
+            table: definition.name, keyColumns: definition.primaryKey.map { definition.columns[$0].name }, key: asked, columns: columns,
+            end: end)
+    }
+
+    // MARK: A row that is gone
+
+    private func findEnd() throws -> (row: [Value], end: Blame.End, number: Int64) {
+        let identity = identity(key)
+        var number = Int64.max
+        while let found = try newest(before: number) {
+            number = found
+            guard let left = try change(in: number, where: { $0.old.map { rule.identity(of: $0) } == identity }), let old = left.old,
+                let transaction = try reader.transaction(number)
+            else { continue }
+            let moved = left.new.map { new in Blame.End.moved(to: entry.definition.primaryKey.map { new[$0] }, transaction) }
+            return (old, moved ?? .deleted(transaction), number)
+        }
+        throw AnnalsError(
+            .usage, operation: "blame", "no row of \(entry.definition.name) has this key, and none had it in history",
+            hint: "Text that looks like a number is given as 'text'")
+    }
+
+    // MARK: Back through history
+
+    private mutating func walk(before last: Int64) throws {
+        var number = last
+        while writers.count < values.count, let found = try newest(before: number) {
+            number = found
+            let identity = identity(key)
+            noteColumnsAdded(since: number)
+            guard let arrival = try change(in: number, where: { $0.new.map { rule.identity(of: $0) } == identity }), let new = arrival.new,
+                let transaction = try reader.transaction(number)
+            else { continue }
+            note(transaction, old: arrival.old, new: new)
+            if let old = arrival.old {
+                key = entry.definition.primaryKey.map { old[$0] }
+            } else if transaction.origin != .rebase {
+                return noteRest(transaction, new)
+            }
+        }
+    }
+
+    private mutating func note(_ transaction: HistoryTransaction, old: [Value]?, new: [Value]) {
+        for place in values.indices where writers[place] == nil && (old.map { $0[place] != new[place] } ?? true) {
+            // Under a rebase only who wrote this very value counts.
+            guard new[place] == values[place] else { continue }
+            if transaction.origin == .rebase {
+                if rebases[place] == nil { rebases[place] = transaction }
+            } else {
+                writers[place] = .transaction(transaction)
+            }
+        }
+    }
+
+    /// The row began here, so nobody earlier wrote it.
+    private mutating func noteRest(_ transaction: HistoryTransaction, _ new: [Value]) {
+        for place in values.indices where writers[place] == nil {
+            writers[place] = .transaction(rebases[place] ?? transaction)
+        }
+    }
+
+    /// Columns that the table had not yet at that time.
+    private mutating func noteColumnsAdded(since number: Int64) {
+        guard let layout = searches.first(where: { $0.lastFound == number }) else { return }
+        for place in values.indices where writers[place] == nil && rebases[place] == nil && !layout.translation.holds(place) {
+            writers[place] = .columnDefault
+        }
+    }
+
+    // MARK: Finding
+
+    private func identity(_ key: [Value]) -> RowIdentity {
+        .key(zip(key, rule.collations).map { IdentityRule.folded($0, collation: $1) })
+    }
+
+    /// The newest transaction before `number` with a raw change of a row under the key.
+    private func newest(before number: Int64) throws -> Int64? {
+        for search in searches {
+            if let found = try search.newest(key, before: number) { return found > floor ? found : nil }
+        }
+        return nil
+    }
+
+    /// What a transaction did to the table's row for which a condition holds.
+    private func change(in number: Int64, where isMeant: (NetChange) -> Bool) throws -> NetChange? {
+        var found: NetChange?
+        for part in try changes.parts(of: number) where part.entry.id == entry.id {
+            try changes.forEachRow(in: part) { if found == nil, isMeant($0) { found = $0 } }
+        }
+        return found
+    }
+}
+
+/// Looks for a row's key in the raw changes of one column list.
+private final class KeySearch {
+    let translation: LayoutTranslation
+    /// The transaction that `newest` returned last.
+    private(set) var lastFound: Int64?
+    private let keyCount: Int
+    private let end: PreparedStatement
+    private let change: PreparedStatement
+    private let span: PreparedStatement
+
+    /// nil where the table had not all columns of its key yet.
+    init?(_ db: Database, _ layout: TrackedTable, _ translation: LayoutTranslation) throws {
+        let definition = translation.entry.definition
+        let places = definition.primaryKey.compactMap { place in layout.columns.indices.first { translation.place($0) == place } }
+        guard places.count == definition.primaryKey.count else { return nil }
+        self.translation = translation
+        keyCount = places.count
+        func isKey(_ prefix: String) -> String {
+            let terms = zip(places, definition.primaryKeyCollations).enumerated().map { index, part in
+                "\(prefix)\(part.0) = ?\(index + 2) COLLATE \(Collation.isBuiltIn(part.1) ? part.1 : Collation.binary)"
+            }
+            return terms.joined(separator: " AND ")
+        }
+        end = try PreparedStatement(
+            db, "SELECT last FROM main.annals_spans WHERE table_id = \(layout.id) AND number < ?1 ORDER BY number DESC LIMIT 1")
+        change = try PreparedStatement(
+            db,
+            """
+            SELECT id FROM main.\(StoreSchema.changesTable(layout.id))
+            WHERE id <= ?1 AND (\(isKey("o")) OR \(isKey("n"))) ORDER BY id DESC LIMIT 1
+            """)
+        span = try PreparedStatement(
+            db,
+            """
+            SELECT number, last FROM main.annals_spans
+            WHERE table_id = \(layout.id) AND number < ?1 AND first <= ?2 ORDER BY number DESC LIMIT 1
+            """)
+    }
+
+    func newest(_ key: [Value], before number: Int64) throws -> Int64? {
+        end.bind(1, number)
+        defer { end.reset() }
+        guard try end.step() else { return nil }
+        change.bind(1, end.integer(0))
+        for (index, value) in key.enumerated() { change.bind(index + 2, value) }
+        defer { change.reset() }
+        guard try change.step() else { return nil }
+        span.bind(1, number)
+        span.bind(2, change.integer(0))
+        defer { span.reset() }
+        // A raw change whose transaction is gone belongs to none.
+        lastFound = try span.step() && span.integer(1) >= change.integer(0) ? span.integer(0) : nil
+        return lastFound
+    }
+}

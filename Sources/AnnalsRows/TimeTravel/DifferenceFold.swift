@@ -1,0 +1,219 @@
+import AnnalsCore
+import AnnalsHistory
+import AnnalsSchema
+import AnnalsSQLite
+import GRDB
+
+/// Folds what a stretch of transactions did into what differs between its ends, row by row.
+///
+/// Net changes are put down in tables of an attached temporary database as they are read, and come back sorted by key: of
+/// each key's changes the first says what was there before, the last what is there after. So memory stays flat however
+/// much was changed; SQLite sorts on disk what does not fit into its cache.
+///
+///     let fold = DifferenceFold(db, schema: "annals_copy", changes: changes)
+///     for number in 5...17 { try fold.add(transaction: number) }
+///     for table in fold.tables { try fold.forEachRow(of: table) { row in … } }
+///
+/// Rows are told apart by their keys, as the key's index compares them. Rows whose key holds NULL are told by all their
+/// values, as many as there are.
+final class DifferenceFold {
+    private let db: Database
+    private let schema: String
+    private let changes: NetChanges
+    private var gathered: [Int64: GatheredTable] = [:]
+
+    init(_ db: Database, schema: String, changes: NetChanges) {
+        self.db = db
+        self.schema = schema
+        self.changes = changes
+    }
+
+    /// Takes in what a transaction did to tables that are tracked now. Transactions come in their order.
+    package func add(transaction number: Int64) throws {
+        for part in try changes.parts(of: number) {
+            let table = try gathered(part.entry)
+            try changes.forEachRow(in: part) { try table.add($0, number) }
+        }
+    }
+
+    /// The tables of which something was taken in, parents first.
+    package var tables: [TrackedTables.Entry] {
+        func place(_ entry: TrackedTables.Entry) -> Int { changes.tables.order[entry.definition.name] ?? .max }
+        return gathered.values.map(\.entry).sorted { (place($0), $0.id) < (place($1), $1.id) }
+    }
+
+    /// Visits the rows of one table that differ, with what they were before and what they are after. It can be repeated,
+    /// and reads nothing of the store.
+    package func forEachRow(of entry: TrackedTables.Entry, _ visit: (NetChange) throws -> Void) throws {
+        try gathered[entry.id]?.forEachRow(visit)
+    }
+
+    private func gathered(_ entry: TrackedTables.Entry) throws -> GatheredTable {
+        if let known = gathered[entry.id] { return known }
+        let table = try GatheredTable(db, schema: schema, entry)
+        gathered[entry.id] = table
+        return table
+    }
+}
+
+extension NetChange {
+    /// Gives each of two changes of a row what it leaves out and the other holds: a value that is left out stays as it was.
+    fileprivate mutating func fill(from next: inout NetChange) {
+        guard let before = next.old else { return }
+        for place in leftOut where !next.leftOut.contains(place) { old?[place] = before[place] }
+        leftOut.removeAll { !next.leftOut.contains($0) }
+        for place in next.leftOut where !leftOut.contains(place) {
+            if let value = new?[place] { next.fill(place, value) }
+        }
+    }
+}
+
+/// The changes of one table, as they lie in the temporary database.
+private final class GatheredTable {
+    let entry: TrackedTables.Entry
+    private let db: Database
+    private let rule: IdentityRule
+    private let count: Int
+    private let name: String
+    private let looseName: String
+    private let insert: PreparedStatement
+    private let insertLoose: PreparedStatement
+
+    /// Columns that come before the values.
+    private enum Head {
+        static let number = 0
+        static let hasOld = 1
+        static let hasNew = 2
+        /// Places of values that history leaves out, with spaces between.
+        static let leftOut = 3
+        static let count = 4
+    }
+
+    init(_ db: Database, schema: String, _ entry: TrackedTables.Entry) throws {
+        self.db = db
+        self.entry = entry
+        rule = IdentityRule(entry.definition)
+        count = entry.definition.columns.count
+        name = "\(schema).changes_\(entry.id)"
+        looseName = "\(schema).loose_\(entry.id)"
+        let olds = (0..<count).map { "o\($0)" }
+        let news = (0..<count).map { "n\($0)" }
+        let columns = ["number", "has_old", "has_new", "left_out"] + olds + news
+        // Without declared types a value stays exactly as it was.
+        try db.execute(
+            sql:
+                "CREATE TABLE \(name)(\(columns.joined(separator: ", "))); CREATE TABLE \(looseName)(\((["step"] + olds).joined(separator: ", ")))"
+        )
+        func places(_ count: Int) -> String { (1...count).map { "?\($0)" }.joined(separator: ", ") }
+        insert = try PreparedStatement(db, "INSERT INTO \(name) VALUES (\(places(columns.count)))")
+        insertLoose = try PreparedStatement(db, "INSERT INTO \(looseName) VALUES (\(places(count + 1)))")
+    }
+
+    // MARK: Taking in
+
+    func add(_ change: NetChange, _ number: Int64) throws {
+        let old = try keyed(change.old, step: -1)
+        let new = try keyed(change.new, step: 1)
+        if let old, let new, rule.identity(of: old) != rule.identity(of: new) {
+            try put(number, old, nil)
+            try put(number, nil, new)
+        } else if old != nil || new != nil {
+            try put(number, old, new, leftOut: change.leftOut)
+        }
+    }
+
+    /// The row where it can be told by its key; any other is counted by its values.
+    private func keyed(_ row: [Value]?, step: Int64) throws -> [Value]? {
+        guard let row, rule.isKeyless(row) else { return row }
+        insertLoose.bind(1, step)
+        for (place, value) in row.enumerated() { insertLoose.bind(place + 2, value) }
+        try insertLoose.run()
+        return nil
+    }
+
+    private func put(_ number: Int64, _ old: [Value]?, _ new: [Value]?, leftOut: [Int] = []) throws {
+        insert.bind(Head.number + 1, number)
+        insert.bind(Head.hasOld + 1, old == nil ? 0 : 1)
+        insert.bind(Head.hasNew + 1, new == nil ? 0 : 1)
+        insert.bind(Head.leftOut + 1, leftOut.isEmpty ? .null : .text(leftOut.map(String.init).joined(separator: " ")))
+        for place in 0..<count {
+            insert.bind(Head.count + place + 1, old?[place] ?? .null)
+            insert.bind(Head.count + count + place + 1, new?[place] ?? .null)
+        }
+        try insert.run()
+    }
+
+    // MARK: Giving out
+
+    func forEachRow(_ visit: (NetChange) throws -> Void) throws {
+        try forEachKeyed(visit)
+        try forEachLoose(visit)
+    }
+
+    /// One key's changes come one after another, the oldest first.
+    ///
+    /// Within one transaction a row may have left the key and another have come to it: then what left was there before it,
+    /// and what came is there after it.
+    private func forEachKeyed(_ visit: (NetChange) throws -> Void) throws {
+        let terms = zip(rule.key, rule.collations).map { place, collation in
+            "CASE WHEN has_old THEN o\(place) ELSE n\(place) END COLLATE \(Collation.isBuiltIn(collation) ? collation : Collation.binary)"
+        }
+        let rows = try PreparedStatement(db, "SELECT * FROM \(name) ORDER BY \(terms.joined(separator: ", ")), number")
+        var current: RowIdentity?
+        var span: (first: Int64, last: Int64) = (0, 0)
+        var change = NetChange(old: nil, new: nil)
+        func pass() throws {
+            if change.old != change.new { try visit(change) }
+        }
+        while try rows.step() {
+            let number = rows.integer(Head.number)
+            let old = rows.integer(Head.hasOld) == 1 ? rows.values(Head.count..<Head.count + count) : nil
+            let new = rows.integer(Head.hasNew) == 1 ? rows.values(Head.count + count..<Head.count + 2 * count) : nil
+            let identity = (old ?? new).map { rule.identity(of: $0) }
+            if identity != current {
+                try pass()
+                current = identity
+                change = NetChange(old: nil, new: nil)
+                span = (number, number)
+            }
+            var next = NetChange(old: old, new: new, leftOut: Self.places(rows.value(Head.leftOut)))
+            change.fill(from: &next)
+            if number == span.first, let old = next.old {
+                (change.old, change.leftOut) = (old, next.leftOut)
+            }
+            if number != span.last { change.new = nil }
+            span.last = number
+            if let new = next.new { change.new = new }
+        }
+        try pass()
+    }
+
+    private static func places(_ value: Value) -> [Int] {
+        guard case .text(let text) = value else { return [] }
+        return (text.string ?? "").split(separator: " ").compactMap { Int($0) }
+    }
+
+    /// Rows of equal values come one after another, whatever became of each.
+    private func forEachLoose(_ visit: (NetChange) throws -> Void) throws {
+        let terms = (0..<count).flatMap { ["typeof(o\($0))", "o\($0)"] }
+        let rows = try PreparedStatement(db, "SELECT * FROM \(looseName) ORDER BY \(terms.joined(separator: ", "))")
+        var current: [Value]?
+        var balance: Int64 = 0
+        func pass() throws {
+            guard let current else { return }
+            for _ in 0..<abs(balance) {
+                try visit(balance < 0 ? NetChange(old: current, new: nil) : NetChange(old: nil, new: current))
+            }
+        }
+        while try rows.step() {
+            let row = rows.values(1..<count + 1)
+            if row != current {
+                try pass()
+                current = row
+                balance = 0
+            }
+            balance += rows.integer(0)
+        }
+        try pass()
+    }
+}

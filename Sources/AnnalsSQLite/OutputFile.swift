@@ -1,0 +1,198 @@
+package import AnnalsCore
+import Foundation
+package import GRDB
+
+/// A file that appears under its name only when it is whole, and that nobody may read who may not read what it is made from.
+///
+/// It is written under a temporary name beside, and that name is all that a killed program could leave behind. Whoever writes it holds a lock
+/// beside it, so that the next one to the same name can tell, and removes it.
+package struct OutputFile {
+    package let path: String
+    package let temporaryPath: String
+    private let mayReplace: Bool
+    private let operation: String
+    /// Of the file beside the temporary one; -1 for none.
+    private let lock: Int32
+
+    private static let infix = ".annals-"
+    private static let lockSuffix = ".lock"
+    private static let suffixes = ["", "-journal", "-wal", "-shm", lockSuffix]
+    private static let nameDigits = 12
+
+    /// - Parameters:
+    ///   - source: the file that is read; it is never replaced, not even when told to.
+    ///   - mayReplace: whether a file that is there may go.
+    /// - Throws: `AnnalsError` with code `cannotCreate` when there is a file and it must not be replaced, or no folder.
+    package init(_ path: String, source: String, mayReplace: Bool, operation: String) throws {
+        let path = DatabaseFile.plain(path)
+        self.path = path
+        self.mayReplace = mayReplace
+        self.operation = operation
+        temporaryPath = "\(path)\(Self.infix)\(Hexadecimal.encode(TransactionID.random().bytes.prefix(Self.nameDigits / 2)))"
+        let url = URL(fileURLWithPath: path)
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path, isDirectory: &isFolder), isFolder.boolValue
+        else {
+            throw Self.failure(operation, "\(path) cannot be created: there is no such folder")
+        }
+        if Self.exists(path) {
+            if Self.isSameFile(path, source) { throw Self.failure(operation, "\(path) is the store itself", hint: "Give another name") }
+            guard mayReplace else { throw Self.failure(operation, "\(path) exists already", hint: "Give another name, or --force") }
+            switch Self.type(of: path) {
+            // A link that leads nowhere is replaced as itself.
+            case nil, S_IFREG: break
+            case S_IFDIR: throw Self.failure(operation, "\(path) is a folder")
+            // Whoever may write to /dev would have no /dev/null any more.
+            default: throw Self.failure(operation, "\(path) is no regular file", hint: "Give another name")
+            }
+        }
+        Self.removeLeftovers(of: url)
+        lock = Self.locked(temporaryPath + Self.lockSuffix, O_CREAT | O_EXCL)
+        Self.makeFile(temporaryPath, like: source)
+    }
+
+    /// SQLite would make one that others may read. Where it cannot be made, SQLite says so.
+    private static func makeFile(_ path: String, like source: String) {
+        var status = stat()
+        guard stat(source, &status) == 0 else { return }
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, status.st_mode & 0o666 | 0o600)
+        if file >= 0 { close(file) }
+    }
+
+    /// A file that nothing else is in, since SQLite has locks of its own on a database; -1 where it cannot be made or locked.
+    private static func locked(_ path: String, _ flags: Int32 = 0) -> Int32 {
+        let file = open(path, O_RDWR | O_CLOEXEC | flags, 0o600)
+        guard file >= 0 else { return -1 }
+        if flock(file, LOCK_EX | LOCK_NB) == 0 { return file }
+        close(file)
+        return -1
+    }
+
+    /// What killed programs left of the same file.
+    private static func removeLeftovers(of file: URL) {
+        let folder = file.deletingLastPathComponent()
+        let prefix = file.lastPathComponent + infix
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? [] {
+            guard name.hasPrefix(prefix), name.hasSuffix(lockSuffix) else { continue }
+            let digits = name.dropFirst(prefix.count).dropLast(lockSuffix.count)
+            guard digits.count == nameDigits, digits.allSatisfy(\.isHexDigit) else { continue }
+            let path = folder.appendingPathComponent(String(name.dropLast(lockSuffix.count))).path
+            let lock = locked(path + lockSuffix)
+            guard lock >= 0 else { continue }
+            for suffix in suffixes { _ = unlink(path + suffix) }
+            close(lock)
+        }
+    }
+
+    private static func type(of path: String) -> mode_t? {
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
+    }
+
+    /// What another has written on the same disk. Takes no file's place.
+    package init(_ path: String, writtenAt temporaryPath: String, operation: String) {
+        self.path = path
+        self.temporaryPath = temporaryPath
+        self.operation = operation
+        mayReplace = false
+        lock = -1
+    }
+
+    /// Puts the file in its place, on disk for good.
+    package func finish() throws {
+        try synchronize(temporaryPath)
+        try place()
+        try synchronize(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+        unlock()
+    }
+
+    /// Writes to disk what a file holds by now, on a thread of its own, so that `finish` waits for less. Promises nothing.
+    ///
+    /// Only for a file that no other program knows: the locks that this process holds on it are gone then.
+    package static func beginStoring(_ path: String) async {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                let file = open(path, O_RDONLY | O_CLOEXEC)
+                if file >= 0 {
+                    _ = fsync(file)
+                    close(file)
+                }
+                continuation.resume()
+            }
+        }
+    }
+
+    private func place() throws {
+        if mayReplace {
+            // A journal that the old file left would be played into the new one.
+            for suffix in ["-wal", "-shm", "-journal"] { _ = unlink(path + suffix) }
+            guard rename(temporaryPath, path) == 0 else { throw failure("\(path) cannot be created: \(Self.reason)") }
+            return
+        }
+        // Unlike rename, link never replaces a file that came in the meantime; some file systems have no links.
+        if link(temporaryPath, path) == 0 {
+            _ = unlink(temporaryPath)
+        } else if errno == EEXIST || Self.exists(path) {
+            throw failure("\(path) exists already", hint: "Give another name, or --force")
+        } else {
+            guard rename(temporaryPath, path) == 0 else { throw failure("\(path) cannot be created: \(Self.reason)") }
+        }
+    }
+
+    /// Names this file where SQLite could not write it; nil for other errors.
+    package func writingFailure(_ error: DatabaseError) -> AnnalsError? {
+        guard Self.writingFailures.contains(error.extendedResultCode) else { return nil }
+        return AnnalsError(
+            .cannotCreate, operation: operation, "\(path) cannot be written: \(error.message ?? "disk I/O error")",
+            hint: "Check the disk, and how large a file may be", underlying: error)
+    }
+
+    /// The same for who reads no other file that could be missing.
+    package func failure(_ error: DatabaseError) -> AnnalsError? {
+        guard error.resultCode == .SQLITE_CANTOPEN else { return writingFailure(error) }
+        return AnnalsError(
+            .cannotCreate, operation: operation, "\(path) cannot be created", hint: "Check the folder's permissions", underlying: error)
+    }
+
+    private static let writingFailures: [ResultCode] = [.SQLITE_IOERR_WRITE, .SQLITE_IOERR_TRUNCATE, .SQLITE_IOERR_FSYNC]
+
+    /// Removes what was written so far.
+    package func discard() {
+        for suffix in Self.suffixes.dropLast() { _ = unlink(temporaryPath + suffix) }
+        unlock()
+    }
+
+    private func unlock() {
+        guard lock >= 0 else { return }
+        _ = unlink(temporaryPath + Self.lockSuffix)
+        close(lock)
+    }
+
+    private func synchronize(_ fileOrFolder: String) throws {
+        let file = open(fileOrFolder, O_RDONLY)
+        guard file >= 0 else { throw failure("\(path) cannot be created: \(Self.reason)") }
+        defer { close(file) }
+        guard fsync(file) == 0 else { throw failure("\(path) cannot be written: \(Self.reason)") }
+    }
+
+    private func failure(_ message: String, hint: String? = nil) -> AnnalsError { Self.failure(operation, message, hint: hint) }
+
+    private static func failure(_ operation: String, _ message: String, hint: String? = nil) -> AnnalsError {
+        AnnalsError(.cannotCreate, operation: operation, message, hint: hint)
+    }
+
+    private static var reason: String { String(cString: strerror(errno)) }
+
+    /// A symbolic link counts even when it leads nowhere.
+    package static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
+    }
+
+    private static func isSameFile(_ left: String, _ right: String) -> Bool {
+        var a = stat()
+        var b = stat()
+        guard stat(left, &a) == 0, stat(right, &b) == 0 else { return false }
+        return a.st_dev == b.st_dev && a.st_ino == b.st_ino
+    }
+}

@@ -1,0 +1,121 @@
+package import AnnalsCore
+import AnnalsWire
+import GRDB
+
+/// An error of one of the store's modules that has words for an app.
+package protocol TranslatableError: Error {
+    func annalsError(operation: String, path: String) -> AnnalsError
+}
+
+/// Turns what happens inside into the one error at the edge: what, and what to do.
+package enum StoreError {
+    package static func translate(_ error: any Error, operation: String, path: String = "") -> AnnalsError {
+        known(error, operation, path)
+            ?? AnnalsError(.defect, operation: operation, "something unforeseen: \(type(of: error))", underlying: error)
+    }
+
+    /// nil for an error that is none of the store's.
+    private static func known(_ error: any Error, _ operation: String, _ path: String) -> AnnalsError? {
+        switch error {
+        case let error as AnnalsError: error
+        case let error as DatabaseError: database(error, operation, path)
+        case let error as any TranslatableError: error.annalsError(operation: operation, path: path)
+        case let error as WireError: wire(error, operation)
+        case let error as StoreDamage: AnnalsError(.corruptBatch, operation: operation, error.message, hint: "Run annals verify")
+        case is CancellationError: AnnalsError(.cancelled, operation: operation, "stopped")
+        // A single value that was read; a caller's own came as its own error.
+        case is RowDecodingError: known(StoreDamage("one of Annals' own tables"), operation, path)
+        default: nil
+        }
+    }
+
+    /// Whether one of Annals' own tables holds what cannot be read, or is gone.
+    package static func isDamage(_ error: any Error) -> Bool {
+        if let error = error as? DatabaseError, error.message?.hasPrefix("no such column") == true { return true }
+        return translate(error, operation: "read").code == .corruptBatch
+    }
+
+    /// nil where one of Annals' own tables holds what cannot be read, or is gone.
+    package static func unlessDamaged<T>(_ body: () throws -> T) throws -> T? {
+        do {
+            return try body()
+        } catch  where isDamage(error) {
+            return nil
+        }
+    }
+
+    /// Whether `translate` has words for it. A single value that cannot be read may be a caller's own.
+    package static func knows(_ error: any Error) -> Bool {
+        !(error is RowDecodingError) && known(error, "", "") != nil
+    }
+
+    /// A virtual table that a trigger writes is not what it should be; the rows are.
+    ///
+    /// - Parameter names: of the full-text indexes that are found damaged.
+    package static func damagedIndex(_ names: [String], _ error: any Error, operation: String) -> AnnalsError {
+        guard let first = names.first else {
+            return AnnalsError(
+                .constraint, operation: operation, "a virtual table that a trigger writes is damaged",
+                hint: "Make it anew; the rows are whole, and nothing was changed", underlying: error)
+        }
+        return AnnalsError(
+            .constraint, operation: operation, "the full-text index \(names.joined(separator: ", ")) does not hold what it indexes",
+            hint: "Run INSERT INTO \(first)(\(first)) VALUES('rebuild'); the rows are whole, and nothing was changed", underlying: error)
+    }
+
+    private static func database(_ error: DatabaseError, _ operation: String, _ path: String) -> AnnalsError {
+        let name = path.isEmpty ? "the store" : path
+        let message = error.message ?? ""
+        func make(_ code: AnnalsError.Code, _ text: String, _ hint: String? = nil, retry: Bool = false) -> AnnalsError {
+            AnnalsError(code, operation: operation, text, hint: hint, isRetryable: retry, underlying: error)
+        }
+        switch error.resultCode {
+        case .SQLITE_NOTADB:
+            return make(.notADatabase, "\(name) is not a SQLite database, or it is encrypted")
+        case .SQLITE_CORRUPT:
+            return make(.notADatabase, "\(name) is a damaged SQLite database", "Restore it, or try sqlite3 with .recover")
+        case .SQLITE_CANTOPEN:
+            return make(.fileNotFound, "\(name) cannot be opened", "Check the path and its permissions")
+        case .SQLITE_READONLY, .SQLITE_PERM:
+            return make(.readOnly, "\(name) cannot be written", "Check the permissions of the file and its folder")
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            return make(.busy, "\(name) is locked by another program", "Try again when it is done", retry: true)
+        case .SQLITE_FULL:
+            return make(.diskFull, "the disk is full", "Make room; nothing was changed")
+        case .SQLITE_IOERR:
+            return make(.diskFull, "reading or writing \(name) failed: \(message)", "Check the disk; nothing was changed")
+        case .SQLITE_INTERRUPT:
+            return make(.cancelled, "stopped")
+        // What is next in number is there already.
+        case .SQLITE_CONSTRAINT where message.contains("failed: annals_"):
+            return make(.corruptBatch, "Annals' own tables are damaged: \(message)", "Run annals verify")
+        // What is no integer under an INTEGER PRIMARY KEY has a code of its own.
+        case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH:
+            return make(.constraint, message)
+        // SQLite itself says "out of memory" where it is asked about no connection at all.
+        case .SQLITE_MISUSE where [ClosedConnection.message, "out of memory"].contains(message):
+            return make(.usage, "the store is closed", "Open it again")
+        case _ where message == "interrupted":
+            return make(.cancelled, "stopped")
+        default:
+            for missing in ["no such function", "no such collation", "no such module", "unable to use function", "unsupported file format"]
+            where message.contains(missing) {
+                return make(.schemaRefused, "the schema needs something this program does not have: \(message)")
+            }
+            for damage in ["no such table: annals_", "no such table: main.annals_", "cannot open value of type", "no such rowid"]
+            where message.contains(damage) {
+                return make(.corruptBatch, "Annals' own tables are damaged: \(message)", "Run annals verify")
+            }
+            return make(.defect, "SQLite: \(message) (\(error.extendedResultCode.rawValue))")
+        }
+    }
+
+    private static func wire(_ error: WireError, _ operation: String) -> AnnalsError {
+        switch error {
+        case .newerVersion(let version):
+            AnnalsError(.newerFormat, operation: operation, "an entry has a newer format (\(version))", hint: "Update annals")
+        default:
+            AnnalsError(.corruptBatch, operation: operation, "a batch is damaged: \(error)", hint: "Nothing was applied")
+        }
+    }
+}

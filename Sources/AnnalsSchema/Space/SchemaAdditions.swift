@@ -1,0 +1,158 @@
+import AnnalsCore
+import AnnalsSQLite
+package import AnnalsWire
+package import GRDB
+
+/// What a schema has beyond another that rows of the other can do without: new tables, and new columns that have a default.
+///
+/// Whoever lacks them goes on; see `SchemaStanding`. All names are first names, apart from what renames give.
+package struct SchemaAdditions: Hashable, Sendable {
+    /// New columns of one table, with the foreign keys that they are part of.
+    package struct Columns: Hashable, Sendable {
+        package var table: String
+        package var columns: [DeclaredTable.Column]
+        package var foreignKeys: [DeclaredTable.ForeignKey]
+
+        package init(table: String, columns: [DeclaredTable.Column], foreignKeys: [DeclaredTable.ForeignKey]) {
+            self.table = table
+            self.columns = columns
+            self.foreignKeys = foreignKeys
+        }
+    }
+
+    package var tables: [DeclaredTable] = []
+    package var columns: [Columns] = []
+    package var renames: [SpaceRename] = []
+    /// What makes the tables and their indexes, where an entry of the log told; by the tables' names.
+    package var statements: [String: [String]] = [:]
+
+    package init() {}
+
+    package var isEmpty: Bool { !areRows && renames.isEmpty }
+
+    /// Whether there is anything that rows can be in.
+    package var areRows: Bool { !tables.isEmpty || !columns.isEmpty }
+
+    /// Whether rows that lack the column can be told without it: it may be NULL or has a constant for a default.
+    package static func isOptional(_ column: DeclaredTable.Column) -> Bool {
+        guard let value = column.defaultSQL else { return !column.isNotNull }
+        return isLiteral(value) && !(column.isNotNull && value.uppercased() == "NULL")
+    }
+
+    /// A default that is the same whenever it is asked for. SQLite adds no other to a table that holds rows.
+    static func isLiteral(_ sql: String) -> Bool {
+        let text = sql.trimmingPrefix { $0 == "+" || $0 == "-" || $0 == " " }
+        if ["NULL", "TRUE", "FALSE"].contains(text.uppercased()) || Double(text) != nil { return true }
+        guard let first = text.first, text.last == "'", text.count > 1 else { return false }
+        let quoted = first == "x" || first == "X" ? text.dropFirst() : text[...]
+        guard quoted.first == "'", quoted.count > 1 else { return false }
+        return !quoted.dropFirst().dropLast().replacing("''", with: "").contains("'")
+    }
+
+    /// Those that another schema does not have.
+    package func missing(in schema: SpaceSchema) -> SchemaAdditions {
+        var missing = SchemaAdditions()
+        missing.tables = tables.filter { schema.table(named: $0.name) == nil }
+        for change in columns {
+            guard let table = schema.table(named: change.table) else { continue }
+            let columns = change.columns.filter { table.place(of: $0.name) == nil }
+            guard !columns.isEmpty else { continue }
+            missing.columns.append(Columns(table: change.table, columns: columns, foreignKeys: change.foreignKeys))
+        }
+        missing.renames = schema.news(renames)
+        return missing
+    }
+
+    /// Those that no entry names.
+    package func missing(in entries: [SchemaEntry]) -> SchemaAdditions {
+        func layouts(_ table: String) -> [TableLayout] {
+            entries.flatMap(\.tracked).filter { $0.name.isSameIdentifier(as: table) }
+        }
+        var missing = SchemaAdditions()
+        missing.tables = tables.filter { layouts($0.name).isEmpty }
+        for var change in columns {
+            let named = layouts(change.table).flatMap(\.columns)
+            change.columns.removeAll { column in named.contains { $0.isSameIdentifier(as: column.name) } }
+            if !change.columns.isEmpty { missing.columns.append(change) }
+        }
+        // A table that got more columns since somebody was told of it.
+        for table in tables where !layouts(table.name).isEmpty {
+            let named = layouts(table.name).flatMap(\.columns)
+            let columns = table.columns.filter { column in !named.contains { $0.isSameIdentifier(as: column.name) } }.filter(
+                Self.isOptional)
+            let keys = table.foreignKeys.filter { key in columns.contains { key.columns == [$0.name] } }
+            if !columns.isEmpty { missing.columns.append(Columns(table: table.name, columns: columns, foreignKeys: keys)) }
+        }
+        // The last word counts.
+        let told = entries.flatMap(\.renames)
+        missing.renames = renames.filter { rename in told.last(where: rename.isAbout)?.name != rename.name }
+        return missing
+    }
+
+    /// Those that an entry names. A table is brought, as it is by now, by the entry that makes it; others name it for its columns only.
+    package func named(in entry: SchemaEntry) -> SchemaAdditions {
+        let others = missing(in: [entry])
+        var named = SchemaAdditions()
+        named.tables = tables.filter { entry.makes($0.name) }
+        for var change in columns {
+            let rest = others.columns.first { $0.table == change.table }?.columns ?? []
+            change.columns.removeAll { rest.contains($0) }
+            if !change.columns.isEmpty { named.columns.append(change) }
+        }
+        named.renames = entry.renames.filter(renames.contains)
+        return named
+    }
+}
+
+extension SchemaEntry {
+    /// Whether one of its statements makes the table.
+    fileprivate func makes(_ table: String) -> Bool {
+        statements.contains { sql in
+            let tokens = SQLToken.all(in: Array(sql.utf8))
+            return tokens.count > 2 && tokens[0].isWord("CREATE") && tokens[1].isWord("TABLE") && tokens[2].text.isSameIdentifier(as: table)
+        }
+    }
+}
+
+// MARK: As statements
+
+extension SchemaAdditions {
+    /// A table and its indexes as the store has them.
+    package static func statements(of table: String, _ db: Database) throws -> [String] {
+        try String.fetchAll(
+            db,
+            sql: """
+                SELECT sql FROM main.sqlite_master WHERE type IN ('table', 'index') AND tbl_name = ? COLLATE NOCASE AND sql IS NOT NULL
+                ORDER BY type DESC, rowid
+                """, arguments: [table])
+    }
+
+    package static func statements(_ change: Columns) -> [String] {
+        change.columns.map { column in
+            var words = ["ALTER TABLE \(SQL.quote(change.table)) ADD COLUMN \(SQL.quote(column.name))"]
+            if !column.declaredType.isEmpty { words.append(column.declaredType) }
+            if !column.collation.isSameIdentifier(as: Collation.binary) { words.append("COLLATE \(SQL.quote(column.collation))") }
+            if column.isNotNull { words.append("NOT NULL") }
+            if let value = column.defaultSQL { words.append("DEFAULT \(value)") }
+            // A key of several columns cannot be added with one of them; see `SchemaComparison`.
+            for key in change.foreignKeys where key.columns.first?.isSameIdentifier(as: column.name) ?? false {
+                words.append("REFERENCES \(SQL.quote(key.parentTable))(\(key.parentColumns.map(SQL.quote).joined(separator: ", ")))")
+                words.append("ON DELETE \(key.onDelete.rawValue) ON UPDATE \(key.onUpdate.rawValue)")
+            }
+            return words.joined(separator: " ")
+        }
+    }
+
+    /// Enough of a table for others to refer to it.
+    package static func outline(_ table: DeclaredTable) -> String {
+        var parts = table.columns.map { "\(SQL.quote($0.name)) \($0.declaredType)" }
+        parts += table.generatedColumns.map { SQL.quote($0.name) }
+        parts.append("PRIMARY KEY (\(table.primaryKey.map { SQL.quote(table.columns[$0].name) }.joined(separator: ", ")))")
+        return "CREATE TABLE \(SQL.quote(table.name)) (\(parts.joined(separator: ", ")))"
+    }
+}
+
+extension SchemaEntry {
+    /// What of the space is called otherwise from here on.
+    package var renames: [SpaceRename] { statements.compactMap(SpaceRename.init(statement:)) }
+}

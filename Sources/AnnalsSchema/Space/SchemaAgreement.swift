@@ -1,0 +1,90 @@
+package import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+
+/// Whether two replicas declare their tracked tables alike. A constraint, key or column that only one of them has would
+/// let the one write what the other cannot hold, so such a store is not joined to the space.
+package enum SchemaAgreement {
+    /// Throws `AnnalsError` with code `schemaRefused`, naming the first table that differs and how.
+    package static func check(_ here: TrackedTables, _ space: TrackedTables, operation: String = "join") throws {
+        for entry in space.entries where here.table(first: entry.first.name) == nil {
+            throw refused(
+                operation, "the space has the table \(entry.definition.name), which is not tracked here", "Create and track it first")
+        }
+        for entry in here.entries {
+            guard let theirs = space.table(first: entry.first.name) else {
+                throw refused(
+                    operation, "the table \(entry.definition.name) is tracked here and is none of the space's",
+                    "Run annals untrack on it")
+            }
+            if let difference = difference(entry.first, theirs.first) {
+                throw refused(
+                    operation, "the table \(entry.definition.name) is declared otherwise in the space: \(difference)",
+                    "Declare it here as the space has it. A space takes new tables and columns; another form needs another space: leave this one, migrate, and join that"
+                )
+            }
+        }
+    }
+
+    package static func refused(_ operation: String, _ message: String, _ hint: String) -> AnnalsError {
+        AnnalsError(.schemaRefused, operation: operation, message, hint: hint)
+    }
+
+    /// What differs, in a few words; nil when nothing does that a row could tell.
+    package static func difference(_ one: DeclaredTable, _ other: DeclaredTable) -> String? {
+        let columns = names(one)
+        let others = names(other)
+        if columns != others {
+            let only = Set(columns).symmetricDifference(others).sorted()
+            return only.isEmpty ? "the order of its columns" : "its columns (\(only.joined(separator: ", ")))"
+        }
+        if key(one) != key(other) { return "its primary key" }
+        if one.isStrict != other.isStrict || one.isWithoutRowid != other.isWithoutRowid { return "STRICT or WITHOUT ROWID" }
+        for (column, theirs) in zip(one.columns, other.columns) {
+            let isAlike =
+                column.affinity == theirs.affinity && column.isNotNull == theirs.isNotNull
+                && column.collation.uppercased() == theirs.collation.uppercased()
+            if !isAlike { return "the column \(column.name)" }
+        }
+        if expressions(one) != expressions(other) { return "its generated columns" }
+        if uniques(one) != uniques(other) { return "its UNIQUE constraints or indexes" }
+        if references(one) != references(other) { return "its foreign keys" }
+        if checks(one) != checks(other) { return "its CHECK constraints" }
+        return nil
+    }
+
+    private static func names(_ table: DeclaredTable) -> [String] {
+        table.columns.map(\.name.foldedIdentifier)
+    }
+
+    private static func key(_ table: DeclaredTable) -> [String] {
+        zip(table.primaryKey, table.primaryKeyCollations).map { "\(names(table)[$0]) \($1.uppercased())" }
+            + (table.rowidAlias == nil ? [] : ["rowid"])
+    }
+
+    private static func uniques(_ table: DeclaredTable) -> [String] {
+        table.uniqueIndexes.map { index in
+            let columns = index.columns.map { "\($0.name?.foldedIdentifier ?? "expression") \($0.collation.uppercased())" }
+            // What an expression or a condition says stands only in the statement.
+            let text = index.hasExpression || index.isPartial ? index.sql.map { SQLText($0).comparableBody } ?? "" : ""
+            return columns.joined(separator: ", ") + text
+        }.sorted()
+    }
+
+    private static func expressions(_ table: DeclaredTable) -> [String?] {
+        table.generatedColumns.map { $0.expression.map { SQLText($0).comparable } }
+    }
+
+    private static func checks(_ table: DeclaredTable) -> [String] {
+        table.checks.map { SQLText($0).comparable }.sorted()
+    }
+
+    private static func references(_ table: DeclaredTable) -> [String] {
+        table.foreignKeys.map { key in
+            """
+            \(key.columns.map(\.foldedIdentifier)) \(key.parentTable.foldedIdentifier) \(key.parentColumns.map(\.foldedIdentifier)) \
+            \(key.onDelete.rawValue) \(key.onUpdate.rawValue)
+            """
+        }.sorted()
+    }
+}

@@ -1,0 +1,89 @@
+import AnnalsSchema
+import AnnalsSQLite
+import Foundation
+package import GRDB
+
+/// What a table or column of the space is called from now on. Who calls it otherwise goes on doing so: only the first name counts
+/// between replicas.
+package struct SpaceRename: Hashable, Codable, Sendable {
+    /// The table's first name.
+    package var table: String
+    /// The column's first name; nil where the table itself is renamed.
+    package var column: String?
+    /// The name that it has now.
+    package var name: String
+
+    package func isAbout(_ other: SpaceRename) -> Bool {
+        table.isSameIdentifier(as: other.table) && column?.foldedIdentifier == other.column?.foldedIdentifier
+    }
+
+    /// Whether it is called so in a store, or was again called otherwise since.
+    package func holds(in tables: TrackedTables) -> Bool {
+        guard let entry = tables.table(first: table) else { return false }
+        guard let column else { return entry.definition.name.isSameIdentifier(as: name) }
+        guard let place = entry.first.place(of: column) else { return false }
+        return entry.definition.columns[place].name.isSameIdentifier(as: name)
+    }
+
+    // MARK: As a statement of a schema entry
+
+    /// It names what is renamed by its first names.
+    package var statement: String {
+        let target = column.map { "RENAME COLUMN \(SQL.quote($0)) TO" } ?? "RENAME TO"
+        return "ALTER TABLE \(SQL.quote(table)) \(target) \(SQL.quote(name))"
+    }
+
+    /// nil for a statement that is no rename.
+    package init?(statement: String) {
+        let tokens = SQLText(statement).tokens
+        func isAlike(_ words: [String?]) -> Bool {
+            guard tokens.count == words.count else { return false }
+            return zip(tokens, words).allSatisfy { token, word in word.map(token.isKeyword) ?? (token.identifier != nil) }
+        }
+        if isAlike(["ALTER", "TABLE", nil, "RENAME", "COLUMN", nil, "TO", nil]) {
+            self.init(table: tokens[2].identifier ?? "", column: tokens[5].identifier, name: tokens[7].identifier ?? "")
+        } else if isAlike(["ALTER", "TABLE", nil, "RENAME", "TO", nil]) {
+            self.init(table: tokens[2].identifier ?? "", column: nil, name: tokens[5].identifier ?? "")
+        } else {
+            return nil
+        }
+    }
+
+    package init(table: String, column: String?, name: String) {
+        self.table = table
+        self.column = column
+        self.name = name
+    }
+
+    // MARK: What the space is still to be told
+
+    /// Notes renames that go into the outbox with the next exchange, unless the space knows them.
+    package static func tell(_ renames: [SpaceRename], _ db: Database) throws {
+        let renames = try SpaceSchema.load(db)?.news(renames) ?? renames
+        guard !renames.isEmpty else { return }
+        var waiting = try waiting(db)
+        for rename in renames {
+            waiting.removeAll { $0.isAbout(rename) }
+            waiting.append(rename)
+        }
+        try save(waiting, db)
+    }
+
+    package static func waiting(_ db: Database) throws -> [SpaceRename] {
+        guard let bytes = try Meta(db).bytes(.renames) else { return [] }
+        guard let renames = try? JSONDecoder().decode([SpaceRename].self, from: Data(bytes)) else {
+            throw StoreDamage("annals_meta.renames")
+        }
+        return renames
+    }
+
+    /// They are in the outbox now, or the space knows them.
+    package static func told(_ renames: [SpaceRename], _ db: Database) throws {
+        guard !renames.isEmpty else { return }
+        try save(waiting(db).filter { !renames.contains($0) }, db)
+    }
+
+    private static func save(_ renames: [SpaceRename], _ db: Database) throws {
+        try Meta(db).set(.renames, renames.isEmpty ? nil : try JSONEncoder().encode(renames))
+    }
+}

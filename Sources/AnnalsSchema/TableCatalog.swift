@@ -1,0 +1,25 @@
+package import AnnalsSchema
+import AnnalsSQLite
+
+/// The tables of a database as they are declared, by name in any case.
+package struct TableCatalog: Sendable {
+    /// SQLite's number for the schema that they are of.
+    package let version: Int64
+    private let tables: [String: DeclaredTable]
+
+    package init(version: Int64, _ tables: [DeclaredTable]) {
+        self.version = version
+        self.tables = Dictionary(tables.map { ($0.name.foldedIdentifier, $0) }, uniquingKeysWith: { $1 })
+    }
+
+    package subscript(name: String) -> DeclaredTable? { tables[name.foldedIdentifier] }
+
+    package var all: some Collection<DeclaredTable> { tables.values }
+
+    /// Tables that refer to one, with the foreign keys by which they do.
+    package func references(to parent: String) -> [(table: DeclaredTable, key: DeclaredTable.ForeignKey)] {
+        tables.values.flatMap { table in
+            table.foreignKeys.filter { $0.parentTable.isSameIdentifier(as: parent) }.map { (table, $0) }
+        }
+    }
+}
