@@ -1,37 +1,37 @@
-# `make` alone lists the targets. The first build of all takes some minutes, because of the dependencies.
+# `make` alone lists the targets. The first complete build takes some minutes, because of the dependencies.
 
 .DEFAULT_GOAL := help
-# The package manager builds on every core by itself, and locks its build folder: make must not start two at once.
+# The package manager uses all cores and locks its build folder, so make must not start two builds at once.
 .NOTPARALLEL:
 
-# JOBS=n limits how many compilers run at once. ARGS passes more to `demo`, `test` and `bench`:
+# JOBS=n limits how many compilers run at once. ARGS passes options to `demo`, `test`, `simulate` and `bench`:
 #   make demo ARGS='--store my.db'     make test ARGS='--filter Footprint'     make bench ARGS=--quick
 JOBS ?=
 ARGS ?=
 SWIFT_BUILD = swift build $(if $(JOBS),--jobs $(JOBS))
-# Every test uses Swift Testing; Scripts/check-repository sees to that.
+# Every test uses Swift Testing; Scripts/check-repository checks this.
 SWIFT_TEST = Scripts/run-tests $(if $(JOBS),--jobs $(JOBS))
 
-# Tests of one process start all at once. Those that write files and run programs by the hundred have processes of their
-# own, or tests of the network would wait for a processor until they give up. Any other target is in the first process.
+# All tests of one process start at once. Targets that write many files and run many programs have their own processes, because
+# tests of the network would otherwise wait for a processor and time out. All other targets run in the first process.
 TESTED_APART = AnnalsStoreTests AnnalsSyncTests EndToEndTests CrashTests
-# And these run once more with the relay's logs in PostgreSQL, a server of their own each.
+# These run once more with the relay's logs in PostgreSQL, each with its own server.
 TESTED_ON_POSTGRES = RelayLogTests RelayPostgresTests RelayTests EndToEndTests\.PostgresRelayTests
-# And these ask the program that was built: the operator's page in a browser, and the relay by its OpenAPI document; and the manifests.
+# These test the built program: the operator's page in a browser, the relay against its OpenAPI document, and the manifests.
 TESTED_BESIDE = page-tests api-tests dependency-tests
 space := $(subst ,, )
 
 .PHONY: help
-help: ## lists these targets
+help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-14s %s\n", $$1, $$2 }'
 
 .PHONY: demo
-demo: dependencies ## the whole story on sample data: two stores, a relay, a conflict, history replayed
+demo: dependencies ## show Annals on sample data: two stores, a relay, a conflict, a replay of history
 	$(SWIFT_BUILD) --product annals
 	@.build/debug/annals demo $(ARGS)
 
 .PHONY: test
-test: test-dependencies ## every test; ARGS='--filter NAME' for some
+test: test-dependencies ## run all tests; ARGS='--filter NAME' runs some
 ifneq ($(ARGS),)
 	$(SWIFT_TEST) $(ARGS)
 else
@@ -42,62 +42,62 @@ else
 endif
 
 .PHONY: page-tests
-page-tests: test-dependencies ## the operator's page in a headless Chromium; part of `make test`
+page-tests: test-dependencies ## test the operator's page in a headless Chromium; part of `make test`
 	$(SWIFT_BUILD) --product annals
 	python3 -B -m unittest discover --start-directory Tests/PageTests
 
 .PHONY: api-tests
-api-tests: test-dependencies ## the relay held to its OpenAPI document; part of `make test`
+api-tests: test-dependencies ## test the relay against its OpenAPI document; part of `make test`
 	$(SWIFT_BUILD) --product annals
 	python3 -B -m unittest discover --start-directory Tests/APITests
 
 .PHONY: dependency-tests
-dependency-tests: dependencies ## what an app and the program link, held to documents and bill of materials; part of `make test`
+dependency-tests: dependencies ## compare what an app and the program link with the documents and the bill of materials; part of `make test`
 	$(SWIFT_BUILD) --product annals
 	python3 -B -m unittest discover --start-directory Tests/DependencyTests
 
 .PHONY: docs
-docs: dependencies ## the library's documentation, as a static site at .build/docs; warnings are errors
+docs: dependencies ## build the library's documentation, a static site at .build/docs; warnings are errors
 	Scripts/build-documentation
 
 .PHONY: build
-build: dependencies ## the release binary, at .build/release/annals
+build: dependencies ## build the release binary, at .build/release/annals
 	$(SWIFT_BUILD) --configuration release --product annals
 	@echo "built .build/release/annals"
 
 .PHONY: third-party
-third-party: build ## bill of materials and licenses of what the release binary holds, at .build/third-party
+third-party: build ## write the bill of materials and the licenses of the release binary to .build/third-party
 	Scripts/third-party
 
-# SEEDS names one seed, a range, or a number of random ones: SEEDS=17, SEEDS=1..3000, SEEDS=500r.
+# SEEDS is one seed, a range, or a number of random seeds: SEEDS=17, SEEDS=1..3000, SEEDS=500r.
 SEEDS ?= 1..1000
 .PHONY: simulate
-simulate: dependencies ## worlds of replicas, each from one seed, with every law held against them; SEEDS=17 replays one
+simulate: dependencies ## simulate worlds of replicas, each from one seed, and check every law; SEEDS=17 replays one
 	$(SWIFT_BUILD) --configuration release --product annals-simulate
 	@.build/release/annals-simulate $(SEEDS) $(ARGS)
 
 .PHONY: bench
-bench: dependencies ## the benchmarks, release build; ARGS=--quick for a short run
+bench: dependencies ## run the benchmarks with the release build; ARGS=--quick for a short run
 	$(SWIFT_BUILD) --configuration release --product annals
 	$(SWIFT_BUILD) --configuration release --product annals-bench
 	@.build/release/annals-bench $(ARGS)
 
 .PHONY: lint
-lint: dependencies ## layout of the code, rules of the repository, links in the documents
+lint: dependencies ## check the code layout, the rules of the repository, and the links in the documents
 	Scripts/format
 	Scripts/check-repository
 	python3 -B -m unittest discover --start-directory Tests/ScriptTests
 
 .PHONY: format
-format: dependencies ## lays the code out as `make lint` wants it
+format: dependencies ## format the code as `make lint` requires
 	Scripts/format --in-place
 
 .PHONY: check
-check: ## what every change must pass: lint, a build without warnings, the tests
+check: ## run what every change must pass: lint, a build without warnings, the tests, the documentation
 	bash .ci/run
 
 .PHONY: check-full
-check-full: dependencies ## STAGES="threads memory" for some of: sanitizers, release tests, fuzzing, memory, quick benchmarks, counted instructions: before closing an issue, not for each change
+check-full: dependencies ## run the long checks, for example before closing an issue: sanitizers, release tests, simulation, fuzzing, memory, quick benchmarks, instruction counts; STAGES="threads memory" runs some
 	Scripts/check-full $(STAGES)
 
 .PHONY: dependencies
@@ -109,5 +109,5 @@ test-dependencies:
 	@Scripts/install-dependencies --tests
 
 .PHONY: clean
-clean: ## removes everything that was built
+clean: ## remove everything that was built
 	rm -rf .build .build-*

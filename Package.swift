@@ -42,7 +42,7 @@ let settings: [SwiftSetting] = [
     let systemPackages: [Package.Dependency] = [.package(url: "https://github.com/facebook/zstd", from: "1.5.7")]
     let systemTargets: [Target] = [
         .target(name: "CZstd", dependencies: [.product(name: "libzstd", package: "zstd")], path: "Sources/CZstdApple"),
-        .target(name: "AnnalsHTTP", exclude: ["Curl"], swiftSettings: settings),
+        .target(name: "AnnalsHTTP", exclude: ["DESIGN.md", "Curl"], swiftSettings: settings),
     ]
 #else
     let systemPackages: [Package.Dependency] = []
@@ -51,7 +51,7 @@ let settings: [SwiftSetting] = [
         .systemLibrary(
             name: "CCurlSystem", path: "Sources/CCurlSystem", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .target(name: "CCurl", dependencies: ["CCurlSystem"], path: "Sources/CCurl"),
-        .target(name: "AnnalsHTTP", dependencies: ["CCurl"], exclude: ["URLSession"], swiftSettings: settings),
+        .target(name: "AnnalsHTTP", dependencies: ["CCurl"], exclude: ["DESIGN.md", "URLSession"], swiftSettings: settings),
     ]
 #endif
 
@@ -107,9 +107,9 @@ let package = Package(
         .target(name: "CAnnalsMemory", path: "Sources/CAnnalsMemory"),
 
         // Values, bytes and rules: no input or output, no clock, no randomness.
-        .target(name: "AnnalsCore", dependencies: [crypto], swiftSettings: settings),
-        .target(name: "AnnalsWire", dependencies: ["AnnalsCore", "CZstd", crypto], swiftSettings: settings),
-        .target(name: "AnnalsMerge", dependencies: ["AnnalsCore", "AnnalsWire"], swiftSettings: settings),
+        .target(name: "AnnalsCore", dependencies: [crypto], exclude: ["DESIGN.md"], swiftSettings: settings),
+        .target(name: "AnnalsWire", dependencies: ["AnnalsCore", "CZstd", crypto], exclude: ["DESIGN.md"], swiftSettings: settings),
+        .target(name: "AnnalsMerge", dependencies: ["AnnalsCore", "AnnalsWire"], exclude: ["DESIGN.md"], swiftSettings: settings),
 
         // SQLite as the store uses it: statements, large values, texts of statements, files.
         .target(
@@ -155,27 +155,27 @@ let package = Package(
             exclude: ["DESIGN.md"], swiftSettings: settings),
         .target(
             name: "AnnalsSync",
-            dependencies: storeModules + ["AnnalsCore", "AnnalsWire", "AnnalsHTTP", grdb, logging], swiftSettings: settings),
+            dependencies: storeModules + ["AnnalsCore", "AnnalsWire", "AnnalsHTTP", grdb, logging], exclude: ["DESIGN.md"], swiftSettings: settings),
         .target(
             name: "Annals",
             dependencies: storeModules + ["AnnalsCore", "AnnalsWire", "AnnalsHTTP", "AnnalsSync", grdb, logging],
-            swiftSettings: settings),
+            exclude: ["DESIGN.md"], swiftSettings: settings),
 
         // The relay.
         .target(
             name: "RelayLog", dependencies: ["AnnalsCore", "AnnalsWire", grdb, sqlite, logging], path: "Server/RelayLog",
-            swiftSettings: settings),
+            exclude: ["DESIGN.md"], swiftSettings: settings),
         .target(
             name: "RelayPostgres", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "CPostgres", logging],
             path: "Server/RelayPostgres",
-            swiftSettings: settings),
+            exclude: ["DESIGN.md"], swiftSettings: settings),
         .target(
             name: "Relay",
             dependencies: [
                 "AnnalsCore", "AnnalsHTTP", "AnnalsWire", "RelayLog", "RelayPostgres", configuration, coreMetrics, httpTypes, hummingbird,
                 hummingbirdCore, jwt, lifecycle, logging, metrics, nio, nioHTTPTypes, nioSSL, signals, yams,
             ],
-            path: "Server/Relay", resources: [.embedInCode("Admin/Page")], swiftSettings: settings),
+            path: "Server/Relay", exclude: ["DESIGN.md"], resources: [.embedInCode("Admin/Page")], swiftSettings: settings),
 
         // The command line and the test kit.
         .executableTarget(
@@ -185,10 +185,10 @@ let package = Package(
                 "RelayLog",
                 argumentParser, grdb, lifecycle, logging, yams,
             ],
-            swiftSettings: settings),
+            exclude: ["DESIGN.md"], swiftSettings: settings),
         .target(
             name: "AnnalsTesting", dependencies: ["AnnalsCore", "AnnalsWire", "AnnalsSync", "Annals", "RelayLog", "SeededRandom", logging],
-            swiftSettings: settings),
+            exclude: ["DESIGN.md"], swiftSettings: settings),
 
         // What a person can run, with nothing but the library. Without `packageAccess`, as an app of another package would be: what it
         // uses must be public.

@@ -1,5 +1,5 @@
-# Sourced by scripts that run in stages: `stage NAME COMMAND…` runs one, tells how long it took, and ends the script
-# with that stage's own exit code if it fails. A function as COMMAND runs in a subshell with `set -e`.
+# For scripts that run in stages: `stage NAME COMMAND…` runs one stage and prints how long it took. If the stage fails, it ends the
+# script with the exit code of the stage. A function as COMMAND runs in a subshell with `set -e`.
 
 stages_done=()
 stages_began=$SECONDS
@@ -11,7 +11,7 @@ stage() {
     shift
     echo
     echo "=== $name"
-    # Not as a condition: inside `if` or `||` bash would ignore the stage's own `set -e`.
+    # The subshell must not be a condition: inside `if` or `||` bash would ignore its `set -e`.
     set +e
     (
         set -e

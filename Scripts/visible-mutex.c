@@ -1,8 +1,8 @@
-// Makes the Mutex of Swift's Synchronization library visible to the thread sanitizer: loaded before it by Scripts/check-full.
+// Makes the Mutex of Swift's Synchronization library visible to the thread sanitizer. Scripts/check-full preloads it.
 //
-// A Mutex that nobody waits for is locked and unlocked by atomics in the caller's own code, which the sanitizer sees.
-// Where somebody waits, the kernel hands the lock over inside the library, which is not built for the sanitizer, and
-// what the lock protects is then reported as a race. These two functions stand before the library's own and tell.
+// Without a waiter, a Mutex is locked and unlocked by atomics in the caller's own code, which the sanitizer sees. With a
+// waiter, the kernel passes the lock on inside the library, which is not built for the sanitizer. The sanitizer then reports
+// a race for the protected data. These two functions replace those of the library and inform the sanitizer.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
 typedef SWIFT void LockSlow(uint32_t thread, SELF);
 typedef SWIFT void UnlockSlow(SELF);
 
-// Absent in programs that are not built for the sanitizer.
+// These do not exist in programs that are not built for the sanitizer.
 extern void __tsan_acquire(void *) __attribute__((weak));
 extern void __tsan_release(void *) __attribute__((weak));
 

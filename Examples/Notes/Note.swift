@@ -1,17 +1,17 @@
 import Annals
 import Foundation
 
-/// A note: an ordinary GRDB record. Its key is random, so that notes made on two machines at once are two notes.
+/// A note: a normal GRDB record. Its key is random, so notes made on two machines at the same time are two notes.
 struct Note: Codable, Identifiable, Hashable, Sendable, FetchableRecord, PersistableRecord {
     static let databaseTableName = "note"
 
     var id = UUID().uuidString
     var title: String
     var isDone = false
-    /// Seconds since 1970: new notes come last.
+    /// Seconds since 1970. New notes are last in the list.
     var created = Date().timeIntervalSince1970
 
-    /// As the list shows them; the id settles ties, so that every machine shows the same order.
+    /// The order of the list. The id decides between equal times, so every machine shows the same order.
     static let inOrder = Note.order(Column("created"), Column("id"))
 
     static var migrator: DatabaseMigrator {

@@ -1,10 +1,10 @@
 import Annals
 
-/// The notes of one file, and what a person can do with them.
+/// The notes of one file, and the commands that change them.
 struct Notebook: Sendable {
     let store: Store
 
-    /// Opens the file, and makes it where there is none.
+    /// Opens the file, and creates it if it does not exist.
     init(path: String) throws {
         var configuration = Store.Configuration()
         configuration.createIfMissing = true
@@ -13,14 +13,14 @@ struct Notebook: Sendable {
         store = try Store(path: path, configuration: configuration)
     }
 
-    /// Shows the notes, and again whenever some program, or a sync, has changed them; until the task is cancelled.
+    /// Shows the notes, and shows them again after each change by a program or a sync. Ends when the task is cancelled.
     func follow(_ show: @Sendable ([Note]) async -> Void) async throws {
         for try await list in FetchedResults(Note.inOrder, in: store, sectionBy: { _ in 0 }) { await show(list.allItems) }
     }
 
-    /// Does what a line says.
+    /// Runs a command.
     ///
-    /// - Returns: what to answer, if anything.
+    /// - Returns: a message for the user, if any.
     func perform(_ command: Command) async throws -> String? {
         try await store.write(author: "notes") { db in
             switch command {
@@ -46,7 +46,7 @@ struct Notebook: Sendable {
     }
 }
 
-/// A line that changes notes. They are named by the numbers of the list.
+/// A command that changes notes. It names them by their numbers in the list.
 enum Command: Sendable {
     case add(String)
     case edit(Int, String)

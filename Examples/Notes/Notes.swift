@@ -2,13 +2,13 @@ import Annals
 import Foundation
 import Logging
 
-/// Notes on a terminal, kept in step with those on other machines.
+/// Notes in a terminal, synced with those on other machines.
 @main
 struct Notes {
     static let commands = "add TITLE   done N   edit N TITLE   remove N   pause   resume   quit"
 
     static func main() async {
-        // What the agent logs would be drawn over the list, which shows its events anyway.
+        // Log lines of the agent would overwrite the list. The list shows the agent's events anyway.
         LoggingSystem.bootstrap { _ in SwiftLogNoOpLogHandler() }
         do {
             try await run(Options(CommandLine.arguments.dropFirst()))
@@ -25,7 +25,7 @@ struct Notes {
         let notebook = try Notebook(path: options.file)
         let screen = Screen()
         guard let address = try options.address() else { return try await serve(notebook, nil, screen) }
-        // Its notes and the space's come together: a note is the same where it has the same key.
+        // On joining, notes with the same key are the same note, and all others are kept.
         let agent = try SyncAgent(store: notebook.store, joining: address, existing: .sameKey)
         try await serve(notebook, agent, screen)
         do {
@@ -35,7 +35,7 @@ struct Notes {
         }
     }
 
-    /// Shows the list, stays in touch with the relay and does what is typed, until one of them ends: the input, or what fails.
+    /// Shows the list, syncs continuously and runs typed commands. Ends when the input ends or one of these tasks fails.
     private static func serve(_ notebook: Notebook, _ agent: SyncAgent?, _ screen: Screen) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             defer { group.cancelAll() }
@@ -68,7 +68,7 @@ struct Notes {
     }
 }
 
-/// What the command line says.
+/// The arguments of the command line.
 struct Options {
     static let usage = "annals-notes FILE [--relay URL] [--space NAME] [--name NAME]"
 
@@ -85,7 +85,7 @@ struct Options {
         }
     }
 
-    /// nil without a relay.
+    /// nil if no relay is given.
     func address() throws -> SpaceAddress? {
         guard let relay = named["--relay"] else { return nil }
         return try SpaceAddress(
@@ -96,9 +96,9 @@ struct Options {
     private static var misuse: AnnalsError { AnnalsError(.usage, "usage: \(usage)") }
 }
 
-/// The lines that are typed, or come through a pipe.
+/// The lines of standard input.
 enum Input {
-    /// Reading blocks its thread, which is therefore one of its own.
+    /// `readLine` blocks, so it runs on a thread of its own.
     static func lines() -> AsyncStream<String> {
         let (stream, continuation) = AsyncStream<String>.makeStream()
         Thread.detachNewThread {

@@ -1,7 +1,7 @@
 import Annals
 import Foundation
 
-/// The list and a line about the relay: redrawn in place on a terminal, printed anew elsewhere.
+/// The list and a line about the relay. On a terminal it is redrawn in place; otherwise each change is printed.
 actor Screen {
     private let isTerminal = isatty(STDOUT_FILENO) == 1
     private var notes: [Note] = []
@@ -38,7 +38,7 @@ actor Screen {
         return (["notes: \(notes.count)"] + lines).joined(separator: "\n")
     }
 
-    /// The whole screen: what was typed so far stays the terminal's to show.
+    /// Redraws the whole screen. The terminal itself shows the characters that are being typed.
     private func draw() {
         print("\u{1B}[2J\u{1B}[H\(list)\n\nrelay: \(status)\n\(Notes.commands)\n\(answer)\n> ", terminator: "")
         fflush(nil)

@@ -3,13 +3,14 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
 
-/// Who asks, and how often? Everything but health, the operator's page and the OpenAPI document, and metrics, which see to it
-/// themselves, needs a token that is known, not revoked and not expired; what it allows is judged by each handler. Comes before
-/// routing's own answers, so that a stranger learns nothing.
+/// Authentication and rate limit. Every request needs a token that is known, not revoked and not expired. The
+/// exceptions are health, the operator's page, the OpenAPI document, and metrics, which have their own check. Each
+/// handler checks the permissions of the token. This runs before the router's own answers, so that an unauthenticated
+/// client learns nothing.
 struct AuthorizationMiddleware: RouterMiddleware {
     let authorizer: Authorizer
     let rate: RateLimit
-    /// Whether an address says nothing that everybody may not know.
+    /// Whether a path serves only public information.
     let isPublic: @Sendable (_ path: String) -> Bool
 
     func handle(
@@ -24,19 +25,19 @@ struct AuthorizationMiddleware: RouterMiddleware {
     }
 }
 
-/// Turns a request's credential into what it allows.
+/// Maps the credential of a request to its permissions.
 struct Authorizer: Sendable {
     let tokens: TokenStore
     let isOpen: Bool
-    /// nil where there is no identity provider.
+    /// nil without an identity provider.
     var webTokens: WebTokenVerifier?
-    /// How often one address may fail.
+    /// The limit of failed requests for each address.
     var failures: RateLimit?
 
-    /// The same for a request from an address, of which failures are counted. Every token is looked up first, so that a good one gets
-    /// through where others of the address, or a proxy's other clients, fail without end.
+    /// The same, with a count of failures for each address. The token is checked before the count. So a valid token is
+    /// accepted even if other clients with the same address, for example behind a proxy, fail all the time.
     ///
-    /// Throws 401, or `.quota` where too many came from there.
+    /// Throws 401, or `.quota` after too many failures of the address.
     func access(for request: Request, from address: String) async throws -> RelayRequestContext.Access {
         do {
             return try await access(for: request)
@@ -46,7 +47,7 @@ struct Authorizer: Sendable {
         }
     }
 
-    /// Throws 401; from a relay that is open 403 where it is called by a name that is not this machine's own.
+    /// Throws 401; an open relay throws 403 if the request's host name is not one of this machine.
     func access(for request: Request) async throws -> RelayRequestContext.Access {
         if isOpen {
             try Self.requireOwnName(request.head.authority)
@@ -63,8 +64,8 @@ struct Authorizer: Sendable {
         }
     }
 
-    /// A page in a browser here can have a name of its own point at this machine, and then ask what no other origin may. Its name gives
-    /// it away.
+    /// Protects an open relay against DNS rebinding: a web page can make its own name resolve to this machine and then
+    /// send requests that no other origin may send. The host name of such a request is not one of this machine.
     private static func requireOwnName(_ authority: String?) throws {
         guard let authority else { return }
         let name = authority.hasPrefix("[") ? authority.dropFirst().prefix { $0 != "]" } : authority.prefix { $0 != ":" }

@@ -1,10 +1,10 @@
 internal import AnnalsWire
 internal import RelayLog
 
-/// Reads the heads of pushed batches. Large ones are read one after another on a thread of their own: the checksum of some MiB
-/// takes milliseconds, and with many at once small pushes would wait for all of them.
+/// Parses the headers of pushed batches. Large batches are parsed one after another on a separate thread: the checksum
+/// of several MiB takes milliseconds, and many at once would delay small pushes.
 actor BatchParsing {
-    /// What is larger is large.
+    /// Batches above this size are parsed on the separate thread.
     private static let largeBytes = 256 << 10
 
     private let executor = QueueExecutor(label: "annals.relay.parse")

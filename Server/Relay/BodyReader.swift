@@ -4,28 +4,28 @@ internal import Hummingbird
 internal import NIOCore
 internal import RelayLog
 
-/// The sender's side failed while its body was read. The connection is of no more use, so this is no problem to answer.
+/// The client failed while its body was read. The connection cannot be used any more, so no answer is sent.
 struct BodyFailure: Error {
     let underlying: any Error
 }
 
-/// Reads bodies whole, and never holds more of them at once than its budget, nor of one sender's or space's than their shares.
+/// Reads whole bodies. The bytes in memory stay within a budget, and within shares of it for each sender and space.
 final class BodyReader: Sendable {
     private let shares: Shares
     private static let capacityAtFirst = 64 << 10
-    /// Room that is made for what was announced, in multiples of what has come.
+    /// The buffer grows to at most this multiple of the received bytes.
     private static let growth = 8
 
     init(budget: Int, percents: SharePercents = SharePercents()) {
         shares = Shares(.bodyBytes, total: budget, percents: percents, retryAfterSeconds: 1)
     }
 
-    /// Bytes that are held now.
+    /// Bytes in memory now.
     var used: Int { shares.used }
 
-    /// Reads the body and runs `use` with it; its bytes count against the budget until then.
+    /// Reads the body and runs `use` with it; the bytes count against the budget until `use` returns.
     ///
-    /// Throws 413 beyond `limit`, `.quota` where the budget or a share of it is used up, `BodyFailure` where the sender failed.
+    /// Throws 413 above `limit`, `.quota` if the budget or a share of it is used up, `BodyFailure` if the client fails.
     func withBody<Value>(
         of request: Request, limit: Int, by taker: Taker = Taker(), _ use: ([UInt8]) async throws -> Value
     ) async throws -> Value {
@@ -38,10 +38,10 @@ final class BodyReader: Sendable {
         while let chunk = try await Self.next(&chunks) {
             let size = bytes.count + chunk.readableBytes
             guard size <= limit else { throw ProblemResponse(.tooLarge, detail: "Bodies may have \(limit) bytes here") }
-            // Only what has come counts: an announcement alone takes nothing from others.
+            // Only received bytes count, so that a Content-Length alone takes no budget from others.
             try shares.take(chunk.readableBytes, by: taker, held: reserved)
             reserved += chunk.readableBytes
-            // Doubling would leave half of a large body unused, and copy it on the way.
+            // Doubling the buffer would leave half of a large body unused, and copy it several times.
             if size > bytes.capacity, size <= announced { bytes.reserveCapacity(min(announced, size * Self.growth)) }
             bytes.append(contentsOf: chunk.readableBytesView)
         }

@@ -1,5 +1,5 @@
-/// The part of a file that a Range header asks for (RFC 9110, section 14). Several parts at once are not served: the
-/// whole is, as that text allows.
+/// The part of a file that a Range header requests (RFC 9110, section 14). A request for several parts gets the whole
+/// file, which the RFC allows.
 enum ByteRange: Hashable {
     case whole
     case part(Range<Int64>)

@@ -2,9 +2,11 @@ internal import HTTPTypes
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// Answers `Expect: 100-continue`, which curl sends with larger bodies: without it, it waits a second before it sends.
+/// Answers `Expect: 100-continue`, which curl sends with larger bodies: without an answer curl waits a second before it
+/// sends the body.
 ///
-/// Only when the connection has no other request under way, since the line would land amid another answer.
+/// It answers only if the connection has no other request under way, because the line would otherwise land inside
+/// another answer.
 final class ContinueHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart

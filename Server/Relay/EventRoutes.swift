@@ -5,17 +5,18 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
 
-/// The stream of a space's head, for those who want to know at once.
+/// The stream of a space's head, for clients that follow it without delay.
 ///
-/// A stream costs one waiter and one task, 21 KB with its connection when 5,000 were open (39 over TLS). It is not tied to its
-/// connection's end, which would cost 13 KB more: a lost connection shows at the next write, which the heartbeat brings.
+/// A stream costs one waiter and one task: 21 KB with its connection, measured with 5,000 streams (39 KB over TLS). It
+/// does not watch for the end of its connection, which would cost 13 KB more: the next write, at the latest the
+/// heartbeat, detects a lost connection.
 struct EventRoutes: Sendable {
     let log: RelayLog
     let limits: RelayLimits
     let authorizer: Authorizer
     let metrics: RelayMetrics
     let streams: Shares
-    /// Of waiting pulls and event streams together.
+    /// Shared by waiting pulls and event streams.
     let waits: Shares
 
     init(log: RelayLog, limits: RelayLimits, authorizer: Authorizer, waits: Shares, metrics: RelayMetrics) {
@@ -28,21 +29,21 @@ struct EventRoutes: Sendable {
             .eventStreams, total: limits.eventStreams, percents: limits.log.shares, retryAfterSeconds: limits.heartbeatSeconds)
     }
 
-    /// GET /v1/spaces/{space}/events: `event: head` whenever the log grows, beginning with the head as it is unless
-    /// Last-Event-ID says that the reader has seen it. What names another head, one beyond it, another log's or nothing at all
-    /// is answered with the head as it is: a reader may have missed something, and is never left waiting for what it has not seen.
+    /// GET /v1/spaces/{space}/events: `event: head` whenever the log grows. The stream begins with the current head,
+    /// unless Last-Event-ID shows that the reader has seen it. If Last-Event-ID is missing, or names another head, a
+    /// later head or another log, the current head is sent: the reader may have missed something.
     func events(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .read)
         try await log.require(space, seen: request.seen())
         let description = try await log.describe(space)
         let seen = HeadStream.seen(request.headers[.lastEventID], lineage: description.lineage)
-        // They count from the request on until the stream's writer is gone.
+        // Both leases are held from the request until the writer of the stream is deallocated.
         let leases = [try streams.lease(by: context.taker(space)), try waits.lease(by: context.taker(space))]
         let stream = HeadStream(
             log: log, space: space, lineage: description.lineage, head: description.head, seen: seen,
             heartbeat: .seconds(limits.heartbeatSeconds), expires: context.access.expires
         ) { [authorizer] in
-            // A token revoked or expired meanwhile ends the stream.
+            // The stream ends when its token is revoked or expires.
             (try? await authorizer.access(for: request).allows(.read, in: space)) ?? false
         }
         return Response(
@@ -57,17 +58,17 @@ struct EventRoutes: Sendable {
     }
 }
 
-/// One reader's stream.
+/// The stream of one reader.
 struct HeadStream: Sendable {
     let log: RelayLog
     let space: SpaceName
     let lineage: Lineage
-    /// The head when the stream was asked for.
+    /// The head at the time of the request.
     let head: Position
-    /// The head that the reader has seen before.
+    /// The head that the reader has seen.
     let seen: Position?
     let heartbeat: Duration
-    /// When the reader's token ends by itself, in milliseconds since 1970.
+    /// When the reader's token expires, in milliseconds since 1970.
     let expires: Int64?
     let isAllowed: @Sendable () async -> Bool
 
@@ -85,9 +86,9 @@ struct HeadStream: Sendable {
         self.isAllowed = isAllowed
     }
 
-    /// Writes until the relay stops, the reader may no longer read, or its connection fails.
+    /// Writes until the relay stops, the reader loses its permission, or its connection fails.
     func write(to writer: inout any ResponseBodyWriter) async throws {
-        // Something is written at once, so that the reader has its answer's head.
+        // The first write sends the head of the answer at once.
         try await writer.write(seen == head ? Self.comment : event(head))
         var told = head
         var checked = ContinuousClock.now
@@ -96,7 +97,8 @@ struct HeadStream: Sendable {
                 let now = try await log.head(of: space, after: told, known: told, wait: wait)
                 // The space was deleted.
                 guard now >= told else { return }
-                // Once a heartbeat, also where there is something to tell all the while; the token's end is known without asking.
+                // The permission is checked once for each heartbeat interval, also on a busy stream. The expiry of the
+                // token needs no lookup.
                 if now == told || hasExpired || ContinuousClock.now - checked >= heartbeat {
                     guard !hasExpired, await isAllowed() else { return }
                     checked = .now
@@ -115,13 +117,14 @@ struct HeadStream: Sendable {
 
     private var hasExpired: Bool { expires.map { $0 <= RelayClock.system.wall() } ?? false }
 
-    /// Until the heartbeat, or the token's end.
+    /// The time until the next heartbeat or the expiry of the token.
     private var wait: Duration {
         guard let expires else { return heartbeat }
         return min(heartbeat, .milliseconds(max(0, expires - RelayClock.system.wall())))
     }
 
-    /// What a reader saw last of this log: `HEAD/LINEAGE`, or a bare head as relays once wrote it. nil where it is of another log.
+    /// The head that the reader saw last: `HEAD/LINEAGE`, or a bare head from an older relay. nil if it belongs to
+    /// another log.
     static func seen(_ lastEventID: String?, lineage: Lineage) -> Position? {
         let parts = lastEventID?.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false) ?? []
         guard let head = parts.first.flatMap({ Int64($0) }) else { return nil }

@@ -6,16 +6,16 @@
     internal import Darwin
 #endif
 
-/// How many files and connections this process may have open.
+/// The number of files and connections that this process can open.
 package enum FileLimit {
-    /// As many as the system allows it; says how many those are.
+    /// Raises the limit to the highest allowed value and returns it.
     @discardableResult
     package static func raise() -> Int {
         var limit = rlimit()
         guard getrlimit(files, &limit) == 0 else { return .max }
         let before = limit.rlim_cur
         limit.rlim_cur = limit.rlim_max
-        // Where it is not allowed the old limit goes on, with fewer at once.
+        // If that is not allowed, the old limit remains.
         if before < limit.rlim_max, setrlimit(files, &limit) != 0 { limit.rlim_cur = before }
         return Int(clamping: limit.rlim_cur)
     }

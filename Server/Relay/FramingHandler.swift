@@ -3,11 +3,11 @@ internal import HTTPTypes
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// Refuses requests whose body has another transfer coding than `chunked`.
+/// Refuses requests with a transfer coding other than `chunked`.
 ///
-/// The parser takes a coding that only ends like that one, such as `xchunked`, for a request without a body. A proxy in front may take
-/// it for something else, and then the two disagree on where the next request begins. Such a request is answered with 400, and its
-/// connection is closed.
+/// The parser treats a coding that only ends with this word, such as `xchunked`, as a request without a body. A proxy
+/// may treat it differently, and then the two disagree where the next request begins (request smuggling). Such a
+/// request gets 400, and its connection is closed.
 final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -18,7 +18,7 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var isRefused = false
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // What follows upon such a request is not looked at.
+        // Everything after such a request is ignored.
         guard !isRefused else { return }
         if case .head(let head) = unwrapInboundIn(data) {
             guard head.headerFields[values: .transferEncoding].allSatisfy({ $0.lowercased() == "chunked" }) else {
@@ -36,7 +36,7 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func refuse(_ context: ChannelHandlerContext) {
         isRefused = true
-        // An answer amid another one would be taken for a part of that.
+        // An answer inside another one would be read as a part of it.
         guard requestsUnderWay == 0 else { return context.close(promise: nil) }
         let body = JSONBody.encode(
             Problem(.badRequest, detail: "Transfer-Encoding is not chunked", hint: "Send Content-Length, or Transfer-Encoding: chunked"))

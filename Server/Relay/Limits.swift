@@ -1,66 +1,68 @@
 package import AnnalsWire
 package import RelayLog
 
-/// What the relay's HTTP side refuses to exceed, by name.
+/// Limits of the relay's HTTP side.
 package struct RelayLimits: Sendable, Hashable {
-    /// What one push may bring.
+    /// The size of one push.
     package var batch = BatchLimits.standard
-    /// Bytes of pushes being received or stored at once; beyond it a push is answered with 503.
+    /// Bytes of pushes being received or stored; above it a push gets 503.
     package var bodyBytesInFlight = 512 << 20
-    /// The most that a pull may ask for in one page, in bytes.
+    /// The largest page that a pull can request, in bytes.
     package var pageBytes = WireLimits.maximumPageTargetBytes
-    /// The longest time a pull waits for something new, in seconds.
+    /// The longest wait of a pull, in seconds.
     package var waitSeconds = WireLimits.maximumWaitSeconds
-    /// An event stream says something at least this often, in seconds; a lost connection is noticed by it.
+    /// The longest time between two writes on an event stream, in seconds; a write detects a lost connection.
     package var heartbeatSeconds = 15
-    /// Requests a second that one token may make for long, or one address where there are no tokens; beyond it they are answered
-    /// with 429.
+    /// Requests per second of one token in the long run, or of one address on a relay without tokens; above it they get
+    /// 429.
     package var requestsPerSecond = 1000
-    /// Requests that one token may make at once after a pause.
+    /// Requests that one token can send at once after a pause.
     package var requestBurst = 5000
-    /// Requests without a valid token that one address may send in a minute; beyond it they are answered with 429.
+    /// Requests without a valid token from one address per minute; above it they get 429.
     package var failedLoginsPerMinute = 60
-    /// Spaces that one token may make in an hour; beyond it they are answered with 429.
+    /// Spaces that one token can create per hour; above it they get 429.
     package var newSpacesPerHour = 64
-    /// Spaces that one address may make in an hour, with all its tokens; this machine's own is not counted.
+    /// Spaces that one address can create per hour, with all its tokens; addresses of this machine are not counted.
     package var newSpacesPerHourOfAddress = 256
-    /// Event streams open at once; one more is answered with 503.
+    /// Open event streams; one more gets 503.
     package var eventStreams = 10_000
-    /// Connections open at once; further ones are not accepted until one closes.
+    /// Open connections; further ones are accepted when others close.
     package var connections = 16_384
-    /// Files that are left to all else than connections, where the system allows fewer than there may be connections.
+    /// File descriptors reserved for other files than connections, if the system's limit is too low for all
+    /// connections.
     static let filesForOthers = 128
     static let leastConnections = 16
-    /// A connection on which no request has begun or gone on for this long, in seconds, is closed.
+    /// A connection without progress of a request for this time, in seconds, is closed.
     package var idleSeconds = 75
-    /// Over how long it is measured whether a request's body comes in fast enough, in seconds.
+    /// The interval over which the speed of a request's body is measured, in seconds.
     package var slowSeconds = 20
-    /// Bytes a second of a request's body that must come meanwhile; the connection of a slower one is closed.
+    /// The lowest speed of a request's body in bytes per second; a slower connection is closed.
     package var slowBytesPerSecond = 1024
-    /// A connection whose reader takes next to nothing of its answer for this long, in seconds, is closed. The system tells only
-    /// in steps that bytes were taken, so one that takes less than about a mebibyte meanwhile may be closed as well.
+    /// A connection with a client that reads almost nothing of its answer for this time, in seconds, is closed. The
+    /// system reports read bytes only in large steps, so a client that reads less than about a mebibyte in this time
+    /// may be disconnected too.
     package var stalledSeconds = 60
-    /// Bytes of a request's headers together, and so of its address.
+    /// Bytes of all headers of a request, which also limits its URL.
     package var headerBytes = 16 << 10
-    /// How long answers under way may take after the relay was told to stop, in seconds.
+    /// The longest time that answers under way can take after a stop request, in seconds.
     package var shutdownSeconds = 20
-    /// Bytes of a snapshot read from the file at once.
+    /// Bytes of a snapshot in one read of the file.
     package var snapshotChunkBytes = 256 << 10
-    /// Bytes of a page handed to the connection at once.
+    /// Bytes of a page in one write to the connection.
     static let pagePieceBytes = 64 << 10
-    /// How often it is looked for what did not go on and may be dropped.
+    /// The interval of the cleanup of abandoned uploads and parts.
     static let upkeepSeconds = 60
-    /// Connections that may wait to be accepted.
+    /// Connections that wait to be accepted.
     package var backlog = 1024
 
-    /// How often the logs are purged, in seconds; for the first time after a minute at most.
+    /// The interval of purges, in seconds; the first one runs after a minute at most.
     package var purgeSeconds = 3600
-    /// A snapshot is due when the log since the newest has so many MiB, and as many bytes as that snapshot.
+    /// A snapshot is due if the log since the newest one has this many MiB, and at least the bytes of that snapshot.
     package var snapshotLogMebibytes: Int {
         get { Int(log.snapshotLogBytes >> 20) }
         set { log.snapshotLogBytes = Int64(min(newValue, 1 << 40)) << 20 }
     }
-    /// Or so many positions.
+    /// A snapshot is also due after this many positions.
     package var snapshotLogPositions: Int {
         get { Int(log.snapshotLogPositions) }
         set { log.snapshotLogPositions = Int64(newValue) }
@@ -75,12 +77,12 @@ package struct RelayLimits: Sendable, Hashable {
         get { log.spaces }
         set { log.spaces = newValue }
     }
-    /// Bytes of one space: its log as far as it is kept, parts that wait, and snapshots.
+    /// Bytes of one space: kept log, buffered parts and snapshots.
     package var spaceBytes: Int {
         get { Int(log.spaceBytes) }
         set { log.spaceBytes = Int64(newValue) }
     }
-    /// Bytes of unfinished transactions' parts that one space may have, and that one token may have there.
+    /// Bytes of buffered parts of one space, and of one token in it.
     package var spacePartBytes: Int {
         get { Int(log.spacePartBytes) }
         set { log.spacePartBytes = Int64(newValue) }
@@ -89,65 +91,66 @@ package struct RelayLimits: Sendable, Hashable {
         get { Int(log.tokenPartBytes) }
         set { log.tokenPartBytes = Int64(newValue) }
     }
-    /// After how long without a new one parts of an unfinished transaction are dropped, in seconds.
+    /// Buffered parts are dropped after this time without a new part, in seconds.
     package var partIdleSeconds: Int {
         get { Int(log.parkedPartMilliseconds / 1000) }
         set { log.parkedPartMilliseconds = Self.milliseconds(newValue) }
     }
-    /// The same of a snapshot that comes in parts.
+    /// The same for a snapshot upload in parts.
     package var uploadIdleSeconds: Int {
         get { Int(log.parkedUploadMilliseconds / 1000) }
         set { log.parkedUploadMilliseconds = Self.milliseconds(newValue) }
     }
-    /// A number that is too large for that is refused later, as what it is.
+    /// A number that is too large is limited here and refused by a later check.
     private static func milliseconds(_ seconds: Int) -> Int64 { Int64(min(max(0, seconds), .max / 1000)) * 1000 }
 
-    /// Bytes of the disk that pushes, new spaces and snapshots leave free; with less `/health/ready` says 503.
+    /// Bytes of the disk that pushes, new spaces and snapshots leave free; below it `/health/ready` answers 503.
     package var diskReserveBytes: Int {
         get { Int(log.diskReserveBytes) }
         set { log.diskReserveBytes = Int64(newValue) }
     }
-    /// Bytes of one transaction, packed.
+    /// Bytes of one transaction, compressed.
     package var transactionBytes: Int {
         get { Int(log.pendingPartBytes) }
         set { log.pendingPartBytes = Int64(newValue) }
     }
-    /// Snapshots that are being received at once.
+    /// Concurrent snapshot uploads.
     package var snapshotUploads: Int {
         get { log.snapshotUploads }
         set { log.snapshotUploads = newValue }
     }
-    /// Pushes that wait for the log's writer.
+    /// Pushes that wait for the writer of the log.
     package var pendingPushes: Int {
         get { log.pendingPushes }
         set { log.pendingPushes = newValue }
     }
-    /// Bytes of pushes that wait for it.
+    /// Bytes of pushes that wait for the writer.
     package var pendingBytes: Int {
         get { log.pendingBytes }
         set { log.pendingBytes = newValue }
     }
-    /// Pulls and event streams that wait at once.
+    /// Waiting pulls and event streams together.
     package var waiters: Int {
         get { log.waiters }
         set { log.waiters = newValue }
     }
 
-    /// Those of the log itself.
+    /// The limits of the log.
     package var log = RelayLogLimits()
 
     package init() {}
 }
 
-/// One limit: its name in the configuration, and what it is about.
+/// One limit: its name in the configuration, and its effect.
 package struct RelayLimit: Sendable {
-    /// Under `limits:` in the configuration file, and in the environment as ANNALS_RELAY_LIMITS_ and this in capitals.
+    /// The key under `limits:` in the configuration file. The environment variable is ANNALS_RELAY_LIMITS_ and the name
+    /// in capitals.
     package let name: String
-    /// What becomes of whatever is beyond it.
+    /// The effect of the limit.
     package let beyond: String
     let value: any WritableKeyPath<RelayLimits, Int> & Sendable
 
-    /// What can be meant: all of it, a month, as many as there can be of anything, or any number of bytes.
+    /// The highest valid value: 100 percent, a month, the largest 32-bit number, or for bytes any number.
     var most: Int {
         if name.hasSuffix("-percent") { return 100 }
         return name.hasSuffix("-seconds") ? 2_592_000 : name.contains("bytes") ? .max : Int(Int32.max)
@@ -161,8 +164,8 @@ package struct RelayLimit: Sendable {
 }
 
 extension RelayLimits {
-    /// All that can be set, in the order in which the documents have them. From this table come the configuration's keys, its checks
-    /// and the table in Documentation/relay.md.
+    /// All configurable limits, in the order of the documentation. The keys of the configuration, their checks and the
+    /// table in Documentation/relay.md come from this table.
     package static let named: [RelayLimit] = [
         RelayLimit("batch-bytes", \.batch.batchBytes, "413: the bytes of one push"),
         RelayLimit("batch-plain-bytes", \.batch.plainBytes, "413: the same before compression"),

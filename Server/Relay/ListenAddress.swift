@@ -1,10 +1,10 @@
 internal import AnnalsCore
 
-/// Where a relay listens: `127.0.0.1:8640`, `[::1]:8640`, `relay.example.org:0`.
+/// The address of a relay: `127.0.0.1:8640`, `[::1]:8640`, `relay.example.org:0`.
 package struct ListenAddress: Sendable, Hashable {
-    /// A name or a literal address, without brackets.
+    /// A host name or an IP address without brackets.
     package var host: String
-    /// 0 takes a free one.
+    /// 0 selects a free port.
     package var port: Int
     /// Whether connections are encrypted.
     package var usesTLS = false
@@ -39,7 +39,7 @@ package struct ListenAddress: Sendable, Hashable {
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 
-    /// What a client is given.
+    /// The URL for clients.
     package var url: String {
         "\(usesTLS ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }

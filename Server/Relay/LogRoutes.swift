@@ -10,7 +10,7 @@ struct LogRoutes: Sendable {
     let log: RelayLog
     let limits: RelayLimits
     let bodies: BodyReader
-    /// Of waiting pulls and event streams together.
+    /// Shared by waiting pulls and event streams.
     let waits: Shares
     let metrics: RelayMetrics
     private let parsing = BatchParsing()
@@ -23,7 +23,7 @@ struct LogRoutes: Sendable {
         self.metrics = metrics
     }
 
-    /// POST /v1/spaces/{space}/push: a `PushAnswer`, definite or *wait*; anything else is a problem and no answer.
+    /// POST /v1/spaces/{space}/push: a `PushAnswer`, definite or *wait*; a problem is no answer to the push.
     func push(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .write)
         try request.requireContentType(Endpoints.MediaType.batch)
@@ -39,7 +39,7 @@ struct LogRoutes: Sendable {
         }
     }
 
-    /// An answer that cannot be written is a defect of the relay, and not of the batch.
+    /// A failure to encode an answer is a bug of the relay, so it is no problem of the batch.
     private static func bytes(of answer: PushAnswer) throws -> [UInt8] {
         do {
             return try answer.encode()
@@ -57,7 +57,7 @@ struct LogRoutes: Sendable {
         let limit = try request.number(Endpoints.Query.limit).map { Int(min($0, Int64(limits.pageBytes))) } ?? WireLimits.pageTargetBytes
         let wait = try request.number(Endpoints.Query.wait).map { min($0, Int64(limits.waitSeconds)) } ?? 0
         let replica = try request.replica()
-        // Who may not write cannot bring a snapshot either.
+        // A sender without write permission cannot upload a snapshot, so it gets no request for one.
         let mayWrite = context.access.allows(.write, in: space)
         let seen = try mayWrite ? request.mark() : request.seen()
         let lease = wait > 0 ? try waits.lease(by: context.taker(space)) : nil
@@ -77,7 +77,7 @@ struct LogRoutes: Sendable {
         return Response(status: .ok, headers: headers, body: Self.body(of: page))
     }
 
-    /// Sends the batches piece by piece as the reader takes them, instead of a copy of all.
+    /// Sends the batches in pieces as the client reads them, without a copy of the whole page.
     private static func body(of page: Page) -> ResponseBody {
         let head = page.encodeHead()
         let length = page.frames.reduce(head.count) { $0 + $1.batch.count }
@@ -93,7 +93,7 @@ struct LogRoutes: Sendable {
         }
     }
 
-    /// What a replica is to do for the space's snapshots.
+    /// The snapshot job for the replica in the answer's header.
     private static func snapshotTask(isDue: Bool, toCheck position: Position?) -> String? {
         isDue ? Endpoints.snapshotDue : position.map { "\(Endpoints.snapshotCheck) \($0)" }
     }
@@ -104,7 +104,7 @@ struct LogRoutes: Sendable {
 }
 
 extension PushAnswer.Outcome {
-    /// How the metrics call it.
+    /// The label in the metrics.
     var word: String {
         switch self {
         case .accepted: "accepted"
@@ -117,7 +117,7 @@ extension PushAnswer.Outcome {
         }
     }
 
-    /// Those that there are.
+    /// The labels of all outcomes.
     static let words = [Self.accepted, .stale(at: nil), .identityConflict, .gap, .wentBack, .wait(milliseconds: 0), .partsMissing].map(
         \.word)
 }

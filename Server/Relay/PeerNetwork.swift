@@ -1,15 +1,15 @@
 internal import Foundation
 
-/// The network that an address stands for where senders are told apart by address.
+/// The network of an address, where the relay distinguishes clients by address.
 ///
-/// Of IPv4 that is the address. Of IPv6 it is its first 64 bits, since one host has all addresses of such a network. This machine's own
-/// address is none: who comes from it is a proxy in front, or somebody who has the machine.
+/// For IPv4 it is the address. For IPv6 it is the first 64 bits, because one host can use all addresses of such a
+/// network. Addresses of this machine have none: their clients are a local proxy or local users.
 enum PeerNetwork {
-    /// nil for this machine's own address, and where none is known.
+    /// nil for an address of this machine, and for an unknown one.
     static func name(of address: String) -> String? {
         var four = in_addr()
         if inet_pton(AF_INET, address, &four) == 1 { return isLocal(four) ? nil : address }
-        // A zone names an interface of this machine.
+        // The zone in an IPv6 address is an interface of this machine and no part of the network.
         guard let text = address.split(separator: "%").first.map(String.init) else { return nil }
         var six = in6_addr()
         guard inet_pton(AF_INET6, text, &six) == 1 else { return nil }

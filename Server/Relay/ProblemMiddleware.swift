@@ -5,8 +5,8 @@ internal import Hummingbird
 internal import Logging
 internal import RelayLog
 
-/// Outermost: every error becomes problem details, every answer carries the request's id, and every request leaves one
-/// line in the log, without bodies, tokens or queries.
+/// The outermost middleware. It converts each error to problem details, adds the request's id to each answer, and
+/// writes one line for each request to the log, without bodies, tokens or queries.
 struct ProblemMiddleware: RouterMiddleware {
     let routes: RouteTable
     let metrics: RelayMetrics
@@ -70,7 +70,7 @@ struct ProblemMiddleware: RouterMiddleware {
     }
 }
 
-/// Which methods each address knows, for the answer to any other.
+/// The methods of each path, for the answer to other methods.
 struct RouteTable: Sendable {
     private var routes: [(components: [Substring], methods: [HTTPRequest.Method])] = []
 

@@ -5,13 +5,13 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
 
-/// A problem together with the headers that go with it: what handlers throw.
+/// A problem with its headers, which handlers throw.
 struct ProblemResponse: Error {
     var problem: Problem
     var headers: HTTPFields = [:]
-    /// The space that exists already, told along with that problem.
+    /// The description of the space, for the problem that it exists already.
     var space: SpaceDescription?
-    /// What there is no more of, for the metrics.
+    /// The exceeded quota, for the metrics.
     var quota: (quota: Quota, bound: QuotaBound)?
 
     init(_ problem: Problem, headers: HTTPFields = [:], space: SpaceDescription? = nil) {
@@ -52,7 +52,7 @@ struct ProblemResponse: Error {
             body: .init(byteBuffer: JSONBody.encode(Body(problem: problem, space: space))))
     }
 
-    /// The problem's members with the description among them.
+    /// The problem's members with the description of the space.
     private struct Body: Encodable {
         var problem: Problem
         var space: SpaceDescription?
@@ -69,12 +69,12 @@ struct ProblemResponse: Error {
     }
 }
 
-/// JSON with members in a fixed order.
+/// JSON with sorted members.
 enum JSONBody {
     static func encode(_ value: some Encodable) -> ByteBuffer {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Only values of our own come here, and none of them can fail to encode.
+        // Only types of this module are encoded here, and their encoding cannot fail.
         return ByteBuffer(bytes: (try? encoder.encode(value)) ?? Data("{}".utf8))
     }
 
@@ -87,7 +87,7 @@ enum JSONBody {
 }
 
 extension ProblemResponse {
-    /// The answer to an error of the log.
+    /// The problem for an error of the log.
     init(_ error: RelayLogError) {
         switch error {
         case .spaceNotFound:
@@ -169,7 +169,7 @@ extension ProblemResponse {
         }
     }
 
-    /// The answer where there is no more of something, for everybody or for one sender.
+    /// The problem for an exceeded quota of the relay or of one sender.
     private init(_ quota: Quota, _ bound: QuotaBound, retryAfterSeconds: Int) {
         let isRate = [.requests, .failedLogins, .newSpaces].contains(quota)
         let whose =
@@ -185,7 +185,7 @@ extension ProblemResponse {
         self.quota = (quota, bound)
     }
 
-    /// The answer to bytes that are not a batch that this relay takes.
+    /// The problem for bytes that are no acceptable batch.
     init(_ error: WireError) {
         switch error {
         case .newerVersion: self.init(.newerFormat, detail: error.description, hint: "Update the relay")
@@ -196,7 +196,7 @@ extension ProblemResponse {
 }
 
 extension Quota {
-    /// How a refusal names it.
+    /// The quota's name in a refusal.
     var text: String {
         switch self {
         case .bodyBytes: "Bytes of bodies being received"

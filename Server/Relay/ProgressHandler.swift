@@ -2,11 +2,11 @@ internal import HTTPTypes
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// Closes a connection whose other side keeps the relay waiting: one that sends a request's body too slowly, or takes nothing of its
-/// answer.
+/// Closes a connection if its client keeps the relay waiting: it sends a request's body too slowly, or does not read
+/// its answer.
 ///
-/// Only time counts in which the relay waits for bytes, and not what it takes itself to store them. A connection costs a timer while
-/// a body comes in or an answer is not taken yet, and nothing otherwise.
+/// Only the time in which the relay waits for bytes counts, not the time in which the relay stores them. A connection
+/// needs a timer only while a body is incomplete or an answer is unread.
 final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -19,13 +19,13 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private var isReceiving = false
     private var windowStart = NIODeadline.uptimeNanoseconds(0)
-    /// Since when bytes were asked for and none came.
+    /// When the relay started to wait for bytes; nil if it does not wait.
     private var waitingSince: NIODeadline?
-    /// For how long they were waited for within the window, and how many came.
+    /// The time spent waiting in this window, and the bytes received in it.
     private var waited = TimeAmount.zero
     private var received = 0
 
-    /// Pieces of answers that were not taken yet, and when one was last.
+    /// The number of unsent pieces of answers, and when the last piece was sent.
     private var untaken = 0
     private var lastTaken = NIODeadline.uptimeNanoseconds(0)
     private var check: Scheduled<Void>?
@@ -36,7 +36,7 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
         stalled = .seconds(Int64(limits.stalledSeconds))
     }
 
-    // MARK: What comes in
+    // MARK: Incoming
 
     func read(context: ChannelHandlerContext) {
         if waitingSince == nil { waitingSince = context.eventLoop.now }
@@ -51,7 +51,7 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapInboundIn(data) {
         case .head:
             isReceiving = true
-            // What was waited for between requests is nobody's fault.
+            // The wait between two requests does not count.
             beginWindow(context.eventLoop.now)
         case .body(let bytes): received += bytes.readableBytes
         case .end: isReceiving = false
@@ -60,14 +60,14 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        // Most requests are whole at once, and need no timer.
+        // Most requests arrive at once and need no timer.
         if isReceiving, check == nil {
             schedule(context)
         }
         context.fireChannelReadComplete()
     }
 
-    // MARK: What goes out
+    // MARK: Outgoing
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         let loop = context.eventLoop
@@ -89,7 +89,7 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelWritabilityChanged()
     }
 
-    // MARK: Looking
+    // MARK: The check
 
     private func beginWindow(_ now: NIODeadline) {
         windowStart = now

@@ -2,11 +2,11 @@ internal import AnnalsCore
 internal import Logging
 internal import RelayLog
 
-/// Drops what the rules allow of every space's log, from time to time.
+/// Purges all spaces at intervals, as far as the rules allow.
 struct Purging: Sendable {
     let log: RelayLog
     let rules: PurgeRules
-    /// Between one round and the next.
+    /// The time between two rounds.
     let seconds: Int
     let logger: Logger
     var metrics = RelayMetrics()
@@ -14,7 +14,7 @@ struct Purging: Sendable {
 
     private static let firstSeconds = 60
 
-    /// Until the task is cancelled.
+    /// Runs until the task is cancelled.
     func run() async throws {
         try await pause(min(seconds, Self.firstSeconds))
         while true {
@@ -23,7 +23,7 @@ struct Purging: Sendable {
         }
     }
 
-    /// What fails is tried again with the next round.
+    /// A failed purge is tried again in the next round.
     private func round() async {
         let spaces: [SpaceName]
         do {

@@ -1,8 +1,8 @@
 internal import RelayLog
 internal import Synchronization
 
-/// How often a token may ask, or do something else that is counted: a bucket of so many for each, which fills again at a steady pace.
-/// Where there are no tokens, each address has one.
+/// Limits the rate of requests, or of another counted action: a token bucket for each token or subject. On a relay
+/// without tokens each address has one.
 final class RateLimit: Sendable {
     enum Key: Hashable, Sendable {
         case token(Int64)
@@ -22,7 +22,7 @@ final class RateLimit: Sendable {
     private let clock: RelayClock
     private let buckets = Mutex<[Key: Bucket]>([:])
 
-    /// Buckets that are remembered; a full one need not be.
+    /// The highest number of buckets in memory; full ones can be dropped.
     private static let remembered = 16_384
 
     convenience init(limits: RelayLimits, clock: RelayClock = .system) {
@@ -36,10 +36,10 @@ final class RateLimit: Sendable {
         self.clock = clock
     }
 
-    /// Buckets that are remembered now.
+    /// The number of buckets in memory.
     var count: Int { buckets.withLock { $0.count } }
 
-    /// Takes one out of a bucket. Throws `.quota` with the time after which it has one again.
+    /// Takes one from a bucket. Throws `.quota` with the time until the bucket has one again.
     func take(_ key: Key) throws {
         let now = clock.monotonic()
         let lack = buckets.withLock { buckets -> Double in
@@ -52,7 +52,7 @@ final class RateLimit: Sendable {
         }
         guard lack > 0 else { return }
         let bound: QuotaBound = if case .address = key { .address } else { .token }
-        // The bucket is never emptier than one request, and fills by one an hour or more quickly: that is a small number.
+        // A bucket lacks at most one, and refills by at least one per hour, so this number is small.
         throw RelayLogError.quota(quota, bound, retryAfterSeconds: max(1, Int((lack / perSecond).rounded(.up))))
     }
 

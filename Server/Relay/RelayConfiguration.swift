@@ -3,38 +3,38 @@ internal import AnnalsWire
 package import RelayLog
 internal import RelayPostgres
 
-/// Everything a relay needs to be told.
+/// The configuration of a relay.
 ///
 ///     var configuration = RelayConfiguration(storage: .directory("relay-data"))
 ///     configuration.address = try ListenAddress("127.0.0.1:0")
 ///     configuration.noAuthorization = true
 package struct RelayConfiguration: Sendable {
     package var address: ListenAddress
-    /// Where the log, the snapshots and the tokens' hashes are.
+    /// The location of the log, the snapshots and the tokens' hashes.
     package var storage: Storage
-    /// Serves everybody who can connect; on loopback only.
+    /// Serves all clients without tokens; on loopback only.
     package var noAuthorization: Bool
-    /// Listens on other than loopback without encryption, for a proxy in front that has it.
+    /// Listens on other addresses than loopback without encryption, for a proxy with TLS in front.
     package var allowPlaintext: Bool
-    /// Serves HTTPS instead of HTTP, with this certificate.
+    /// Serves HTTPS with this certificate instead of HTTP.
     package var tls: TLSFiles?
-    /// A file with a token that opens `/metrics` and nothing else; nil: only an operator's token does.
+    /// A file with a token that is valid only for `/metrics`; nil: only an operator's token is accepted.
     package var metricsTokenFile: String?
     package var limits: RelayLimits
-    /// An identity provider whose tokens are taken too; nil: only the relay's own are.
+    /// An identity provider with accepted tokens; nil: only the relay's own tokens are accepted.
     package var webTokens: WebTokenSettings?
-    /// What of the spaces' logs goes by itself; nil: nothing does.
+    /// The rules of the automatic purges; nil disables them.
     package var purge: PurgeRules? = PurgeRules()
-    /// An entry that so many owners reported is voided by itself; 0: none is, and operators void.
+    /// The number of owners after which a reported entry is voided; 0 disables it, so that only operators void.
     package var autoVoid = 0
 
     private static let mostReporters = 1_000
 
     package enum Storage: Sendable, Hashable {
-        /// A folder, made where it is missing; one relay at a time serves it.
+        /// A folder, created if it is missing; one relay at a time serves it.
         case directory(String)
-        /// A database by libpq's address, a URL or `name=value` pairs; any number of relays serve it. Its tables are made where
-        /// they are missing. Passwords belong in a password file, not here.
+        /// A database by libpq's address: a URL or `name=value` pairs. Any number of relays can serve it. Missing
+        /// tables are created. Keep passwords in a password file instead of here.
         case postgres(String)
     }
 
@@ -49,7 +49,7 @@ package struct RelayConfiguration: Sendable {
         self.limits = limits
     }
 
-    /// A relay is closed by default: this refuses what would open it by accident, and what cannot work.
+    /// Refuses a configuration that opens the relay by accident or that cannot work. By default a relay is closed.
     ///
     /// Throws `AnnalsError` with `.configuration`.
     package func validate() throws {
@@ -87,7 +87,7 @@ package struct RelayConfiguration: Sendable {
 }
 
 extension RelayConfiguration.Storage {
-    /// Throws `AnnalsError`: what opening the folder or the database throws.
+    /// Throws the `AnnalsError` of opening the folder or the database.
     package func open(readers: Int = RelayLogLimits().readers) throws -> RelayDatabase {
         switch self {
         case .directory(let path): try RelayDatabase(directory: path, readers: readers)

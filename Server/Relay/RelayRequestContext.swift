@@ -6,26 +6,26 @@ internal import Hummingbird
 internal import Logging
 internal import RelayLog
 
-/// What goes along with one request.
+/// The context of one request.
 struct RelayRequestContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     var access = Access.none
-    /// Where the connection comes from; empty where that is unknown.
+    /// The address of the client; empty if unknown.
     let address: String
-    /// Names the request in the answer and in the log.
+    /// The request's id in the answer and in the log.
     let requestID: String
 
     init(source: ApplicationRequestContextSource) {
         coreContext = CoreRequestContextStorage(source: source)
         address = source.channel.remoteAddress?.ipAddress ?? ""
-        // Hummingbird keeps its id in the logger only, where a handler without metadata loses it.
+        // Hummingbird stores its id only in the logger, and a log handler without metadata drops it.
         requestID = source.logger[metadataKey: "hb.request.id"].map { "\($0)" } ?? RequestID().description
     }
 
-    /// What the request's sender may do.
+    /// The permissions of the sender.
     enum Access: Sendable {
         case none
-        /// The relay serves everybody.
+        /// The relay is open.
         case everything
         case token(TokenGrant)
         case webToken(WebTokenGrant)
@@ -39,7 +39,7 @@ struct RelayRequestContext: RequestContext {
             }
         }
 
-        /// Whose the replicas are that the sender pushes as; nil where everybody may push as anyone.
+        /// The owner of the replicas that the sender pushes as; nil on an open relay.
         var owner: ReplicaOwner? {
             switch self {
             case .none, .everything: nil
@@ -48,7 +48,7 @@ struct RelayRequestContext: RequestContext {
             }
         }
 
-        /// When it ends by itself, in milliseconds since 1970; nil: never.
+        /// When it expires, in milliseconds since 1970; nil: it does not.
         var expires: Int64? {
             switch self {
             case .none, .everything: nil
@@ -58,7 +58,7 @@ struct RelayRequestContext: RequestContext {
         }
     }
 
-    /// Whose requests are counted together.
+    /// The key of the sender's rate limit.
     var rateKey: RateLimit.Key {
         switch access {
         case .none, .everything: .address(address)
@@ -67,12 +67,12 @@ struct RelayRequestContext: RequestContext {
         }
     }
 
-    /// Whose share of what all share the request takes from.
+    /// The sender of the request, for the shares of common resources.
     func taker(_ space: SpaceName? = nil) -> Taker {
         Taker(credential: access.owner, space: space, network: PeerNetwork.name(of: address))
     }
 
-    /// Who the sender is for the audit log.
+    /// The sender's name in the audit log.
     var operatorName: Operator {
         switch access {
         case .none, .everything: .anyone
@@ -81,7 +81,7 @@ struct RelayRequestContext: RequestContext {
         }
     }
 
-    /// The one space that the sender may administer; nil: all of them.
+    /// The one space that the sender can administer; nil: all spaces.
     func administeredSpace() throws -> SpaceName? {
         switch access {
         case .everything: return nil
@@ -103,11 +103,11 @@ struct RelayRequestContext: RequestContext {
     enum ListedSpaces {
         case all
         case only(SpaceName)
-        /// Another space than the sender's is as one that does not exist.
+        /// A space that the sender does not administer is treated as missing.
         case none
     }
 
-    /// Of which spaces a list tells, by what the sender may and by what the query asks for.
+    /// The spaces in a list, by the sender's permissions and the query.
     func listedSpace(_ request: Request) throws -> ListedSpaces {
         let administered = try administeredSpace()
         let asked = try request.spaceName(Endpoints.Query.space)
@@ -115,9 +115,9 @@ struct RelayRequestContext: RequestContext {
         return (asked ?? administered).map { .only($0) } ?? .all
     }
 
-    /// The space of the address, if the sender may do this with it.
+    /// The space in the URL, if the sender has this permission.
     ///
-    /// A space that is forbidden and one that does not exist are answered alike, before anything is looked up.
+    /// A forbidden space and a missing one get the same answer, before any lookup.
     func space(for scope: TokenScope) throws -> SpaceName {
         guard let name = parameters.get("space").flatMap({ SpaceName($0) }) else {
             throw ProblemResponse.badRequest(
@@ -132,7 +132,7 @@ struct RelayRequestContext: RequestContext {
 }
 
 extension HTTPField.Name {
-    // Constants of ours, all of them valid names.
+    // Constants of this project; all are valid names.
     static let lineage = HTTPField.Name(Endpoints.Header.lineage)!
     static let seen = HTTPField.Name(Endpoints.Header.seen)!
     static let replica = HTTPField.Name(Endpoints.Header.replica)!
@@ -149,7 +149,7 @@ extension HTTPField.Name {
 }
 
 extension Request {
-    /// The lineage that the sender knows, if it says one.
+    /// The lineage that the sender knows, if it names one.
     func lineage() throws -> Lineage? {
         try identifier(.lineage)
     }
@@ -164,24 +164,24 @@ extension Request {
         return lineage == nil ? nil : mark
     }
 
-    /// The same with who it is.
+    /// The same with the sender's replica id.
     func mark() throws -> LogMark? {
         var mark = try seen()
         mark?.replica = try replica()
         return mark
     }
 
-    /// The replica that asks, if it says so.
+    /// The id of the sending replica, if it names one.
     func replica() throws -> ReplicaID? {
         try identifier(.replica)
     }
 
-    /// What the replica calls itself.
+    /// The name that the replica gives itself.
     var replicaName: String? {
         headers[.replicaName]?.removingPercentEncoding.map(Self.printable)
     }
 
-    /// The program that sends it, as far as it says so.
+    /// The sending program, if it names one.
     var program: String? {
         headers[.userAgent].map(Self.printable)
     }
@@ -198,7 +198,7 @@ extension Request {
         return identifier
     }
 
-    /// A whole number that is not negative, from the query; nil where it is not there.
+    /// A non-negative integer from the query; nil if it is missing.
     func number(_ name: String) throws -> Int64? {
         guard let text = uri.queryParameters.get(name) else { return nil }
         guard let number = Int64(text), number >= 0, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
@@ -207,20 +207,20 @@ extension Request {
         return number
     }
 
-    /// Refuses a body of another type, or one that is packed in a way of HTTP's.
+    /// Refuses a body of another type, or with a Content-Encoding.
     func requireContentType(_ expected: String) throws {
         if let encoding = headers[.contentEncoding], encoding.lowercased() != "identity" {
             throw ProblemResponse.unsupportedMediaType(expected: expected + ", without Content-Encoding")
         }
         guard let type = headers[.contentType] else { throw ProblemResponse.unsupportedMediaType(expected: expected) }
         if type == expected { return }
-        // Parameters and case make no difference.
+        // Parameters and case are ignored.
         guard type.prefix(while: { $0 != ";" }).lowercased().filter({ $0 != " " }) == expected else {
             throw ProblemResponse.unsupportedMediaType(expected: expected)
         }
     }
 
-    /// The body's length if it is announced. Throws 413 where it is beyond the limit.
+    /// The Content-Length of the body, if there is one. Throws 413 above the limit.
     func announcedLength(limit: Int64) throws -> Int64? {
         guard let text = headers[.contentLength], let length = Int64(text) else { return nil }
         guard length >= 0 else { throw ProblemResponse.badRequest("Content-Length is not a number of bytes") }

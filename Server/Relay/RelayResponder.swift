@@ -1,10 +1,10 @@
 internal import Hummingbird
 
-/// Answers each request in a task of its own within the connection's.
+/// Answers each request in its own child task of the connection's task.
 ///
-/// A task keeps the memory that its deepest call needed for as long as it lives, and a connection's task lives as long
-/// as the connection. The calls that lead to an answer take a dozen kilobytes of it; an event stream or an idle
-/// connection then would hold them for nothing.
+/// A task keeps the memory of its deepest call until it ends, and a connection's task ends with the connection. The
+/// calls for an answer need a dozen kilobytes. Without the child task, an event stream or an idle connection would hold
+/// them.
 struct RelayResponder: HTTPResponder {
     let router: RouterResponder<RelayRequestContext>
 

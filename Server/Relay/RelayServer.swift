@@ -10,28 +10,29 @@ import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
 
-/// A relay in this process: orders, certifies and keeps the batches of many spaces, and hands them out.
+/// A relay in this process: it orders, certifies, stores and serves the batches of many spaces.
 ///
 ///     let server = try RelayServer(configuration: configuration, logger: logger) { address in
 ///         print("listening on \(address.url)")
 ///     }
 ///     try await server.runUntilSignal()
 ///
-/// As a `Service` it ends when its group is told to stop: it takes no new connections, ends event streams and waiting
-/// pulls, finishes the answers under way, and closes its files. What it acknowledged was durable before.
+/// As a `Service` it ends at the graceful shutdown of its group: it accepts no new connections, ends event streams and
+/// waiting pulls, finishes the answers under way, and closes its files. Everything that it acknowledged was durable
+/// before.
 package struct RelayServer: Service {
     private let configuration: RelayConfiguration
     private let logger: Logger
     private let onListening: @Sendable (ListenAddress) -> Void
-    /// nil: HTTP without TLS.
+    /// nil for HTTP without TLS.
     private let identities: TLSIdentities?
     private let scrapeToken: ScrapeToken?
     private let metrics = RelayMetrics()
 
-    /// Throws `AnnalsError` with `.configuration` where the configuration opens the relay by accident or cannot work, and where
-    /// the files of the certificate or of the metrics' token cannot be used.
+    /// Throws `AnnalsError` with `.configuration` if the configuration opens the relay by accident or cannot work, or
+    /// if the files of the certificate or of the metrics token cannot be used.
     ///
-    /// `onListening` is called once, when clients can connect, with the port that was bound.
+    /// `onListening` is called once with the bound port, when clients can connect.
     package init(
         configuration: RelayConfiguration, logger: Logger, onListening: @escaping @Sendable (ListenAddress) -> Void = { _ in }
     ) throws {
@@ -43,13 +44,14 @@ package struct RelayServer: Service {
         scrapeToken = try configuration.metricsTokenFile.map { try ScrapeToken(file: $0) }
     }
 
-    /// Serves until SIGTERM or SIGINT; SIGHUP has it read the files of its certificate again, where it has one. Throws what `run` throws.
+    /// Serves until SIGTERM or SIGINT. SIGHUP reloads the certificate, if there is one. Throws what `run` throws.
     package func runUntilSignal() async throws {
         var services: [any Service] = [self]
         if let identities {
             services.append(await CertificateReloading(identities))
         } else if isatty(STDIN_FILENO) == 0 {
-            // A service manager's reload has nothing to read again. From a terminal the signal says that it was closed.
+            // Without a certificate a service manager's reload has no effect. From a terminal, SIGHUP means that it was
+            // closed.
             signal(SIGHUP, SIG_IGN)
         }
         let group = ServiceGroup(
@@ -57,15 +59,15 @@ package struct RelayServer: Service {
         try await group.run()
     }
 
-    /// Reads the files of the certificate again, as SIGHUP does: new connections get it, and what cannot be used changes nothing.
+    /// Reloads the certificate, like SIGHUP. New connections use it; files that cannot be used change nothing.
     package func reloadCertificate() {
         identities?.reload()
     }
 
-    /// Serves until the group that runs this service is told to stop, or the task is cancelled.
+    /// Serves until the graceful shutdown of the group or the cancellation of the task.
     ///
-    /// Throws `AnnalsError`: what opening the data directory throws, and `.configuration` where the address cannot be
-    /// listened at.
+    /// Throws `AnnalsError`: the error of opening the storage, and `.configuration` if the relay cannot listen at the
+    /// address.
     package func run() async throws {
         let database = try configuration.storage.open(readers: configuration.limits.log.readers)
         let log = try RelayLog(
@@ -84,7 +86,7 @@ package struct RelayServer: Service {
         await log.close()
     }
 
-    /// What the system says, without the words of the network library.
+    /// The reason from the system, without the text of the network library.
     private static func reason(_ error: any Error) -> String {
         if let error = error as? IOError { return String(cString: strerror(error.errnoCode)).lowercased() }
         return error is SocketAddressError.UnknownHost ? "the host has no address" : "\(error)"
@@ -102,7 +104,7 @@ package struct RelayServer: Service {
                     log.endWaits()
                 }
             }
-            // Whoever does not take his answer in time does not keep the relay from stopping.
+            // A client that does not read its answer in time must not delay the shutdown.
             group.addTask { [seconds = configuration.limits.shutdownSeconds] in
                 try await gracefulShutdown()
                 try await ContinuousClock().sleep(for: .seconds(seconds))
@@ -164,14 +166,15 @@ package struct RelayServer: Service {
         }
     }
 
-    /// Connections open at once: without files left nothing else could be opened, and accepting would be tried without end.
+    /// The highest number of open connections. It leaves file descriptors for other files; without any left, accepting
+    /// would fail in a loop.
     ///
-    /// - Parameter files: those that this process may open.
+    /// - Parameter files: the limit of file descriptors of this process.
     static func connections(_ limits: RelayLimits, files: Int) -> Int {
         min(limits.connections, max(RelayLimits.leastConnections, files - RelayLimits.filesForOthers))
     }
 
-    /// Raises the system's limit and says where it is lower than the relay's.
+    /// Raises the system's limit, and logs a warning if it is too low for the relay's limit.
     private func connections() -> Int {
         let files = FileLimit.raise()
         let count = Self.connections(configuration.limits, files: files)
@@ -183,8 +186,8 @@ package struct RelayServer: Service {
 }
 
 extension RelayServer: CustomStringConvertible, CustomReflectable {
-    /// Without the configuration, since the address of a database may hold a password: whoever runs services writes them into
-    /// the log as they are.
+    /// Without the configuration, because the address of a database may hold a password, and a service group writes the
+    /// descriptions of its services to the log.
     package var description: String { "relay at \(configuration.address.host):\(configuration.address.port)" }
 
     package var customMirror: Mirror { Mirror(self, children: []) }

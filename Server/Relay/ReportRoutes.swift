@@ -4,13 +4,13 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
 
-/// Entries that receivers cannot apply: they report them, and operators list them.
+/// Receivers report entries that they cannot apply, and operators list them.
 struct ReportRoutes: Sendable {
     let log: RelayLog
     let bodies: BodyReader
 
-    /// POST /v1/spaces/{space}/reports: 204, also for a report that is known. Only who may write the space is heard, or a read-only
-    /// token could fill the list.
+    /// POST /v1/spaces/{space}/reports: 204, also for a known report. Needs write permission, because otherwise a
+    /// read-only token could fill the list.
     func report(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .write)
         let report = try await bodies.object(EntryReportRequest.self, of: request).checked()
@@ -35,7 +35,7 @@ struct ReportRoutes: Sendable {
 
 extension EntryReportRequest: AdminRequest {
     func checked() throws -> EntryReport {
-        // No log has an entry at 0, and the log says so.
+        // Position 0 is accepted here; the log then answers that it has no such entry.
         guard position >= 0, let digest = Digest(digest), let rule = RefusedEntry.Rule(rawValue: rule) else {
             throw ProblemResponse.badRequest("position, digest or rule is none that can be")
         }

@@ -3,14 +3,14 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
 
-/// The relay's addresses and what answers at each.
+/// The relay's paths and their handlers.
 enum Routes {
     typealias Handler = @Sendable (Request, RelayRequestContext) async throws -> Response
 
-    /// Paths, with `:name` for what varies, and what answers there.
+    /// Paths with their handlers; variable parts are written `:name`.
     typealias Table = [(String, [(HTTPRequest.Method, Handler)])]
 
-    /// - Parameter identities: whose end is told; nil where the relay has no TLS.
+    /// - Parameter identities: the TLS identities, for the expiry in the metrics; nil without TLS.
     static func responder(
         log: RelayLog, configuration: RelayConfiguration, webTokens: WebTokenVerifier? = nil, metrics: RelayMetrics = RelayMetrics(),
         scrapeToken: ScrapeToken? = nil, identities: TLSIdentities? = nil
@@ -44,7 +44,7 @@ enum Routes {
         let publicPaths = Set(open.map(\.0))
         let middleware = AuthorizationMiddleware(authorizer: authorizer, rate: RateLimit(limits: limits, clock: log.clock)) {
             path in
-            // To the router a slash at the end makes no difference either.
+            // The router also ignores a slash at the end.
             publicPaths.contains(path.hasSuffix("/") ? String(path.dropLast()) : path)
         }
         router.add(middleware: middleware)
@@ -54,7 +54,8 @@ enum Routes {
         return RelayResponder(router: router.buildResponder())
     }
 
-    /// What the middleware asks no token for: it says nothing that everybody may not know, or sees to it itself, as the metrics do.
+    /// Routes without a token check in the middleware: they serve only public information, or check tokens themselves,
+    /// like the metrics.
     static func open(spaces: SpaceRoutes, told: MetricsRoutes, isOpen: Bool) -> Table {
         let others: Table = [
             (Endpoints.live, [(.get, { spaces.live($0, $1) })]),
@@ -65,7 +66,7 @@ enum Routes {
         return PageFile.routes(isOpen: isOpen) + others
     }
 
-    /// What needs a token, which each handler judges.
+    /// Routes that need a token; each handler checks its permissions.
     static func closed(
         log: RelayLog, limits: RelayLimits, authorizer: Authorizer, spaces: SpaceRoutes, metrics: RelayMetrics
     ) -> Table {

@@ -6,14 +6,14 @@ internal import Hummingbird
 internal import NIOCore
 internal import RelayLog
 
-/// Snapshots, streamed both ways: however large, a transfer holds one piece of it in memory.
+/// Snapshots are streamed in both directions: a transfer of any size holds one piece in memory.
 struct SnapshotRoutes: Sendable {
     let log: RelayLog
     let limits: RelayLimits
     let bodies: BodyReader
     let metrics: RelayMetrics
 
-    /// PUT /v1/spaces/{space}/snapshot?position=N: 201 once it is whole, verified and durable.
+    /// PUT /v1/spaces/{space}/snapshot?position=N: 201 when it is complete, verified and durable.
     func upload(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .write)
         try request.requireContentType(Endpoints.MediaType.snapshot)
@@ -24,7 +24,7 @@ struct SnapshotRoutes: Sendable {
             throw ProblemResponse.badRequest(
                 "\(Endpoints.Header.digest) is not a SHA-256", hint: "Send the body's digest in hexadecimal")
         }
-        // Each part again: the relay may have been put back to a backup since the last.
+        // Checked for each part, because the relay may have been restored from a backup since the last one.
         try await log.require(space, seen: request.seen())
         if let text = request.headers[.contentRange] {
             guard let range = PartRange(text), range.total <= limits.log.snapshotBytes else {
@@ -49,8 +49,8 @@ struct SnapshotRoutes: Sendable {
             try await log.describe(space), status: .created, headers: [.location: Endpoints.snapshot(space)])
     }
 
-    /// A part of a snapshot: 202 with the number of bytes that are here, 201 with the last; 416 where it does not follow upon
-    /// what is here. A part of nothing asks how much is here.
+    /// Takes a part of a snapshot: 202 with the number of received bytes, 201 for the last part, 416 if the part does
+    /// not continue the received bytes. A request without a part asks for the number of received bytes.
     private func takePart(
         _ request: Request, _ taker: Taker, _ space: SpaceName, _ position: Position, _ digest: Digest, _ range: PartRange
     ) async throws -> Response {
@@ -82,10 +82,11 @@ struct SnapshotRoutes: Sendable {
         return JSONBody.response(["status": "incomplete"], status: .accepted, headers: [.offset: String(offset)])
     }
 
-    /// GET /v1/spaces/{space}/snapshot: the newest, or with position=N the newest that holds no later one; whole or the part
-    /// that Range asks for.
+    /// GET /v1/spaces/{space}/snapshot: the newest snapshot, or with position=N the newest that is not after N; the
+    /// whole file, or the part that Range requests.
     ///
-    /// Its digest is its ETag: a transfer that goes on after a break names it in If-Range and never joins parts of two.
+    /// The ETag is the digest. A client that continues a broken transfer sends it in If-Range, so it never joins parts
+    /// of two snapshots.
     func download(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .read)
         try await log.require(space, seen: request.seen())
@@ -112,7 +113,7 @@ struct SnapshotRoutes: Sendable {
         }
     }
 
-    /// POST /v1/spaces/{space}/snapshot/checks: 204. Only who may write the space is heard.
+    /// POST /v1/spaces/{space}/snapshot/checks: 204. Needs write permission.
     func check(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .write)
         guard let check = try await bodies.object(SnapshotCheckRequest.self, of: request).check else {
@@ -131,12 +132,12 @@ struct SnapshotRoutes: Sendable {
 
     private func body(_ file: SnapshotFile, _ range: Range<Int64>) -> ResponseBody {
         ResponseBody(contentLength: Int(range.count)) { [chunk = limits.snapshotChunkBytes, metrics] writer in
-            // An answer to HEAD does not come here.
+            // This does not run for HEAD.
             metrics.snapshotsSent.increment()
             var offset = range.lowerBound
             while offset < range.upperBound {
                 let bytes = try await file.read(at: offset, count: Int(min(Int64(chunk), range.upperBound - offset)))
-                // A file shorter than its record breaks the answer off: the announced length does not come.
+                // If the file is shorter than recorded, the answer ends early, before its announced length.
                 guard !bytes.isEmpty else { throw RelayLogError.storage("a snapshot's file is cut off") }
                 try await writer.write(ByteBuffer(bytes: bytes))
                 offset += Int64(bytes.count)
@@ -146,9 +147,9 @@ struct SnapshotRoutes: Sendable {
     }
 }
 
-/// What a part of an upload is of: `bytes FIRST-LAST/ALL`, or `bytes */ALL` for a question.
+/// The range of a part of an upload: `bytes FIRST-LAST/ALL`, or `bytes */ALL` for a query.
 struct PartRange: Hashable {
-    /// nil when nothing is sent.
+    /// nil for a query.
     var first: Int64?
     var count: Int
     var total: Int64

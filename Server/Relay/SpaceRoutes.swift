@@ -5,18 +5,18 @@ internal import Hummingbird
 internal import Logging
 internal import RelayLog
 
-/// Creating and describing a space, and the relay's health.
+/// Creates and describes spaces, and serves the relay's health.
 struct SpaceRoutes: Sendable {
     let log: RelayLog
     let readiness: Readiness
-    /// How many spaces one token, and one address, may make in a while.
+    /// The limits of new spaces for one token, and for one address.
     let rate: RateLimit
     let addressRate: RateLimit
 
-    /// PUT /v1/spaces/{space}: 201 with its description; 409 with it where the space exists.
+    /// PUT /v1/spaces/{space}: 201 with its description; 409 with the description if the space exists.
     func create(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let name = try context.space(for: .write)
-        // Who administers the relay may delete spaces, too.
+        // An operator of the whole relay can also delete spaces, so no limit applies.
         let owner = context.access.isOperator ? nil : context.access.owner
         do {
             if owner != nil {
@@ -41,7 +41,8 @@ struct SpaceRoutes: Sendable {
         JSONBody.response(["status": "live"])
     }
 
-    /// GET /health/ready: 503 while the storage does not answer, the disk's reserve is reached, or the relay stops.
+    /// GET /health/ready: 503 while the storage does not answer, the disk's reserve is reached, or the relay is
+    /// stopping.
     func ready(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         do {
             try await readiness.check()

@@ -1,21 +1,21 @@
 package import AnnalsCore
 internal import Foundation
 
-/// Who did something that an operator does.
+/// Who performed an operator's action.
 package enum Operator: Sendable, Hashable {
-    /// Somebody with the program beside the relay's storage.
+    /// A person with the command line tool and access to the storage of the relay.
     case commandLine
-    /// Whoever showed the token of this number.
+    /// The holder of the token with this number.
     case token(Int64)
-    /// Whom an identity provider named.
+    /// A subject of an identity provider.
     case subject(String)
-    /// Somebody at a relay that is open to everybody.
+    /// A caller of an open relay.
     case anyone
     /// The relay itself, by a rule that its operator set.
     case automatic
 }
 
-/// What is done to a relay and leaves a line.
+/// An action with a line in the audit log.
 package enum OperatorAction: String, Sendable, Hashable, CaseIterable {
     case tokenCreate = "token-create"
     case tokenRevoke = "token-revoke"
@@ -28,29 +28,29 @@ package enum OperatorAction: String, Sendable, Hashable, CaseIterable {
     case ownerLift = "owner-lift"
     /// A receiver reported an entry that it cannot apply.
     case entryReport = "entry-report"
-    /// A replica has other rows than a snapshot, or cannot use it.
+    /// A replica has different rows than a snapshot, or cannot use it.
     case snapshotCheck = "snapshot-refuted"
 }
 
-/// One line of the audit log: who did what, when, and what came of it. No secrets, and nothing of any row.
+/// One line of the audit log: who did what, when, and the result. It holds no secrets and no data of rows.
 package struct AuditLine: Sendable, Hashable {
-    /// Lines count from 1 in the order in which they were written; where a try was lost a number may be missing.
+    /// Numbers start at 1 and ascend in the order of writing. A number is missing where a write was rolled back.
     package var number: Int64
     /// Milliseconds since 1970.
     package var time: Int64
     /// `cli`, `token 3 (laptop)` with the token's label, `subject ada` of an identity provider, `anyone`, or `automatic`.
     package var actor: String
-    /// An `OperatorAction`, or one that a newer program knows.
+    /// The raw value of an `OperatorAction`; a newer program may have written one that is not in the enum.
     package var action: String
-    /// nil for what concerns all spaces.
+    /// nil if the action concerns all spaces.
     package var space: SpaceName?
-    /// What it was done to, such as a replica's id and name.
+    /// The object of the action, such as a replica's id and name.
     package var subject: String
-    /// `done`, or why nothing was.
+    /// `done`, or why nothing was done.
     package var outcome: String
 }
 
-/// A line to be. Its id makes it one line, however often a transaction whose connection was lost is run.
+/// A line before it is written. Its id keeps it unique if a transaction runs again after a lost connection.
 struct AuditEntry: Sendable {
     let id: [UInt8]
     let by: Operator
@@ -58,7 +58,7 @@ struct AuditEntry: Sendable {
     var space: SpaceName?
     let time: Int64
 
-    /// nil where nobody acts: what the relay does by itself leaves no line.
+    /// nil without an operator: actions that the relay performs by itself get no line.
     init?(_ action: OperatorAction, by: Operator?, space: SpaceName?, at time: Int64) {
         guard let by else { return nil }
         id = withUnsafeBytes(of: UUID().uuid) { [UInt8]($0) }
@@ -70,7 +70,7 @@ struct AuditEntry: Sendable {
 
     static let done = "done"
 
-    /// What was done to a replica was done to this; `name` is what it calls itself, nil where there is none.
+    /// The subject for a replica; `name` is the name that the replica gave itself, or nil.
     static func subject(_ replica: ReplicaID, named name: String?) -> String {
         guard let name, !name.isEmpty else { return "\(replica)" }
         return "\(replica) (\(name))"
@@ -78,11 +78,10 @@ struct AuditEntry: Sendable {
 }
 
 extension RelayDatabase {
-    /// The audit log, newest line first; also while another process serves.
+    /// The audit log, newest line first. It can be read while another process serves.
     ///
-    /// - Parameters:
-    ///   - space: only what was done to that one.
-    ///   - before: only lines with smaller numbers.
+    ///   - space: only actions on this space.
+    ///   - before: only lines with lower numbers.
     /// - Throws: `RelayLogError.storage`.
     package func audit(of space: SpaceName? = nil, before: Int64 = .max, limit: Int) async throws -> [AuditLine] {
         try await RelayLogError.wrapped {

@@ -1,16 +1,17 @@
 internal import AnnalsCore
 internal import Logging
 
-/// Voiding without an operator, where enough owners say that they cannot apply an entry.
+/// Voids an entry without an operator, if enough owners report that they cannot apply it.
 ///
-/// A report is the word of one member and cannot be checked: the relay reads no entry. So what counts is how many owners say the same,
-/// and that nobody but the author's owner is known to have applied the entry. Both are judged in the transaction that voids.
+/// The relay cannot verify a report, because it reads no entry. So two conditions must hold: enough owners report the
+/// entry, and no replica of an owner other than the author's has acknowledged it. Both are checked in the transaction
+/// that voids it.
 extension RelayLog {
-    /// Voids a reported entry if it is to be voided by itself. What keeps it from that is no failure of the report.
+    /// Voids a reported entry if the conditions hold. A failure here does not fail the report.
     func voidReported(_ position: Position, of name: SpaceName) async {
         guard autoVoid > 0 else { return }
         do {
-            // With every acknowledgement that has come so far.
+            // Writes the pending acknowledgements first.
             _ = try await replicas(of: name)
             guard let done = try await database.voidReported(position, of: name, needing: autoVoid, now: clock.wall()) else { return }
             publish(done.entry, of: name)
@@ -29,9 +30,11 @@ extension RelayLog {
 }
 
 extension RelayDatabase {
-    /// Voids an entry that so many owners other than its author's have reported, with what the author's owner wrote on top of it.
+    /// Voids an entry if at least `count` owners other than the author's reported it, together with later entries of
+    /// the author's owner that may depend on it.
     ///
-    /// - Returns: nil where too few reports count, or the author's replica is nobody's, so that its owner might be among the reporters.
+    /// - Returns: nil if too few reports count, or if the author's replica has no owner: its owner could be among the
+    ///   reporters.
     /// - Throws: `VoidRefusal`, `RelayLogError`.
     func voidReported(_ position: Position, of name: SpaceName, needing count: Int, now: Int64) async throws -> VoidOutcome? {
         let line = AuditEntry(.entryVoid, by: .automatic, space: name, at: now)
@@ -54,7 +57,7 @@ extension RelayDatabase {
         return outcome
     }
 
-    /// The first of them by name: a line of the audit log stays a line.
+    /// The first owners by name, so that the audit line stays short.
     private static func list(_ owners: [String]) -> String {
         let named = owners.prefix(RelayLogLimits.ownersNamed).map(ReplicaOwner.shown).joined(separator: ", ")
         return owners.count > RelayLogLimits.ownersNamed ? "\(named) and \(owners.count - RelayLogLimits.ownersNamed) more" : named

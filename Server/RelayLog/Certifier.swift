@@ -1,15 +1,16 @@
 package import AnnalsCore
 package import AnnalsWire
 
-/// The relay's judgement of pushes to one space: merge rules 10, 11 and 13 of the merge, without input or output.
+/// Decides which pushes to one space are accepted: merge rules 10, 11 and 13, without input or output.
 ///
-/// It is given batches and answers with decisions; whoever holds it stores what it accepted. What it accepts it counts
-/// as stored at once, since the next push of the same commit is judged against it. Should the commit fail, this value
-/// is out of step with the log: throw it away and load another.
+/// The certifier gets batches and returns verdicts; its caller stores what it accepted. It counts an accepted batch as
+/// stored at once, because it certifies the next push of the same commit against that batch. If the commit fails, this
+/// value no longer matches the log: discard it and load another.
 ///
-/// The order of the checks matters. What is already in the log comes before all that could refuse it, so that a retry
-/// always learns its positions; and a transaction refused as stale is stale for ever (bases stay, the log only grows,
-/// footprints are only dropped), so that its author may rewrite it without fear of a late copy (merge rule 16).
+/// The order of the checks matters. The test for transactions that are in the log already comes before every check that
+/// could refuse them, so a retry always gets its positions. A transaction that was stale once is stale forever, because
+/// bases do not change, the log only grows, and footprints are only dropped. So its author can rewrite it without the
+/// risk that a late copy is accepted (merge rule 16).
 package struct Certifier: Sendable {
     package let lineage: Lineage
     package private(set) var head: Position
@@ -17,21 +18,22 @@ package struct Certifier: Sendable {
     private var turns: Turns
     private var replicas: [ReplicaID: LastAccepted] = [:]
 
-    /// What became of a batch.
+    /// The result for a batch.
     package struct Verdict: Hashable, Sendable {
-        /// Positions of the transactions that the log held before: the batch's first ones.
+        /// Positions of the batch's first transactions that the log held already.
         package var known: [Position] = []
-        /// Transactions of the batch accepted now: those after the known ones.
+        /// Number of the batch's transactions that are accepted now, after the known ones.
         package var accepted = 0
-        /// Where the first of those goes.
+        /// The position of the first accepted transaction.
         package var firstPosition = Position.zero
         package var outcome = PushAnswer.Outcome.accepted
-        /// The base of the transaction at which it stopped; nil when it did not stop.
+        /// The base of the transaction that was not accepted; nil if all were.
         package var stoppedBase: Position?
 
         package var positions: [Position] { known + (0..<accepted).map { firstPosition.advanced(by: $0) } }
 
-        /// What is known of purged entries is only that they lie no later than here, so each gives way to the one after it.
+        /// Of a purged entry only the highest possible position is known. So each position is lowered below that of the
+        /// next one.
         fileprivate mutating func makeKnownAscend() {
             for index in known.indices.dropLast().reversed() where known[index] >= known[index + 1] {
                 known[index] = known[index + 1].advanced(by: -1)
@@ -39,7 +41,7 @@ package struct Certifier: Sendable {
         }
     }
 
-    /// A transaction that the log holds.
+    /// A transaction in the log.
     package struct Accepted: Hashable, Sendable {
         package var digest: Digest
         package var position: Position
@@ -50,8 +52,8 @@ package struct Certifier: Sendable {
         }
     }
 
-    /// `loadedFrom`: the entries after this position will be recalled; older bases are stale. It never lies before the
-    /// floor that an earlier certifier of the space had.
+    /// - Parameter loadedFrom: the caller recalls the entries after this position; older bases are stale. It must not
+    ///   be lower than the floor of an earlier certifier of the space.
     package init(lineage: Lineage, head: Position, loadedFrom: Position, limits: RelayLogLimits) {
         self.lineage = lineage
         self.head = head
@@ -59,25 +61,26 @@ package struct Certifier: Sendable {
         turns = Turns(limits: limits)
     }
 
-    /// Records an entry of the log, in the order of positions, when the space is loaded.
+    /// Records an entry of the log when the space is loaded. Entries come in the order of their positions.
     package mutating func recall(_ footprint: Footprint, replica: ReplicaID, position: Position) {
         index.record(footprint, replica: replica, position: position)
     }
 
-    /// The log goes on to here, by what was recalled.
+    /// Sets the head after entries were recalled.
     mutating func advance(to head: Position) {
         self.head = head
     }
 
-    /// Bases before this position are stale, and stay so: a transaction refused for it may be rewritten already.
+    /// Bases before this position are stale, and the floor never falls: an author may have rewritten a transaction that
+    /// was refused for it.
     var floor: Position { index.floor }
 
-    /// Makes older bases stale: the log no longer goes back so far.
+    /// Makes bases before `position` stale, because the log was purged up to there.
     package mutating func raiseFloor(to position: Position) {
         index.raiseFloor(to: position)
     }
 
-    /// What is known of a replica's last accepted transaction; nil when it has not been asked from the log yet.
+    /// A replica's last accepted transaction; nil if it was not loaded from the log yet.
     package func last(of replica: ReplicaID) -> LastAccepted? {
         replicas[replica]
     }
@@ -86,10 +89,11 @@ package struct Certifier: Sendable {
         replicas[replica] = last
     }
 
-    /// Judges a batch whose replica's last transaction is set.
+    /// Certifies a batch. The last transaction of its replica must be set.
     ///
-    /// `now` is in monotonic milliseconds. `accepted` finds the replica's transaction with this counter in the log; nil
-    /// where the log no longer has it.
+    /// - Parameters:
+    ///   - now: monotonic milliseconds.
+    ///   - accepted: finds the replica's transaction with this counter in the log; nil if the log no longer has it.
     package mutating func certify(_ batch: BatchHeader, now: Int64, accepted: (Counter) throws -> Accepted?) rethrows -> Verdict {
         var verdict = Verdict()
         var last = replicas[batch.replica] ?? .none
@@ -131,12 +135,14 @@ package struct Certifier: Sendable {
         return verdict
     }
 
-    /// Judges one part of a transaction too large for one batch, of a replica whose last transaction is set.
+    /// Certifies one part of a transaction that is too large for one batch. The last transaction of its replica must be
+    /// set.
     ///
-    /// All parts bear the transaction's base and footprint, so what is stale is refused with the first part that comes after
-    /// it became so. Turns count for the last part alone, and last as long as parts of their holder come.
+    /// All parts carry the base and footprint of the transaction. So a transaction that becomes stale is refused with
+    /// its next part. Only the last part waits for other replicas' push leases and uses up its own; each part before it
+    /// extends the lease of its replica.
     ///
-    /// - Parameter pending: the replica's parts that are here; nil when there are none.
+    /// - Parameter pending: the replica's buffered parts; nil if there are none.
     package mutating func certifyPart(
         _ batch: BatchHeader, pending: PendingParts?, now: Int64, accepted: (Counter) throws -> Accepted?
     ) rethrows -> Verdict {
@@ -163,7 +169,7 @@ package struct Certifier: Sendable {
             verdict.accepted = batch.part.count
             verdict.firstPosition = head.next
             head = head.advanced(by: batch.part.count)
-            // Nobody's base lies between the parts, so the last position stands for all.
+            // No base lies between the parts, so one record at the last position is enough.
             index.record(certificate.footprint, replica: batch.replica, position: head)
             replicas[batch.replica] = LastAccepted(counter: counter, digest: certificate.digest, position: head)
         }
@@ -181,7 +187,7 @@ package struct Certifier: Sendable {
         return certify(batch.certificates[0], of: batch.replica)
     }
 
-    /// Whether a transaction that is the replica's next may go in.
+    /// Tests the replica's next transaction against the push lease and the index.
     private func judge(_ certificate: Certificate, of replica: ReplicaID, now: Int64) -> PushAnswer.Outcome {
         if let wait = turns.wait(for: replica, now: now) { return .wait(milliseconds: Int(wait)) }
         return certify(certificate, of: replica)
@@ -205,10 +211,12 @@ package struct Certifier: Sendable {
 }
 
 extension BatchHeader {
-    /// Whether this is, or belongs to, what the replica pushed last, as far as that can be said without the log.
+    /// Whether this batch is, or belongs to, the last push of the replica, as far as the digests show it without the
+    /// log.
     ///
-    /// A digest covers the one before it, so the last accepted one speaks for those before it in the same batch. Parts of a
-    /// transaction come one by one: those before the last are taken for known until the last one's digest decides.
+    /// A digest covers the digest before it. So the last accepted digest also proves the earlier transactions of the
+    /// same batch. Parts of a transaction come one at a time: earlier parts count as known, and the digest of the last
+    /// part decides.
     fileprivate func ends(in last: LastAccepted) -> Bool {
         if !part.isWhole, !part.isLast { return firstCounter.rawValue + Int64(part.count - part.number) - 1 == last.counter.rawValue }
         let place = last.counter.rawValue - firstCounter.rawValue
@@ -218,8 +226,8 @@ extension BatchHeader {
 }
 
 extension LastAccepted {
-    /// The latest position that a purged transaction before it can have. Positions ascend, and all of these are purged, so no
-    /// replica needs to know it better.
+    /// The highest position that a purged transaction with this counter can have. All these positions are purged, so no
+    /// replica needs the exact one.
     fileprivate func position(of counter: Counter) -> Position {
         position.advanced(by: Int(counter.rawValue - self.counter.rawValue))
     }

@@ -3,7 +3,7 @@ package import AnnalsCore
 /// What was deleted with a space.
 package struct SpaceDeletion: Sendable, Hashable {
     package var head: Position
-    /// Bytes of batches that were kept, and of snapshots.
+    /// Bytes of the kept batches, and of the snapshots.
     package var logBytes: Int64
     package var snapshotBytes: Int64
     package var replicas: Int64
@@ -15,11 +15,11 @@ package struct SpaceDeletion: Sendable, Hashable {
 }
 
 extension RelayDatabase {
-    /// Deletes a space for good: log, snapshots, replicas, parts that wait. Tokens for it stay, and so do the lines of the audit log.
+    /// Deletes a space permanently: log, snapshots, replicas, buffered parts. Its tokens and audit lines remain.
     ///
-    /// The first commit takes the name away, so that from then on there is no such space and a new one of this name may be made. What it
-    /// held goes in slices after that; pushes to other spaces come in between. What an interruption leaves is deleted by the next call
-    /// of `finishDeletions`.
+    /// The first commit removes the name: from then on the space does not exist, and a new space can have this name.
+    /// Later commits delete the content in slices, and pushes to other spaces are committed between them. After an
+    /// interruption the next call of `finishDeletions` deletes the rest.
     ///
     /// - Parameters:
     ///   - now: the relay's clock, in milliseconds since 1970.
@@ -46,7 +46,7 @@ extension RelayDatabase {
         return deletion
     }
 
-    /// Deletes what is left of deleted spaces. Throws `RelayLogError.storage`, `.overloaded`, and CancellationError.
+    /// Deletes the rest of deleted spaces. Throws `RelayLogError.storage`, `.overloaded`, and CancellationError.
     package func finishDeletions(limits: RelayLogLimits = RelayLogLimits()) async throws {
         try await RelayLogError.wrapped {
             for space in try await storage.read({ try DeletionStorage.spaces(in: $0) }) {
@@ -61,7 +61,7 @@ extension RelayDatabase {
 }
 
 extension RelayLog {
-    /// See `RelayDatabase.deleteSpace`; by this relay's clock. Who waits for the space is answered.
+    /// See `RelayDatabase.deleteSpace`; uses the clock of this relay. Requests that wait for the space are answered.
     package func deleteSpace(_ name: SpaceName, by: Operator? = nil) async throws -> SpaceDeletion {
         let deletion = try await database.deleteSpace(name, now: clock.wall(), by: by, limits: limits)
         forget(name)
@@ -69,9 +69,9 @@ extension RelayLog {
     }
 }
 
-/// All SQL of spaces that are being deleted.
+/// The SQL for the deletion of spaces.
 private enum DeletionStorage {
-    /// No space's name has a colon.
+    /// The name of a space cannot contain a colon.
     private static let prefix = "deleted:"
 
     static func takeName(of space: Int64, in db: any LogConnection) throws {
@@ -82,7 +82,7 @@ private enum DeletionStorage {
         try db.rows("SELECT id FROM annals_spaces WHERE name LIKE '\(prefix)%' ORDER BY id", []).map { try $0.integer(0) }
     }
 
-    /// False when neither runs nor parts are left.
+    /// Returns false if no runs and no parts are left.
     static func dropSlice(of space: Int64, limits: RelayLogLimits, in db: any LogConnection) throws -> Bool {
         let runs = try db.rows(
             "SELECT position, length(batch) FROM annals_runs WHERE space = ?1 ORDER BY position LIMIT ?2", [space, limits.purgeSliceRuns])
@@ -101,7 +101,7 @@ private enum DeletionStorage {
         return true
     }
 
-    /// How many of the rows go in one commit: at least one; nil where there are none.
+    /// The number of rows to delete in one commit: at least one; nil if there are none.
     private static func sliceCount(_ rows: [LogRow], lengthColumn: Int, _ limits: RelayLogLimits) throws -> Int? {
         var bytes: Int64 = 0
         var count = 0
@@ -113,7 +113,7 @@ private enum DeletionStorage {
         return count > 0 ? count : nil
     }
 
-    /// What remains is small. Returns the files of its snapshots.
+    /// Deletes the remaining rows, which are few. Returns the files of the snapshots.
     static func dropRest(of space: Int64, in db: any LogConnection) throws -> [String] {
         let files = try LogStorage.snapshots(of: space, in: db).map(\.file)
         for table in ["annals_snapshots", "annals_days", "annals_replicas"] {

@@ -8,10 +8,10 @@ internal import Synchronization
     internal import Darwin
 #endif
 
-/// Keeps a part of the disk free, so that whoever runs the relay can still do something when it is full: what would write is refused,
-/// and reads go on.
+/// Keeps a part of the disk free, so that an operator can still act when the disk is full. Below the reserve the relay
+/// refuses requests that write, and still serves reads.
 package final class DiskReserve: Sendable {
-    /// Bytes that are free; nil where nobody knows, as of a database elsewhere.
+    /// Returns the free bytes; nil if unknown, as for a remote database.
     private let look: @Sendable () -> Int64?
     private let limits: RelayLogLimits
     private let clock: RelayClock
@@ -23,7 +23,7 @@ package final class DiskReserve: Sendable {
         self.look = look
     }
 
-    /// Bytes that are free, as of a moment ago.
+    /// Free bytes, cached for a short time.
     package var freeBytes: Int64? {
         let now = clock.monotonic()
         return last.withLock { last in
@@ -34,7 +34,7 @@ package final class DiskReserve: Sendable {
         }
     }
 
-    /// Whether no more than the reserve is free.
+    /// Whether the free bytes are at or below the reserve.
     package var isReached: Bool { freeBytes.map { $0 <= limits.diskReserveBytes } ?? false }
 
     /// Throws `RelayLogError.diskReserved`.
@@ -42,7 +42,7 @@ package final class DiskReserve: Sendable {
         if isReached { throw RelayLogError.diskReserved(bytes: limits.diskReserveBytes) }
     }
 
-    /// Of the file system that a folder is in; nil where it cannot be asked.
+    /// Free bytes of the file system that holds a folder; nil if the call fails.
     package static func freeBytes(at path: String) -> Int64? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }

@@ -10,7 +10,7 @@ package import Synchronization
     internal import Darwin
 #endif
 
-/// A failed call of the operating system: what was tried and errno.
+/// A failed system call, with its errno.
 struct SystemCallError: Error, CustomStringConvertible {
     let call: String
     let number: Int32
@@ -24,14 +24,14 @@ struct SystemCallError: Error, CustomStringConvertible {
     var description: String { "\(call): \(String(cString: strerror(number)))" }
 }
 
-/// Files and directories whose existence must survive a loss of power.
+/// Files and directories that must survive a loss of power.
 ///
-/// A file's fsync says nothing about its name: the directory that holds the name needs its own.
+/// The fsync of a file does not make its name durable: the directory needs its own fsync.
 package enum DurableFiles {
-    /// What was done to a file or folder.
+    /// An operation on a file or folder.
     package enum Call: Sendable {
         case create(String)
-        /// At the end of what is there.
+        /// Writes at the end of the file.
         case append(String, [UInt8])
         case synchronize(String)
         case rename(String, to: String)
@@ -40,7 +40,7 @@ package enum DurableFiles {
         case synchronizeDirectory(String)
     }
 
-    /// Sees each call that succeeded, for tests that imitate a loss of power; nil otherwise.
+    /// Called after each successful operation, for tests that simulate a loss of power; nil otherwise.
     package static let observer = Mutex<(@Sendable (Call) -> Void)?>(nil)
 
     fileprivate static func note(_ call: @autoclosure () -> Call) {
@@ -48,7 +48,7 @@ package enum DurableFiles {
         observer(call())
     }
 
-    /// Creates the directory, readable by its owner only, with those above it, and makes their names durable.
+    /// Creates the directory and its missing parents with access for their owner only, and makes their names durable.
     static func createDirectory(_ path: String) throws {
         var missing: [String] = []
         var current = (path as NSString).standardizingPath
@@ -64,15 +64,15 @@ package enum DurableFiles {
         }
     }
 
-    /// The part before the last slash: empty for a name alone, `/` for what lies in the root.
+    /// The part before the last slash: empty for a name without a slash, `/` for an item of the root folder.
     ///
-    /// By hand, because Foundation's own traps on Linux where the path is one character.
+    /// Foundation's function traps on Linux if the path is one character.
     static func parent(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "" }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Creates an empty file that only its owner may read; false where there is one.
+    /// Creates an empty file that only its owner can read; returns false if the file exists.
     static func createIfMissing(_ path: String) throws -> Bool {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
@@ -94,24 +94,24 @@ package enum DurableFiles {
 }
 
 extension DurableFiles {
-    /// Gives a file another name in one step; whoever looks finds the old or the new content, never half.
+    /// Renames a file atomically: readers find the old or the new content.
     static func rename(_ path: String, to other: String) throws {
         guard Foundation.rename(path, other) == 0 else { throw SystemCallError("rename") }
         note(.rename(path, to: other))
     }
 
-    /// Removes a file if it is there.
+    /// Removes a file if it exists.
     static func remove(_ path: String) {
         if unlink(path) == 0 { note(.remove(path)) }
     }
 }
 
-/// An open file, closed when nobody refers to it any more.
+/// An open file. It is closed when it is deallocated.
 final class DurableFile: Sendable {
     let path: String
     private let descriptor: Mutex<Int32>
 
-    /// A new file that only its owner may read.
+    /// Creates a file that only its owner can read.
     init(creating path: String) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw SystemCallError("create") }
@@ -178,11 +178,11 @@ private func systemClose(_ descriptor: Int32) {
     close(descriptor)
 }
 
-/// An exclusive lock on a file, held until it is released: two relays never serve one data directory.
+/// An exclusive lock on a file, held until it is released, so that two relays cannot serve one data directory.
 package final class DirectoryLock: Sendable {
     private let descriptor: Mutex<Int32>
 
-    /// Throws `SystemCallError` with EWOULDBLOCK when another process holds the lock.
+    /// Throws `SystemCallError` with EWOULDBLOCK if another process holds the lock.
     init(path: String) throws {
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw SystemCallError("open lock file") }
@@ -199,8 +199,8 @@ package final class DirectoryLock: Sendable {
     func release() {
         descriptor.withLock { descriptor in
             guard descriptor >= 0 else { return }
-            // A process that is just being started has the descriptor too until it runs its program: closing alone would
-            // leave the lock with it.
+            // A child process that is about to exec still has a copy of the descriptor, so a close alone would not
+            // release the lock.
             _ = flock(descriptor, LOCK_UN)
             systemClose(descriptor)
             descriptor = -1

@@ -2,10 +2,10 @@ package import AnnalsCore
 package import Dispatch
 internal import Synchronization
 
-/// Wakes those who wait for a space's head to move.
+/// Wakes requests that wait for a space's head to move.
 ///
-/// A waiter is one continuation in a table: 5,000 event streams cost no thread and no timer each. Deadlines are looked
-/// at by one tick that runs only while somebody waits, so a wait may end one tick late.
+/// A waiter is one continuation in a table, so 5,000 event streams need no thread and no timer each. One tick checks
+/// the deadlines; it runs only while there are waiters. So a wait can end one tick late.
 package final class HeadWatch: Sendable {
     private struct Waiter {
         let after: Position
@@ -14,7 +14,7 @@ package final class HeadWatch: Sendable {
     }
 
     private struct State {
-        /// The newest head committed since the start, of each space that was written or waited for.
+        /// The newest head since the start, for each space that was written or waited for.
         var heads: [SpaceName: Position] = [:]
         var waiters: [SpaceName: [UInt64: Waiter]] = [:]
         var count = 0
@@ -31,11 +31,11 @@ package final class HeadWatch: Sendable {
         self.limits = limits
     }
 
-    /// How many wait now.
+    /// The number of waiters.
     var count: Int { state.withLock { $0.count } }
 
-    /// Notes a committed head and wakes who waited for it. Zero says that the space was deleted: everybody is woken, and a new one of
-    /// its name begins anew.
+    /// Records a committed head and wakes the waiters for it. Zero means that the space was deleted: all its waiters
+    /// wake, and the heads of a new space with this name start from zero.
     package func publish(_ head: Position, of space: SpaceName) {
         let woken = state.withLock { state -> [Waiter] in
             if head == .zero {
@@ -49,9 +49,10 @@ package final class HeadWatch: Sendable {
         for waiter in woken { waiter.continuation.resume(returning: head) }
     }
 
-    /// Returns the head when it passes `after`, or as it is at the deadline. `known` is the head as the caller read it.
+    /// Returns the head when it passes `after`, or the current head at the deadline. `known` is the head that the
+    /// caller read.
     ///
-    /// Throws `RelayLogError.overloaded` when too many wait, `.closing` when the relay stops, and CancellationError.
+    /// Throws `RelayLogError.overloaded` if too many wait, `.closing` when the relay stops, and CancellationError.
     package func wait(for space: SpaceName, after: Position, known: Position, until deadline: DispatchTime) async throws -> Position {
         let id = state.withLock { state in
             state.nextID += 1
@@ -72,7 +73,7 @@ package final class HeadWatch: Sendable {
         }
     }
 
-    /// Ends every wait with `closing`; later ones end at once.
+    /// Ends every wait with `closing`; later waits end at once.
     func close() {
         let all = state.withLock { state -> [Waiter] in
             state.isClosed = true
@@ -92,7 +93,7 @@ package final class HeadWatch: Sendable {
 
     private func add(_ waiter: Waiter, id: UInt64, space: SpaceName, known: Position) -> Admission {
         let (admission, startsTicking) = state.withLock { state -> (Admission, Bool) in
-            // A cancellation that came before this point found nothing to remove.
+            // A cancellation before this point found no waiter to remove.
             if Task.isCancelled { return (.refused(CancellationError()), false) }
             if state.isClosed { return (.refused(RelayLogError.closing), false) }
             let head = max(known, state.heads[space] ?? .zero)

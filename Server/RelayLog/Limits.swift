@@ -1,103 +1,105 @@
-/// What the log refuses to exceed, by name. The defaults suit one machine with a few gigabytes of memory.
+/// Limits of the log. The defaults suit one machine with a few gigabytes of memory.
 package struct RelayLogLimits: Sendable, Hashable {
-    /// Pushes that wait for the writer; one more is answered as overloaded.
+    /// Pushes that wait for the writer; one more is refused as overloaded.
     package var pendingPushes = 4096
-    /// Bytes of batches that wait for the writer.
+    /// Bytes of the batches that wait for the writer.
     package var pendingBytes = 512 << 20
-    /// Pushes that share one commit, and so one fsync.
+    /// Pushes in one commit, which has one fsync.
     package var groupPushes = 512
-    /// Bytes of batches that share one commit. A single larger batch has a commit of its own. A push to a quiet space waits for one such
-    /// commit of a busy one.
+    /// Bytes of the batches in one commit. A larger batch gets a commit of its own. A push to a quiet space waits for
+    /// at most one such commit of a busy space.
     package var groupBytes = 4 << 20
-    /// How often a commit is tried that a lost connection or another relay undid.
+    /// How often a commit is tried if a lost connection or another relay rolls it back.
     package var commitAttempts = 3
-    /// What one token, space and address may take of what all share.
+    /// The shares of common resources that one token, one space and one address can use.
     package var shares = SharePercents()
-    /// Bytes of parts of unfinished transactions, of one space; and of one credential in it.
+    /// Bytes of buffered parts of unfinished transactions, for one space; and for one credential in it.
     package var spacePartBytes: Int64 = 32 << 30
     package var tokenPartBytes: Int64 = 16 << 30
-    /// How long such parts wait for the next one.
+    /// How long buffered parts wait for the next one.
     package var parkedPartMilliseconds: Int64 = 86_400_000
-    /// Live replicas that one credential may push as, in one space.
+    /// Live replicas of one credential in one space.
     package var replicasPerToken = 1_000
-    /// Spaces that one credential may have made.
+    /// Spaces that one credential can create.
     package var spacesPerToken = 256
-    /// Bytes of parts that wait for the rest of their transaction, per replica: the largest transaction, packed.
+    /// Bytes of buffered parts for each replica: the largest transaction, compressed.
     package var pendingPartBytes: Int64 = 8 << 30
-    /// Footprint hashes kept per space; a base older than they reach is answered as stale.
+    /// Footprint hashes kept for each space; an older base is stale.
     package var hashesPerSpace = 262_144
-    /// Spaces whose footprints are kept in memory; the one unused for longest makes room.
+    /// Spaces with footprints in memory; the least recently used one is evicted.
     package var residentSpaces = 64
-    /// Requests that wait for a head to move, event streams among them.
+    /// Requests that wait for a head to move, including event streams.
     package var waiters = 20_000
-    /// Stale answers in a row after which a replica gets the turn (merge rule 13).
+    /// Consecutive stale answers after which a replica gets the push lease (merge rule 13).
     package var staleAnswersBeforeTurn = 3
-    /// How long a turn lasts at most.
+    /// The longest duration of a push lease.
     package var turnMilliseconds: Int64 = 2000
-    /// The longest time that a *wait* answer names: the turn mostly ends with its holder's push, long before its time.
+    /// The longest time in a *wait* answer. A lease usually ends with its holder's push, long before it expires.
     package var waitHintMilliseconds: Int64 = 50
-    /// Replicas per space whose stale answers are counted.
+    /// Replicas of one space with counted stale answers.
     package var replicasCounted = 4096
-    /// Connections that read.
+    /// Read connections.
     package var readers = 4
-    /// How long the storage has to answer whoever watches the relay.
+    /// The time limit for the storage to answer a health check or a metrics request.
     package var answerMilliseconds: Int64 = 5_000
-    /// Replicas whose positions are remembered until the next commit or interval.
+    /// Acknowledgements that are kept in memory before they are written.
     package var unsavedSightings = 10_000
-    /// How old a remembered position may become before it is written.
+    /// The longest time that an acknowledgement stays unwritten.
     package var sightingMilliseconds: Int64 = 1_000
-    /// Sightings of one credential in one space that one write keeps: the newest.
+    /// The newest acknowledgements of one credential in one space that one write stores.
     package var sightingsSaved = 1_000
-    /// Replicas of one space that one credential has named in requests and never pushed as; the one seen longest ago makes room.
+    /// Replicas of one space that one credential named in requests and never pushed as; the one seen longest ago is
+    /// evicted.
     package var sightedReplicas = 64
-    /// Replicas of one space that only credentials for reading have named; the one seen longest ago makes room.
+    /// Replicas of one space that only read-only credentials named; the one seen longest ago is evicted.
     package var readersPerSpace = 1_024
-    /// Characters of a replica's display name, and of its program's; longer ones are cut.
+    /// Characters of a replica's display name and of its program's name; longer names are cut.
     package var nameCharacters = 128
-    /// Spaces that there may be; making one more is refused.
+    /// Spaces on the relay; the creation of one more is refused.
     package var spaces = 10_000
-    /// Bytes that a space may have: its log as far as it is kept, parts that wait, and snapshots. Beyond it pushes are refused; its
-    /// snapshots, and those being received, have no more than that among themselves.
+    /// Bytes of one space: kept log, buffered parts and snapshots. Above it pushes are refused. The space's snapshots,
+    /// with the uploads under way, have the same limit.
     package var spaceBytes: Int64 = 256 << 30
-    /// For how long it is believed what a space has, as far as that changes by others than its pushes.
+    /// How long the size of a space's snapshots is cached. Pushes update the other sizes at once.
     package var spaceUseMilliseconds: Int64 = 5_000
-    /// Reports of refused entries that a space keeps, and those of one owner among them; further ones are refused.
+    /// Reports of refused entries for each space, and for each owner in it; further reports are refused.
     package var reportsPerSpace: Int64 = 10_000
     package var reportsPerOwner: Int64 = 1_000
-    /// Owners that a line of the audit log names; of further ones it has the number.
+    /// Owners that one line of the audit log names; it gives only the number of the others.
     static let ownersNamed = 16
-    /// Bytes of the disk that are left free: pushes, new spaces and snapshots are refused before.
+    /// Bytes of the disk to keep free. Below that, pushes, new spaces and snapshots are refused.
     package var diskReserveBytes: Int64 = 256 << 20
-    /// How often it is looked how much of the disk is free, at most.
+    /// The shortest time between two checks of the free disk space.
     package var diskLookMilliseconds: Int64 = 500
     /// Bytes of one snapshot.
     package var snapshotBytes: Int64 = 64 << 30
-    /// Snapshot uploads under way at once.
+    /// Concurrent snapshot uploads.
     package var snapshotUploads = 16
-    /// Snapshots kept per space: the newest, the oldest that the log still follows, and some between.
+    /// Snapshots kept for each space: the newest, the oldest that the log still follows, and some between.
     package var snapshotsKept = 8
-    /// A snapshot is due when the log since the newest one has so many bytes, and as many as that snapshot.
+    /// A snapshot is due if the log since the newest snapshot has this many bytes, and at least the bytes of that
+    /// snapshot.
     package var snapshotLogBytes: Int64 = 8 << 20
-    /// Or when it has so many positions.
+    /// A snapshot is also due after this many positions.
     package var snapshotLogPositions: Int64 = 100_000
-    /// How long the replica that was asked for a snapshot has for it before another one is asked.
+    /// How long a replica has to make a requested snapshot before another replica is asked.
     package var snapshotLeaseMilliseconds: Int64 = 10 * 60_000
-    /// Bytes of log that one commit of a purge drops; pushes come in between.
+    /// Bytes of log that one commit of a purge drops; pushes are committed between two slices.
     package var purgeSliceBytes: Int64 = 16 << 20
     /// Runs that one commit of a purge drops.
     package var purgeSliceRuns = 500
-    /// How long an upload in parts waits for its next part before another one may take its place.
+    /// How long an upload in parts waits for its next part before another upload can replace it.
     package var parkedUploadMilliseconds: Int64 = 10 * 60_000
-    /// How often a snapshot's file is looked for anew when a newer one took its place between the look and the opening.
+    /// How often the opening of a snapshot is tried if a newer one replaces it after the lookup.
     package var snapshotOpenings = 5
-    /// Days of growth that are told of a space.
+    /// Days of growth that a space's summary lists.
     package var growthDays = 30
-    /// How long after its deadline a wait may end.
+    /// How late after its deadline a wait can end.
     package var waitTickMilliseconds = 100
-    /// For how long a verified token is believed without asking the database: one that another process revokes is
-    /// refused after at most so long.
+    /// How long a verified token is cached without a query to the database. A token that another process revokes is
+    /// refused after at most this time.
     package var tokenMilliseconds: Int64 = 1000
-    /// Verified tokens that are believed at once.
+    /// Verified tokens in the cache.
     package var tokensRemembered = 4096
 
     package init() {}

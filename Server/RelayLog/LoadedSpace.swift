@@ -1,46 +1,47 @@
 internal import AnnalsCore
 internal import AnnalsWire
 
-/// A space as the writer holds it in memory between commits.
+/// The state of a space that the writer keeps in memory between commits.
 struct LoadedSpace: Sendable {
     let id: Int64
     var certifier: Certifier
-    /// Numbers of the replicas' rows.
+    /// Row ids of replicas.
     var replicas: [ReplicaID: Int64] = [:]
-    /// Parts that wait for the rest of their transaction.
+    /// Buffered parts of unfinished transactions.
     var pending: [ReplicaID: PendingParts] = [:]
-    /// The log's running digest at its head.
+    /// The running digest of the log at its head.
     var logDigest: Digest
-    /// Bytes of all batches since the space's beginning.
+    /// Bytes of all batches since the space was created.
     var logBytes: Int64
-    /// What of them went.
+    /// Purged and voided bytes of these batches.
     var droppedBytes: Int64
-    /// What its snapshots take, and until when that is believed, in monotonic milliseconds.
+    /// Bytes of its snapshots, and until when this figure is valid, in monotonic milliseconds.
     var snapshotBytes: Int64 = 0
     var snapshotBytesUntil = Int64.min
-    /// When it was used last, as a number that counts the uses of all.
+    /// The number of the last use; one counter numbers the uses of all spaces.
     var lastUse = 0
 
-    /// What waits is what waited after so many changes of it.
+    /// The stored number of changes of the parts that `pending` shows.
     var partChanges: Int64
-    /// Whose replicas are, of those that somebody's are known to be after so many changes.
+    /// Known owners of replicas, as of `ownerChanges`.
     var owners: [ReplicaID: String] = [:]
     var ownerChanges: Int64
-    /// Owners that are quarantined after so many changes; nil until somebody pushes.
+    /// Quarantined owners, as of `ownerChanges`; nil until they are read.
     var quarantined: Set<String>?
 
-    /// Bytes of parts that wait.
+    /// Bytes of buffered parts.
     var partBytes: Int64 { pending.values.reduce(0) { $0 + $1.byteCount } }
 
-    /// What it takes: the log as far as it is kept, parts that wait, snapshots.
+    /// Total bytes: kept log, buffered parts, snapshots.
     var byteCount: Int64 { logBytes - droppedBytes + snapshotBytes + partBytes }
 
-    /// Reads, from the log's end back, as many footprints as the limit allows.
+    /// Loads the space and reads footprints from the end of the log backwards, as many as the limit allows.
     ///
-    /// Footprints that were dropped once are not brought back: a transaction that was stale for want of them may have
-    /// been rewritten, and a late copy of it must stay stale (merge rule 16).
+    /// It does not load footprints below the stored floor. A transaction may have been stale because they were dropped,
+    /// and its author may have rewritten it: a late copy of it must stay stale (merge rule 16).
     ///
-    /// `damaged` is called with the position of a run that cannot be read; what lies before it counts as forgotten.
+    /// - Parameter damaged: called with the position of a run that cannot be read. Entries before that run are not
+    ///   loaded.
     static func load(
         _ space: LogStorage.Space, from db: any LogConnection, limits: RelayLogLimits, damaged: (Position) -> Void
     ) throws -> LoadedSpace {
@@ -49,7 +50,8 @@ struct LoadedSpace: Sendable {
         var (loadedFrom, last) = (space.head, space.head)
         try LogStorage.visitNewestRuns(of: space.id, in: db) { run in
             guard run.lastPosition > space.floor else { return false }
-            // Each ends where the next begins, and the newest with the head: in no other order can they be recorded.
+            // Each run must end where the next begins, and the newest at the head, because the index records entries in
+            // this order.
             guard let header = try? run.header(), run.lastPosition == last else {
                 damaged(run.firstPosition)
                 return false
@@ -57,7 +59,7 @@ struct LoadedSpace: Sendable {
             for offset in (0..<run.count).reversed() {
                 let position = run.firstPosition.advanced(by: offset)
                 guard position > space.floor else { break }
-                // The last part was certified for all.
+                // The footprint of a transaction in parts is recorded once, at its last part.
                 guard header.part.isLast else { continue }
                 let footprint = header.certificates[run.firstIndex + offset].footprint
                 entries.append((footprint, header.replica, position))
@@ -78,8 +80,8 @@ struct LoadedSpace: Sendable {
             droppedBytes: space.droppedBytes, partChanges: space.partChanges, ownerChanges: space.ownerChanges)
     }
 
-    /// Takes in what other relays of the same database appended meanwhile, and how far it was purged. False when that cannot
-    /// be: then it must be loaded anew.
+    /// Applies what other relays of the same database have appended or purged since the last commit. Returns false if
+    /// that is impossible: then the caller loads the space again.
     mutating func follow(_ space: LogStorage.Space, in db: any LogConnection) throws -> Bool {
         guard space.id == id, space.head >= certifier.head, space.lineage == certifier.lineage else { return false }
         if space.floor > certifier.floor { certifier.raiseFloor(to: space.floor) }
@@ -90,7 +92,7 @@ struct LoadedSpace: Sendable {
         if space.ownerChanges != ownerChanges {
             owners = [:]
             quarantined = nil
-            // Rows of replicas that never pushed may be gone.
+            // Rows of replicas that never pushed may be deleted.
             replicas = [:]
             ownerChanges = space.ownerChanges
         }
@@ -112,14 +114,14 @@ struct LoadedSpace: Sendable {
 }
 
 extension Certifier {
-    /// Records a run that another relay appended behind the head.
+    /// Records a run that another relay appended after the head.
     fileprivate mutating func follow(_ run: LogStorage.Run, _ header: BatchHeader) {
         for offset in 0..<run.count {
             let number = run.firstIndex + offset
             let (certificate, position) = (header.certificates[number], run.firstPosition.advanced(by: offset))
-            // The last part was certified for all.
+            // The footprint of a transaction in parts is recorded once, at its last part.
             if header.part.isLast { recall(certificate.footprint, replica: header.replica, position: position) }
-            // Of others the log is asked when they push.
+            // The last transactions of other replicas are read from the log at their next push.
             if last(of: header.replica) != nil {
                 setLast(
                     LastAccepted(counter: header.counter(of: number), digest: certificate.digest, position: position), of: header.replica)
@@ -130,9 +132,9 @@ extension Certifier {
 }
 
 extension LogStorage.Run {
-    /// The clear part of the run's batch. Throws `RelayLogError.storage` when the bytes are not what was pushed.
+    /// Parses the clear part of the run's batch. Throws `RelayLogError.storage` if the stored bytes are corrupt.
     func header() throws -> BatchHeader {
-        // What was accepted under wider limits stays readable.
+        // No limits: batches that were accepted under higher limits must stay readable.
         let limits = BatchLimits(batchBytes: .max, plainBytes: .max, transactions: .max)
         guard let header = try? BatchHeader.parse(batch, limits: limits), firstIndex >= 0, count > 0,
             count <= header.certificates.count - firstIndex

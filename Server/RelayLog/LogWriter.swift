@@ -3,27 +3,28 @@ internal import AnnalsWire
 internal import Logging
 internal import Synchronization
 
-/// The one writer of the log, with group commit: pushes queue up while a commit is under way, and the next commit takes
-/// them all, of whatever spaces, with one fsync. Each is answered after it.
+/// The only writer of the log, with group commit: pushes queue up during a commit, and the next commit stores all of
+/// them, of any space, with one fsync. Each push is answered after its commit.
 ///
-/// It runs on the database's own serial queue and needs no task: a client that goes away cancels nothing that others
-/// share. The queue is bounded, and one space has a share of it; beyond it a push is refused before anything is done. Spaces take turns.
+/// The writer runs on the serial queue of the database and needs no task. So a client that disconnects cancels nothing
+/// for others. The queue is bounded, and one space can use a share of it; a push above these bounds is refused before
+/// any work. The queue is fair between spaces.
 final class LogWriter: Sendable {
     struct Push: Sendable {
         var space: SpaceName
         var header: BatchHeader
         var batch: [UInt8]
-        /// Who pushes; nil on a relay that serves everybody.
+        /// The owner that pushes; nil on an open relay.
         var owner: ReplicaOwner?
     }
 
-    /// What is known of a push once it is committed.
+    /// The result of a committed push.
     struct Committed: Sendable {
         var verdict: Certifier.Verdict
         var lineage: Lineage
         var head: Position
         var receivedAt: Int64
-        /// Bytes of the whole log.
+        /// Bytes of all batches since the space was created.
         var logBytes: Int64
     }
 
@@ -50,7 +51,7 @@ final class LogWriter: Sendable {
     private let clock: RelayClock
     private let logger: Logger
     private let queue = Mutex(Queue())
-    /// Only ever taken on the database's writing queue, so nobody waits for it.
+    /// Locked only on the write queue of the database, so nothing waits for it.
     private let spaces = Mutex(LoadedSpaces())
     private let groups = Mutex(0)
 
@@ -65,25 +66,25 @@ final class LogWriter: Sendable {
         self.logger = logger
     }
 
-    /// Commits that carried pushes, since the start.
+    /// Commits with pushes since the start.
     var commitCount: Int { groups.withLock { $0 } }
 
     /// Certifies and stores a push; returns when its commit is durable.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.quarantined`, `.overloaded`, `.closing`, `.transactionTooLarge`,
-    /// `.spaceFull`, `.diskReserved`, `.diskFull` or `.storage`.
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.quarantined`, `.overloaded`, `.closing`,
+    /// `.transactionTooLarge`, `.spaceFull`, `.diskReserved`, `.diskFull` or `.storage`.
     func push(_ push: Push) async throws -> Committed {
         try await withCheckedThrowingContinuation { continuation in
             enqueue(Pending(push: push, continuation: continuation))
         }
     }
 
-    /// Refuses pushes from now on. Those accepted into the queue before are still committed.
+    /// Refuses pushes from now on. Queued pushes are still committed.
     func close() {
         queue.withLock { $0.isClosed = true }
     }
 
-    /// Pushes that wait for their commit to begin.
+    /// Queued pushes that are not in a commit yet.
     var pendingCount: Int { queue.withLock { $0.pending.count } }
 
     /// Whether pushes are queued or being committed.
@@ -109,7 +110,7 @@ final class LogWriter: Sendable {
         if schedules { schedule() }
     }
 
-    /// Whose bound a push would pass; one alone always fits.
+    /// The bound that a push would exceed. A single push always fits.
     private func fullBound(_ queue: PushQueue<Pending>, _ space: SpaceName, _ size: Int) -> QuotaBound? {
         if !queue.isEmpty, queue.count >= limits.pendingPushes || queue.byteCount + size > limits.pendingBytes { return .relay }
         let (count, bytes) = (queue.count(of: space), queue.byteCount(of: space))
@@ -134,7 +135,7 @@ final class LogWriter: Sendable {
             queue.isScheduled = !queue.pending.isEmpty
             return queue.isScheduled
         }
-        // Scheduled anew instead of looping, so that other writes have their turn.
+        // Scheduled again, without a loop, so that other writes can run between two groups.
         if goesOn { schedule() }
     }
 
@@ -144,7 +145,8 @@ final class LogWriter: Sendable {
 
     // MARK: The commit
 
-    /// One transaction for all. If it fails, each is tried alone, so that one bad push fails alone.
+    /// Commits all pushes in one transaction. If it fails, each push is tried alone, so that one bad push does not fail
+    /// the others.
     private func commit(_ pushes: [Push], _ db: any LogConnection, attempt: Int = 1) -> [Result<Committed, RelayLogError>] {
         do {
             var files: [String] = []
@@ -155,11 +157,11 @@ final class LogWriter: Sendable {
             for file in files { database.snapshots.remove(file) }
             return outcomes
         } catch {
-            // What was judged in memory did not happen: forget it, the next push loads the log's state.
+            // The changes in memory were not stored. Drop them; the next push loads the state of the log.
             spaces.withLock { spaces in
                 for push in pushes { spaces.forget(push.space) }
             }
-            // Also where nobody knows whether the commit took place: a push that did is known by then.
+            // The commit may have taken place although it failed here. The retry then finds the push in the log.
             if (error as? any StorageFailure)?.isTransient == true, attempt < limits.commitAttempts {
                 return commit(pushes, db, attempt: attempt + 1)
             }
@@ -170,7 +172,7 @@ final class LogWriter: Sendable {
         }
     }
 
-    /// - Parameter files: is given those that no snapshot needs any more.
+    /// - Parameter files: collects files that no snapshot uses any more.
     private func commit(
         _ pushes: [Push], spaces: inout LoadedSpaces, files: inout [String], _ db: any LogConnection
     ) throws -> [Result<Committed, RelayLogError>] {
@@ -178,7 +180,7 @@ final class LogWriter: Sendable {
         try db.transaction {
             var stored: [SpaceName: LogStorage.Space] = [:]
             var open: [SpaceName: LoadedSpace] = [:]
-            // In the order of names, so that two relays of one database never wait for each other.
+            // Locks are taken in the order of names, so that two relays of one database cannot deadlock.
             for name in Set(pushes.map(\.space)).sorted(by: { $0.description < $1.description }) {
                 stored[name] = try LogStorage.space(name, in: db, locking: true)
                 open[name] = try stored[name].map { try spaces.take(name, as: $0, in: db, limits: limits, logger: logger) }
@@ -205,7 +207,7 @@ final class LogWriter: Sendable {
 
     private func save(_ space: LoadedSpace, _ name: SpaceName, over stored: LogStorage.Space?, _ db: any LogConnection) throws {
         let (head, floor) = (space.certifier.head, space.certifier.floor)
-        // A floor that rose is saved with the commit that carries the first answer given because of it.
+        // A risen floor is saved in the commit before the first answer that depends on it.
         guard let stored,
             head != stored.head || floor > stored.floor || space.partChanges != stored.partChanges
                 || space.ownerChanges != stored.ownerChanges
@@ -253,7 +255,7 @@ final class LogWriter: Sendable {
         try LogStorage.append(run, counter: counter, replica: row, digest: space.logDigest, to: space.id, db: db)
     }
 
-    /// Writes down the replica's last accepted transaction and returns its row's number.
+    /// Stores the replica's last accepted transaction and returns its row id.
     private func noteLast(of replica: ReplicaID, in space: inout LoadedSpace, at now: Int64, _ db: any LogConnection) throws -> Int64 {
         let last = space.certifier.last(of: replica) ?? .none
         if let known = space.replicas[replica] {
@@ -265,8 +267,8 @@ final class LogWriter: Sendable {
         return row
     }
 
-    /// What is known of a replica's last transaction and of its row, asked from the log until it has one: after this relay refused
-    /// its first push, another one may have accepted it, and given it to somebody.
+    /// Loads the replica's last transaction and row id from the log, until both are known. After this relay refused the
+    /// replica's first push, another relay may have accepted it and recorded an owner.
     private func recall(_ replica: ReplicaID, in space: inout LoadedSpace, _ db: any LogConnection) throws {
         guard space.certifier.last(of: replica) == nil || space.replicas[replica] == nil else { return }
         let stored = try LogStorage.replica(replica, of: space.id, in: db)
@@ -274,14 +276,15 @@ final class LogWriter: Sendable {
         space.certifier.setLast(stored?.last ?? .none, of: replica)
     }
 
-    // MARK: What is refused
+    // MARK: Refusals
 
     private func refusal(
         of push: Push, in space: inout LoadedSpace, files: inout [String], _ db: any LogConnection
     ) throws -> RelayLogError? {
         try recall(push.header.replica, in: &space, db)
         guard try mayPush(push, in: &space, db) else { return .replicaOwnedElsewhere(push.header.replica) }
-        // A push that is in the log is answered as before, also from a quarantined owner and where the space is full: it adds nothing.
+        // A push that is in the log adds nothing. So it gets its answer again, even for a quarantined owner or a full
+        // space.
         guard !isKnown(push.header, in: space) else { return nil }
         if let owner = push.owner, try isQuarantined(owner, &space, db) { return .quarantined(owner.text, push.space) }
         if reserve.isReached { return .diskReserved(bytes: limits.diskReserveBytes) }
@@ -296,13 +299,14 @@ final class LogWriter: Sendable {
         return all.contains(owner.text)
     }
 
-    /// Whether one credential, or the space, has as much as it may: of replicas, and of parts that wait.
+    /// Refuses a push above the limits for replicas and buffered parts of one owner, or for buffered parts of the
+    /// space.
     private func quotaRefusal(of push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> RelayLogError? {
         if let owner = push.owner, try self.owner(of: push.header.replica, in: &space, db) != owner.text {
             let live = try OwnerStorage.liveCount(of: owner, in: space.id, since: clock.wall() - PurgeRules().silence, db)
             guard live < limits.replicasPerToken else { return .tooManyReplicas(limit: limits.replicasPerToken) }
         }
-        // The last part ends the wait of all.
+        // The last part ends the buffering of all parts.
         guard !push.header.part.isLast else { return nil }
         let size = Int64(push.batch.count)
         guard space.partBytes + size <= limits.spacePartBytes else { return Self.tooManyParts(.space) }
@@ -314,14 +318,16 @@ final class LogWriter: Sendable {
 
     private static func tooManyParts(_ bound: QuotaBound) -> RelayLogError { .quota(.parts, bound, retryAfterSeconds: 60) }
 
-    /// Whether all of it was taken before, as far as its counters say: it adds nothing, whatever the answer is.
+    /// Whether the replica's last counter, or the buffered parts, cover the whole push: it then adds nothing, whatever
+    /// the answer is.
     private func isKnown(_ header: BatchHeader, in space: LoadedSpace) -> Bool {
         let newest = space.certifier.last(of: header.replica)?.counter ?? .zero
         if header.counter(of: header.certificates.count - 1) <= newest { return true }
         return !header.part.isWhole && space.pending[header.replica]?.holds(header) == true
     }
 
-    /// Whether the space may have so many bytes. What its snapshots take is looked up from time to time; those that count as none make room.
+    /// Whether the push fits into the limit of the space. The size of the snapshots is read at intervals; above the
+    /// limit, snapshots that do not count are dropped.
     private func fits(_ push: Push, in space: inout LoadedSpace, files: inout [String], _ db: any LogConnection) throws -> Bool {
         let (now, size) = (clock.monotonic(), Int64(push.batch.count))
         if now >= space.snapshotBytesUntil {
@@ -336,14 +342,14 @@ final class LogWriter: Sendable {
         return space.byteCount + size <= limits.spaceBytes
     }
 
-    /// Whether the replica is the sender's, or nobody's any more.
+    /// Whether the replica belongs to the sender, or its owner holds it no more.
     private func mayPush(_ push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> Bool {
         guard let owner = push.owner else { return true }
         guard let known = try self.owner(of: push.header.replica, in: &space, db), known != owner.text else { return true }
         return try !OwnerStorage.isHeld(by: known, at: clock.wall(), in: db)
     }
 
-    /// nil where the replica is nobody's.
+    /// The replica's owner; nil if it has none.
     private func owner(of replica: ReplicaID, in space: inout LoadedSpace, _ db: any LogConnection) throws -> String? {
         if space.owners[replica] == nil {
             if space.replicas[replica] == nil { space.replicas[replica] = try LogStorage.replica(replica, of: space.id, in: db)?.id }
@@ -352,7 +358,7 @@ final class LogWriter: Sendable {
         return space.owners[replica]
     }
 
-    /// The replica is the sender's from now on.
+    /// Makes the sender the owner of the replica.
     private func claim(_ push: Push, in space: inout LoadedSpace, at now: Int64, _ db: any LogConnection) throws {
         let replica = push.header.replica
         guard let owner = push.owner, space.owners[replica] != owner.text else { return }
@@ -363,7 +369,7 @@ final class LogWriter: Sendable {
 
     // MARK: Transactions in parts
 
-    /// False when the push is a part of a transaction that is larger than what may wait; what waits of it is dropped.
+    /// Returns false, and drops the buffered parts, if a part exceeds the limit for one transaction.
     private func makeRoom(for push: Push, in space: inout LoadedSpace, _ db: any LogConnection) throws -> Bool {
         guard !push.header.part.isWhole, push.header.part.number > 0, let pending = space.pending[push.header.replica],
             pending.isFollowed(by: push.header), pending.byteCount + Int64(push.batch.count) > limits.pendingPartBytes
@@ -372,7 +378,7 @@ final class LogWriter: Sendable {
         return false
     }
 
-    /// Keeps a part until the last one comes, which brings all of them into the log.
+    /// Buffers a part. The last part moves all of them into the log.
     private func keepPart(
         _ push: Push, _ verdict: Certifier.Verdict, in space: inout LoadedSpace, at receivedAt: Int64, _ db: any LogConnection
     ) throws {
@@ -412,8 +418,8 @@ final class LogWriter: Sendable {
     }
 }
 
-/// Finds a replica's transactions in the log. A batch sent again asks for one after another, so the run found last is
-/// kept: its header is parsed once.
+/// Finds a replica's transactions in the log. A repeated batch asks for consecutive counters, so the last run is kept
+/// and its header is parsed once.
 private struct AcceptedFinder {
     let replica: Int64?
     let db: any LogConnection
@@ -441,12 +447,12 @@ private struct AcceptedFinder {
     }
 }
 
-/// The spaces in memory, of which the one unused for longest makes room for another.
+/// The spaces in memory; the least recently used one is evicted.
 private struct LoadedSpaces: Sendable {
     private var spaces: [SpaceName: LoadedSpace] = [:]
     private var uses = 0
 
-    /// Takes the space out, so that changing it copies nothing, and brings it to what the database holds.
+    /// Removes the space from the cache, so that a change copies nothing, and updates it from the database.
     mutating func take(
         _ name: SpaceName, as stored: LogStorage.Space, in db: any LogConnection, limits: RelayLogLimits, logger: Logger
     ) throws -> LoadedSpace {

@@ -1,24 +1,24 @@
 package import AnnalsCore
 package import AnnalsWire
 
-/// The parts of one transaction that came before its last: they wait beside the log, since a transaction takes its place
-/// in one commit, whatever its size (law 6).
+/// The parts of a transaction that came before its last part. They are buffered outside the log, because the log gets a
+/// transaction in one commit, whatever its size (law 6).
 ///
-/// A replica has at most one such transaction, and any other push of it gives this one up: an author sends one after
-/// another, so what is begun anew is what counts.
+/// A replica has at most one unfinished transaction. An author sends one transaction after another, so any other push
+/// of the replica drops its buffered parts.
 package struct PendingParts: Hashable, Sendable {
     let firstCounter: Counter
     let count: Int
     let base: Position
     let footprint: Footprint
-    /// Of the parts that are here, from the first without gaps.
+    /// Digests of the received parts, from the first on, without gaps.
     package private(set) var digests: [Digest]
-    /// Of their batches.
+    /// Bytes of the batches of these parts.
     private(set) var byteCount: Int64
 
     /// - Parameters:
     ///   - first: the first part.
-    ///   - byteCount: of its batch.
+    ///   - byteCount: bytes of its batch.
     package init(first: BatchHeader, byteCount: Int) {
         firstCounter = first.firstCounter
         count = first.part.count
@@ -28,7 +28,7 @@ package struct PendingParts: Hashable, Sendable {
         self.byteCount = Int64(byteCount)
     }
 
-    /// Whether this part is here already.
+    /// Whether this part was received already.
     package func holds(_ header: BatchHeader) -> Bool {
         let number = header.part.number
         return belongs(header) && number < digests.count && digests[number] == header.certificates[0].digest
@@ -39,7 +39,7 @@ package struct PendingParts: Hashable, Sendable {
         belongs(header) && header.part.number == digests.count && header.previousDigest == digests.last
     }
 
-    /// One footprint is certified for all parts, so they must agree on it.
+    /// One footprint is certified for all parts, so all must carry the same one.
     private func belongs(_ header: BatchHeader) -> Bool {
         let first = Counter(header.firstCounter.rawValue - Int64(header.part.number))
         let certificate = header.certificates[0]

@@ -1,19 +1,20 @@
 package import AnnalsCore
 
-/// How long a space's log is kept. Nothing goes that no snapshot covers.
+/// How long a space's log is kept. Only log that a snapshot covers is dropped.
 package struct PurgeRules: Sendable, Hashable {
-    /// What is younger is kept in any case, for `replay --relay` and for whoever is taking a snapshot just now; milliseconds.
+    /// Younger entries are always kept, for `replay --relay` and for replicas that are loading a snapshot;
+    /// milliseconds.
     package var keep: Int64 = 7 * 86_400_000
-    /// What a live replica has not acknowledged yet is kept so long; milliseconds.
+    /// Entries that a live replica has not acknowledged are kept for this time; milliseconds.
     package var retention: Int64 = 90 * 86_400_000
-    /// A replica that was not seen for so long does not hold anything back; milliseconds.
+    /// A replica that was not seen for this time holds back nothing; milliseconds.
     package var silence: Int64 = 30 * 86_400_000
-    /// Live replicas hold nothing back: those that lack something come back by the snapshot.
+    /// Live replicas hold back nothing: a replica that lacks dropped entries resyncs from the snapshot.
     package var isForced = false
 
     package init() {}
 
-    /// What an operator asks for. Without `keep`, in milliseconds, it is a week, or nothing when it is forced.
+    /// The rules for an operator's request. `keep` is in milliseconds; the default is a week, or 0 for a forced purge.
     package static func asked(keep: Int64?, isForced: Bool) -> PurgeRules {
         var rules = PurgeRules()
         rules.keep = keep ?? (isForced ? 0 : rules.keep)
@@ -21,15 +22,14 @@ package struct PurgeRules: Sendable, Hashable {
         return rules
     }
 
-    /// Whether a replica holds back what it has not acknowledged.
+    /// Whether the replica holds back entries that it has not acknowledged.
     func counts(_ replica: ReplicaRecord, now: Int64) -> Bool {
         !isForced && replica.holdsBack && !replica.isRetired && replica.lastSeen > now - silence
     }
 
-    /// Up to where the log may go, by what replicas have and how old it is.
+    /// The last position that can be dropped, by the acknowledgements and the age of the entries.
     ///
-    /// - Parameters:
-    ///   - last: gives the last position before the first entry that was received at a time or later.
+    /// - Parameter last: returns the last position before the first entry that was received at or after a time.
     package func limit(
         head: Position, replicas: [ReplicaRecord], now: Int64, last: (_ before: Int64) throws -> Position
     ) rethrows -> Position {
@@ -40,18 +40,18 @@ package struct PurgeRules: Sendable, Hashable {
 
 /// What a purge dropped, or would drop.
 package struct PurgeOutcome: Sendable {
-    /// The log began after this position before.
+    /// The log began after this position before the purge.
     package var before: Position
-    /// And begins after this one now, which is a snapshot's.
+    /// The log begins after this position now; it is the position of a snapshot.
     package var horizon: Position
     /// Bytes of batches.
     package var bytes: Int64
     package var snapshots: Int
-    /// Live replicas that have not acknowledged the newest snapshot's position.
+    /// Live replicas that have not acknowledged the position of the newest snapshot.
     package var holding: [ReplicaRecord]
-    /// nil where the space has no snapshot, so that nothing can go.
+    /// nil if the space has no snapshot, so that nothing can be dropped.
     package var newestSnapshot: Position?
-    /// A later snapshot would do, but no replica of another owner has confirmed it.
+    /// A later snapshot that no replica of another owner has confirmed; with confirmation the purge could use it.
     package var unconfirmed: SnapshotRecord?
     package var head: Position
 
@@ -64,12 +64,13 @@ package struct PurgeOutcome: Sendable {
 }
 
 extension RelayDatabase {
-    /// Drops what the rules allow of a space's log, also while another process serves it; in slices, so that pushes come in
-    /// between. The log then begins at a snapshot: so whoever is not expired can be rebuilt, and every kept position too.
+    /// Drops the part of a space's log that the rules allow, also while another process serves it. It works in slices,
+    /// so that pushes are committed between them. Afterwards the log begins at a snapshot, so every kept position can
+    /// be rebuilt, and so can every replica that has not expired.
     ///
     /// - Parameters:
-    ///   - commits: false only says what would go.
-    ///   - by: who asks for it, for the audit log; nil for the relay's own rounds.
+    ///   - commits: false only reports what would be dropped.
+    ///   - by: who requested it, for the audit log; nil for the automatic purges of the relay.
     /// - Throws: `RelayLogError`: `.spaceNotFound`, `.storage`.
     package func purge(
         _ name: SpaceName, _ rules: PurgeRules, now: Int64, commits: Bool = true, by: Operator? = nil,
@@ -86,7 +87,7 @@ extension RelayDatabase {
                     for file in files { snapshots.remove(file) }
                     break
                 }
-                // The snapshot went meanwhile: an older one is there, or none.
+                // The snapshot was removed meanwhile. Plan again with an older one, if there is one.
                 plan = try await storage.read { db in try self.plan(name, rules, now: now, db).1 }
             }
             if plan.horizon == plan.before, entry != nil {
@@ -94,7 +95,7 @@ extension RelayDatabase {
                     try AuditStorage.add(entry, subject: plan.summary, outcome: "nothing could go", in: db)
                 }
             }
-            // Also what an interrupted purge left behind.
+            // This also drops what an interrupted purge left.
             while try await storage.write({ db in try PurgeStorage.dropRuns(of: space, limits: limits, in: db) }) != nil {
                 try Task.checkCancellation()
             }
@@ -102,8 +103,9 @@ extension RelayDatabase {
         }
     }
 
-    /// Has the log begin where the plan says. Returns the files that no snapshot needs any more, or nil where the one that the plan rests
-    /// on is gone, as where one that was being brought needed its room: then nothing is changed.
+    /// Moves the start of the log to the planned position. Returns the files that no snapshot uses any more. Returns
+    /// nil, without a change, if the snapshot of the plan was removed meanwhile, for example to make room for an
+    /// upload.
     static func begin(
         _ plan: PurgeOutcome, of space: Int64, _ entry: AuditEntry?, at now: Int64, limits: RelayLogLimits, in db: any LogConnection
     ) throws -> [String]? {
@@ -127,13 +129,14 @@ extension RelayDatabase {
         let limit = try rules.limit(head: space.head, replicas: replicas, now: now) { time in
             try PurgeStorage.lastPosition(before: time, in: space, db)
         }
-        // The log never begins at one that was lost.
+        // The log never begins at a snapshot with a lost file.
         let kept = try LogStorage.snapshots(of: space.id, in: db, keptIn: snapshots)
         let owners = Owners(
             replicas.filter { rules.counts($0, now: now) }, ofFirstEntry: try ReportStorage.authorsOwner(of: Position(1), in: space.id, db))
         let (snapshots, newest) = (kept.map(\.position), kept.last?.position)
         let latest = kept.last { $0.position <= limit }
-        // One owner's word for rows of several is not enough to drop what they came from; an operator who forces it decides alone.
+        // One owner's snapshot with rows of several owners is no reason to drop the log before it, unless another owner
+        // confirmed it. A forced purge skips this check.
         let trusted = rules.isForced ? latest : kept.last { $0.position <= limit && owners.trust($0) }
         let horizon = max(space.horizon, trusted?.position ?? .zero)
         let holding = replicas.filter { replica in
@@ -147,7 +150,7 @@ extension RelayDatabase {
         return (space.id, outcome)
     }
 
-    /// The replicas of a space as they are recorded. Throws `RelayLogError.spaceNotFound` or `.storage`.
+    /// The recorded replicas of a space. Throws `RelayLogError.spaceNotFound` or `.storage`.
     package func replicas(of name: SpaceName) async throws -> [ReplicaRecord] {
         try await RelayLogError.wrapped {
             try await storage.read { db in
@@ -157,7 +160,7 @@ extension RelayDatabase {
         }
     }
 
-    /// A retired replica holds nothing back until it is seen again. False when there is no such replica.
+    /// Retires a replica: it holds back nothing until it is seen again. Returns false if there is no such replica.
     package func retire(_ replica: ReplicaID, of name: SpaceName, now: Int64, by: Operator? = nil) async throws -> Bool {
         let entry = AuditEntry(.replicaRetire, by: by, space: name, at: now)
         return try await RelayLogError.wrapped {
@@ -174,7 +177,7 @@ extension RelayDatabase {
 }
 
 extension RelayLog {
-    /// See `RelayDatabase.purge`; by this relay's clock, and with every acknowledgement that has come so far.
+    /// See `RelayDatabase.purge`; uses the clock of this relay, and writes the pending acknowledgements first.
     package func purge(
         _ name: SpaceName, _ rules: PurgeRules, commits: Bool = true, by: Operator? = nil
     ) async throws -> PurgeOutcome {
@@ -182,13 +185,14 @@ extension RelayLog {
         return try await database.purge(name, rules, now: clock.wall(), commits: commits, by: by, limits: limits)
     }
 
-    /// Lets whoever pushes next as this replica have it. False when there is no such replica.
+    /// Releases a replica: the next owner that pushes as this replica gets it. Returns false if there is no such
+    /// replica.
     package func release(_ replica: ReplicaID, of name: SpaceName, by: Operator? = nil) async throws -> Bool {
         _ = try await replicas(of: name)
         return try await database.release(replica, of: name, now: clock.wall(), by: by)
     }
 
-    /// Retires a replica now. False when there is no such replica.
+    /// Retires a replica now. Returns false if there is no such replica.
     package func retire(_ replica: ReplicaID, of name: SpaceName, by: Operator? = nil) async throws -> Bool {
         _ = try await replicas(of: name)
         return try await database.retire(replica, of: name, now: clock.wall(), by: by)

@@ -1,9 +1,10 @@
 internal import AnnalsCore
 
-/// Pushes that wait for the writer, in the order in which it takes them: fair between spaces, and first come, first served within one.
+/// The queue of pushes for the writer: fair between spaces, first in, first out within a space.
 ///
-/// Each gets a start on a scale of bytes: where the space's push before it ends, but not before what was taken last. So a space whose
-/// pushes are many and large is ahead of itself only, and a push to a space that was quiet goes next (start-time fair queueing).
+/// Each push gets a start on a scale of bytes (start-time fair queueing). It is the end of the space's previous push,
+/// but not less than the start of the push that was taken last. So a space with many large pushes delays only itself,
+/// and a push to a quiet space goes next.
 struct PushQueue<Element: Sendable>: Sendable {
     private struct Entry: Sendable {
         var element: Element
@@ -12,11 +13,11 @@ struct PushQueue<Element: Sendable>: Sendable {
         var start: Int64
     }
 
-    /// What one space has here.
+    /// The queued pushes of one space.
     private struct Lane: Sendable {
         var count = 0
         var bytes = 0
-        /// Where its newest push ends.
+        /// The end of its newest push on the scale.
         var end: Int64
 
         mutating func add(_ size: Int, end: Int64) {
@@ -33,11 +34,11 @@ struct PushQueue<Element: Sendable>: Sendable {
 
     private var entries: [Entry] = []
     private var lanes: [SpaceName: Lane] = [:]
-    /// Where the push begins that was taken last.
+    /// The start of the push that was taken last.
     private var now: Int64 = 0
     private(set) var byteCount = 0
 
-    /// What a push costs besides its bytes, in bytes.
+    /// The fixed cost of a push, in bytes.
     private static var overhead: Int64 { 4_096 }
 
     var count: Int { entries.count }
@@ -54,7 +55,7 @@ struct PushQueue<Element: Sendable>: Sendable {
         byteCount += size
     }
 
-    /// The next ones that share a commit: at least one, and together no more than the limits.
+    /// Removes the next group for one commit: at least one push, and no more than the limits allow.
     mutating func takeGroup(limits: RelayLogLimits) -> [Element] {
         var bytes = 0
         var count = 0
@@ -66,19 +67,20 @@ struct PushQueue<Element: Sendable>: Sendable {
         let group = entries.prefix(count)
         if let last = group.last { now = last.start }
         for entry in group { lanes[entry.space]?.remove(entry.size) }
-        // A space that has nothing here is remembered until the scale has come to its end: it would get ahead otherwise.
+        // A space without queued pushes keeps its end until the scale has passed it. Otherwise its next push could
+        // overtake others.
         lanes = lanes.filter { $0.value.count > 0 || $0.value.end > now }
         byteCount -= bytes
         let elements = group.map(\.element)
         entries.removeFirst(count)
-        // The scale begins anew, long before it ends.
+        // Resets the scale, long before it could overflow.
         if entries.isEmpty { (now, lanes) = (0, [:]) }
         return elements
     }
 }
 
 extension Array {
-    /// The first index at which what is sorted by it begins to be true.
+    /// The first index with a true predicate. The array must be sorted by the predicate.
     fileprivate func partitioningIndex(_ isBehind: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

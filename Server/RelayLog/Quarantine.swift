@@ -1,24 +1,25 @@
 package import AnnalsCore
 
-/// An owner that may read a space and no longer write to it, until the operator lifts that.
+/// An owner that can read a space and not write to it, until the operator lifts the quarantine.
 ///
-/// A program that writes entries which nobody can apply does so again and again, and each entry that the operator voids is brought
-/// once more by its author. Quarantine ends that without a loss: what the owner's replicas write stays in their outboxes. They hold back
-/// neither purges nor voids meanwhile, since how far they have come is the word of a program that is known to be wrong.
+/// A program that writes entries that cannot be applied does so again and again, and the author sends each voided entry
+/// once more. Quarantine ends this without loss: the transactions of the owner's replicas stay in their outboxes.
+/// Meanwhile these replicas hold back neither purges nor voids, because their acknowledgements come from a faulty
+/// program.
 package struct Quarantine: Sendable, Hashable {
-    /// As `ReplicaOwner.text` has it.
+    /// The text of `ReplicaOwner.text`.
     package var owner: String
-    /// When it began, in milliseconds since 1970.
+    /// When the quarantine began, in milliseconds since 1970.
     package var since: Int64
 }
 
 extension RelayDatabase {
-    /// Refuses what an owner pushes to a space from now on. One that is quarantined already stays so from when it was.
+    /// Refuses an owner's pushes to a space from now on. An owner that is quarantined already keeps its first date.
     ///
-    /// A serving relay knows it with its next commit.
+    /// A serving relay applies the quarantine from its next commit.
     ///
     /// - Parameters:
-    ///   - owner: as `ReplicaOwner.text` has it.
+    ///   - owner: the text of `ReplicaOwner.text`.
     ///   - now: the relay's clock, in milliseconds since 1970.
     ///   - by: who does it, for the audit log.
     /// - Throws: `RelayLogError`: `.spaceNotFound`, `.storage`.
@@ -35,7 +36,7 @@ extension RelayDatabase {
         }
     }
 
-    /// Takes what an owner pushes again. False where it is not quarantined.
+    /// Accepts an owner's pushes again. Returns false if the owner is not quarantined.
     ///
     /// - Throws: `RelayLogError`: `.spaceNotFound`, `.storage`.
     package func liftQuarantine(of owner: String, in name: SpaceName, now: Int64, by: Operator? = nil) async throws -> Bool {
@@ -51,7 +52,7 @@ extension RelayDatabase {
         }
     }
 
-    /// The owners that are quarantined in a space.
+    /// The quarantined owners of a space.
     ///
     /// - Throws: `RelayLogError`: `.spaceNotFound`, `.storage`.
     package func quarantines(of name: SpaceName) async throws -> [Quarantine] {
@@ -63,8 +64,9 @@ extension RelayDatabase {
         }
     }
 
-    /// The owners that a word of the operator's means in a space: `token 3` or `3`, also by a token that renews it, and `subject ada` or
-    /// `ada`. More than one where several identity providers know such a subject; with the provider behind it the word means one.
+    /// The owners of a space that an operator's text names: `token 3` or `3`, also for a token that renews it, and
+    /// `subject ada` or `ada`. Several owners if several identity providers have such a subject; the text `subject ada`
+    /// followed by the provider names one.
     ///
     /// - Throws: `RelayLogError`: `.spaceNotFound`, `.storage`.
     package func owners(called word: String, in name: SpaceName) async throws -> [String] {
@@ -80,16 +82,16 @@ extension RelayDatabase {
 }
 
 extension ReplicaOwner {
-    /// An owner's text as it is shown: a subject without its provider.
+    /// The displayed text of an owner: a subject without its provider.
     package static func shown(_ text: String) -> String { String(text.prefix { $0 != "\n" }) }
 
-    /// Whether a word of the operator's means the owner of this text.
+    /// Whether an operator's text names this owner.
     fileprivate static func isCalled(_ text: String, _ word: String) -> Bool {
         let shown = shown(text)
         return [text.replacing("\n", with: " "), shown, String(shown.drop { $0 != " " }.dropFirst())].contains(word)
     }
 
-    /// The number of the token that a word names, as `token 3` or `3`.
+    /// The token number in a text such as `token 3` or `3`.
     fileprivate static func tokenNumber(_ word: String) -> Int64? {
         Int64(word.hasPrefix(tokenPrefix) ? String(word.dropFirst(tokenPrefix.count)) : word)
     }

@@ -1,6 +1,6 @@
 internal import Dispatch
 
-/// Runs an actor's work on a queue of its own: calls that block, on files, stay off the threads that tasks share.
+/// Runs an actor on its own queue, so that blocking file calls do not block the threads that all tasks share.
 package final class QueueExecutor: SerialExecutor {
     private let queue: DispatchQueue
 

@@ -1,34 +1,36 @@
 package import AnnalsCore
 
-/// A replica as the relay knows it.
+/// A replica in the relay's records.
 package struct ReplicaRecord: Sendable, Hashable {
     package var replica: ReplicaID
-    /// The name it gave itself; empty when it never did.
+    /// The name that the replica gave itself; empty if it gave none.
     package var name: String
-    /// Of its last accepted transaction; zero when it never pushed.
+    /// The counter of its last accepted transaction; zero if it never pushed.
     package var counter: Counter
-    /// The newest position it has acknowledged by asking for what follows, or by pushing on top of it.
+    /// The newest position that it acknowledged: by a pull of the entries after it, or by a push with this base.
     package var position: Position
     /// Milliseconds since 1970.
     package var lastSeen: Int64
-    /// When the operator retired it, in milliseconds since 1970; zero when never. It counts again once it is seen again.
+    /// When the operator retired it, in milliseconds since 1970; zero if never. A replica that is seen later is live
+    /// again.
     package var retired: Int64 = 0
-    /// Whose it is, as `ReplicaOwner` tells it; nil when nobody with a token pushed as it yet.
+    /// Its owner, as `ReplicaOwner.text`; nil if no owner has pushed as it yet.
     package var owner: String?
 
-    /// The program by which it was there last, such as `annals/0.1.0`; empty when it never said.
+    /// The program of its last request, such as `annals/0.1.0`; empty if it never named one.
     package var program: String
 
-    /// The newest position that it has: what it acknowledged, and what it pushed right on top of that.
+    /// The newest position that it has: what it acknowledged, and what it pushed directly after that.
     package var reached: Position
 
-    /// Whether purges and voids wait for it: not for one that only a credential for reading has named, nor for a quarantined owner's.
+    /// Whether purges and voids wait for it. They do not wait for a replica that only a read-only credential named, or
+    /// of a quarantined owner.
     package var holdsBack: Bool
 
-    /// Since when its owner is quarantined, in milliseconds since 1970; nil where it is not.
+    /// When its owner was quarantined, in milliseconds since 1970; nil if it is not.
     package var quarantined: Int64?
 
-    /// Its owner, or where it never pushed whose credential named it in a request; nil where neither is known.
+    /// Its owner, or, if it never pushed, the credential that named it in a request; nil if neither is known.
     package var credential: String?
 
     package var isRetired: Bool { retired > 0 && retired >= lastSeen }
@@ -58,28 +60,28 @@ package struct SnapshotRecord: Sendable, Hashable {
     package var position: Position
     package var byteCount: Int64
     package var digest: Digest
-    /// The file's name within the snapshots' directory.
+    /// The name of the file in the snapshot directory.
     var file: String
-    /// Bytes of the log up to the position, from the space's beginning on; set when it is recorded.
+    /// Bytes of the log up to the position, since the space was created; set when the snapshot is recorded.
     var logBytes: Int64 = 0
-    /// Who sent it; empty at a relay that is open to everybody.
+    /// The owner that uploaded it; empty on an open relay.
     var owner = ""
-    /// What replicas of other owners found when they compared it with their rows.
+    /// The result of comparisons by replicas of other owners.
     package var verdict = SnapshotVerdict.unchecked
 }
 
-/// What is known of a snapshot's rows.
+/// What is known about a snapshot's rows.
 package enum SnapshotVerdict: Sendable, Hashable {
     /// No replica of another owner has compared it.
     case unchecked
     /// A replica of another owner has the same rows.
     case confirmed
-    /// A replica of another owner has other rows or cannot use it, and none has confirmed it.
+    /// A replica of another owner has different rows or cannot use it, and none has confirmed it.
     case refuted
 }
 
-/// The last transaction accepted from a replica. It is known for ever, also when the log no longer goes back so far: by it a
-/// push whose answer got lost is recognised however late it comes again (law 7).
+/// The last accepted transaction of a replica. It is kept forever, also after the log is purged. With it the relay
+/// recognises a repeated push after a lost answer, however late it comes (law 7).
 package struct LastAccepted: Sendable, Hashable {
     package var counter: Counter
     package var digest: Digest
@@ -94,12 +96,12 @@ package struct LastAccepted: Sendable, Hashable {
     package static let none = LastAccepted(counter: .zero, digest: .zero)
 }
 
-/// That a replica was there, and how far it had come.
+/// A replica was seen, and had reached a position.
 struct Sighting: Sendable, Hashable {
     var name: String
     var program = ""
     var position: Position
     var time: Int64
-    /// Whether the caller may write, or the relay serves everybody.
+    /// Whether the caller can write, or the relay is open.
     var holdsBack = true
 }

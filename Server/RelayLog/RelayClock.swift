@@ -1,13 +1,14 @@
 internal import Dispatch
 internal import Foundation
 
-/// The time, given in so that tests can turn it.
+/// The clock of the relay; tests replace it.
 package struct RelayClock: Sendable {
-    /// Milliseconds since 1970: receipt times and what people read.
+    /// Milliseconds since 1970: for receipt times and displayed times.
     package var wall: @Sendable () -> Int64
-    /// Milliseconds since some moment, never going back: turns and intervals, which a corrected wall clock must not stretch.
+    /// Milliseconds since an arbitrary moment, never decreasing: for leases and intervals, because a correction of the
+    /// wall clock must not change them.
     package var monotonic: @Sendable () -> Int64
-    /// Waits so long, or throws CancellationError.
+    /// Waits for this duration, or throws CancellationError.
     package var sleep: @Sendable (Duration) async throws -> Void
 
     package init(

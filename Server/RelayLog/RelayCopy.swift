@@ -1,27 +1,27 @@
 internal import AnnalsCore
 internal import Foundation
 
-/// Copies all that a relay keeps into an empty database of either form, from one state of the source, which may be served
-/// meanwhile.
+/// Copies all data of a relay into an empty database, in a directory or PostgreSQL. It reads one consistent state of
+/// the source, which can be served meanwhile.
 ///
 ///     let report = try RelayCopy(source: folder, target: postgres).run()
 ///
-/// The copy appears at once, when all of it is there. Lineages, digests and tokens are the same, so replicas go on with whichever
-/// is served; serving both would give two logs of one name, which they notice and refuse.
+/// The copy becomes visible when it is complete. Lineages, digests and tokens are the same, so replicas continue with
+/// either relay. If both are served, two logs have one name; replicas detect that and refuse it.
 package struct RelayCopy: Sendable {
     package struct Report: Sendable, Hashable {
         package var spaces: Int64 = 0
         package var positions: Int64 = 0
         package var snapshots: Int64 = 0
         package var tokens: Int64 = 0
-        /// Of batches and snapshots.
+        /// Bytes of batches and snapshots.
         package var bytes: Int64 = 0
     }
 
     package let source: RelayDatabase
     package let target: RelayDatabase
 
-    /// Read and written at once, at least one row of the log.
+    /// Bytes of log that are read and written at a time; at least one row.
     private static let pageBytes: Int64 = 8 << 20
     private static let pieceBytes = 1 << 20
 
@@ -32,20 +32,21 @@ package struct RelayCopy: Sendable {
 
     /// Blocks the caller's thread.
     ///
-    /// - Parameter progress: told how many bytes of batches and snapshots are copied; what it throws ends the copying.
-    /// - Throws: `AnnalsError`: `.cannotCreate` where the target holds spaces or tokens, `.busy` where a snapshot cannot be read,
-    ///   `.corruptBatch` where its bytes are not those that came; `RelayLogError`.
+    /// - Parameter progress: gets the copied bytes of batches and snapshots; an error that it throws ends the copy.
+    /// - Throws: `AnnalsError`: `.cannotCreate` if the target holds spaces or tokens, `.busy` if a snapshot cannot be
+    ///   read, `.corruptBatch` if the bytes of a snapshot are corrupt; `RelayLogError`.
     package func run(progress: @escaping @Sendable (Int64) throws -> Void = { _ in }) throws -> Report {
         var made: Report?
         func copyOnce(_ from: any LogConnection, _ to: any LogConnection) throws -> Report {
-            // Run once more, since the connection was lost over the commit: it took place if the target has what was copied.
+            // If the connection was lost during the commit, this runs again. The commit succeeded if the target holds
+            // the copied data.
             if let made, try Self.holdsCopy(to, of: from) { return made }
             let report = try copy(from, to, progress)
             made = report
             return report
         }
         do {
-            // What is of a folder is used on its own queue, so that comes last.
+            // A database in a folder runs on its own queue, so it must be the inner call.
             if source.isShared {
                 return try source.storage.readNow { from in try target.storage.writeNow { to in try copyOnce(from, to) } }
             }
@@ -64,7 +65,8 @@ package struct RelayCopy: Sendable {
     ) throws -> Report {
         try Self.requireEmpty(to)
         var report = Report()
-        // Before the log, which may take long: what is open stays readable when a running relay gives it up.
+        // Opened before the log is copied, which can take long: an open file stays readable when a running relay drops
+        // the snapshot.
         var snapshots = try openSnapshots(from)
         for table in RelayTable.all { try copy(table, from, to, &snapshots, &report, progress) }
         report.spaces = try from.integer("SELECT count(*) FROM annals_spaces", []) ?? 0
@@ -73,7 +75,7 @@ package struct RelayCopy: Sendable {
         return report
     }
 
-    /// Whether the target's spaces and tokens are those of the source.
+    /// Whether the spaces and tokens of the target are those of the source.
     private static func holdsCopy(_ to: any LogConnection, of from: any LogConnection) throws -> Bool {
         try ["SELECT id, lineage FROM annals_spaces ORDER BY id", "SELECT id, hash FROM annals_tokens ORDER BY id"].allSatisfy {
             try to.rows($0, []).map(\.values) == from.rows($0, []).map(\.values)
@@ -155,13 +157,13 @@ package struct RelayCopy: Sendable {
         }
     }
 
-    /// What is sent is waited for, so that no more than one page is on its way.
+    /// Waits until the rows are sent, so that no more than one page is in memory.
     private func insert(_ rows: [LogRow], _ table: RelayTable, _ to: any LogConnection) throws {
         for row in rows { try to.execute(table.insertion, row.values) }
         _ = try to.rows("SELECT 1", [])
     }
 
-    /// Records with their files, in the order in which they are copied.
+    /// Snapshot records with their open files, in the order of copying.
     private typealias Snapshots = [(row: LogRow, file: any SnapshotBytes)]
 
     private func openSnapshots(_ from: any LogConnection) throws -> Snapshots {
@@ -179,14 +181,14 @@ package struct RelayCopy: Sendable {
         }
     }
 
-    /// The files first: what is recorded is whole.
+    /// Copies each file before its record, so that a recorded snapshot is always complete.
     private func copySnapshots(
         _ table: RelayTable, _ snapshots: inout Snapshots, _ to: any LogConnection, _ report: inout Report,
         _ progress: (Int64) throws -> Void
     ) throws {
         let there = Set(try target.snapshots.names())
         snapshots.reverse()
-        // Each is closed when it is copied.
+        // Each file is closed after its copy.
         while let (row, file) = snapshots.popLast() {
             let (count, name) = (try row.number(2), try row.text(4))
             if !there.contains(name) {
@@ -228,11 +230,11 @@ package struct RelayCopy: Sendable {
 }
 
 extension RelayCopy {
-    /// Copies into a folder that is not there yet, and appears when it is whole and durable.
+    /// Copies into a new folder, which appears when the copy is complete and durable.
     ///
-    /// Blocks the caller's thread. Throws what `run` does, and `AnnalsError.cannotCreate` where something has that name.
+    /// Blocks the caller's thread. Throws what `run` throws, and `AnnalsError.cannotCreate` if the path exists.
     ///
-    /// - Parameter begin: told the folder in which it is made, before that is there.
+    /// - Parameter begin: gets the path of the temporary folder before it is created.
     package static func makeFolder(
         _ path: String, from source: RelayDatabase, progress: @escaping @Sendable (Int64) throws -> Void = { _ in },
         begin: (String) -> Void = { _ in }

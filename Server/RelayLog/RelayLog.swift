@@ -4,15 +4,15 @@ internal import Dispatch
 package import Logging
 internal import Synchronization
 
-/// The log of a relay: spaces, each one totally ordered log of batches, kept durably in a directory or in PostgreSQL.
+/// The log of a relay: spaces, each with one totally ordered log of batches, stored in a directory or in PostgreSQL.
 ///
 ///     let log = try RelayLog(directory: "relay-data", logger: logger)
 ///     _ = try await log.createSpace(space)
 ///     let answer = try await log.push(batch, header: try BatchHeader.parse(batch), to: space, as: nil)
 ///     let page = try await log.pull(from: space, after: .zero)
 ///
-/// It never reads a payload. One process serves a directory at a time, any number serve a PostgreSQL database; tokens can be made
-/// and revoked by others.
+/// The relay log never reads a payload. One process at a time serves a directory; any number of processes can serve a
+/// PostgreSQL database. Other processes can create and revoke tokens.
 package final class RelayLog: Sendable {
     package let tokens: TokenStore
     package let snapshots: SnapshotStore
@@ -26,12 +26,12 @@ package final class RelayLog: Sendable {
     let limits: RelayLogLimits
     package let clock: RelayClock
     let logger: Logger
-    /// An entry that so many owners reported is voided by itself; 0: none is.
+    /// The number of owners after which a reported entry is voided automatically; 0 disables it.
     let autoVoid: Int
     private let sightings: Mutex<Sightings>
     private let newLineage: @Sendable () -> Lineage
 
-    /// Opens or creates the log in `directory` and takes the right to serve it.
+    /// Opens or creates the log in `directory` and takes the lock for serving it.
     ///
     /// Throws `AnnalsError`: `.busy` when another relay serves the directory, and what opening the database throws.
     package convenience init(
@@ -41,12 +41,12 @@ package final class RelayLog: Sendable {
         try self.init(database: database, limits: limits, clock: clock, logger: logger)
     }
 
-    /// The log that is in a database. `close` closes that too.
+    /// Opens the log in a database. `close` also closes the database.
     ///
     /// - Parameters:
-    ///   - autoVoid: voids an entry that so many owners other than its author's reported; 0: none.
-    ///   - freeBytes: how much of the disk is free; nil: the folder's file system says.
-    ///   - lineage: names each log that a new space begins.
+    ///   - autoVoid: the number of owners, without the author's, after which a reported entry is voided; 0 disables it.
+    ///   - freeBytes: returns the free bytes of the disk; nil: asks the file system of the folder.
+    ///   - lineage: makes the lineage of each new space.
     package init(
         database: RelayDatabase, limits: RelayLogLimits = RelayLogLimits(), autoVoid: Int = 0, clock: RelayClock = .system, logger: Logger,
         freeBytes: (@Sendable () -> Int64?)? = nil, lineage: @escaping @Sendable () -> Lineage = { .random() }
@@ -71,14 +71,15 @@ package final class RelayLog: Sendable {
 
     // MARK: Spaces
 
-    /// Begins an empty log with a lineage of its own. Throws `.spaceExists`, `.tooManySpaces`, `.tooManySpacesOfToken`, `.diskReserved`.
+    /// Creates a space with an empty log and a new lineage. Throws `.spaceExists`, `.tooManySpaces`,
+    /// `.tooManySpacesOfToken`, `.diskReserved`.
     ///
-    /// - Parameter owner: whose space it is, of which there are so many; nil: nobody counts.
+    /// - Parameter owner: the owner that the space counts for; nil: it counts for none.
     package func createSpace(_ name: SpaceName, by owner: ReplicaOwner? = nil) async throws -> SpaceDescription {
         let lineage = newLineage()
         let now = clock.wall()
         try await writing { [limits, reserve] db in
-            // Run once more after a lost connection, this finds its own space.
+            // If this runs again after a lost connection, it finds its own space.
             if try LogStorage.space(name, in: db) == nil {
                 try reserve.check()
                 guard try LogStorage.spaceCount(in: db) < limits.spaces else { throw RelayLogError.tooManySpaces(limit: limits.spaces) }
@@ -92,19 +93,19 @@ package final class RelayLog: Sendable {
         return try await describe(name)
     }
 
-    /// What is remembered of a space of this name is of one that was deleted.
+    /// Drops cached state of a deleted space with this name.
     func forget(_ name: SpaceName) {
         jobs.forget(name)
         watch.publish(.zero, of: name)
     }
 
-    /// Another replica may be asked to compare a snapshot, or to make one.
+    /// Ends a comparison of a snapshot, so that another replica can be asked to compare or to make one.
     func noteChecked(_ name: SpaceName) async {
         jobs.endCheck(in: name)
         try? await noteSnapshots(of: name)
     }
 
-    /// Wakes who waits for the head to be beyond what it was.
+    /// Wakes the requests that wait for this head.
     func publish(_ head: Position, of name: SpaceName) { watch.publish(head, of: name) }
 
     package func has(_ name: SpaceName) async throws -> Bool {
@@ -117,7 +118,8 @@ package final class RelayLog: Sendable {
             guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
             let usable = try self.snapshots.usable(of: space.id, name, in: db)
             let newest = try SpaceSnapshots(of: space.id, horizon: space.horizon, in: db).only(usable).preferred
-            // A space that has its first entry only and no snapshot is anybody's to begin, which this one is not.
+            // A space that has only its first entry and no snapshot can be created by anyone. This space has a
+            // snapshot, so name it, even if its file is lost.
             let named = try newest ?? (space.head > Position(1) ? nil : LogStorage.snapshot(of: space.id, in: db))
             return try LogStorage.describe(name, space, named, in: db)
         }
@@ -130,31 +132,31 @@ package final class RelayLog: Sendable {
         try await reading { try LogStorage.names(in: $0) }
     }
 
-    /// Throws `.spaceNotFound`, and `.wentBack` when the space's log is not the one that was seen.
+    /// Throws `.spaceNotFound`, and `.wentBack` if the caller saw another log of the space.
     package func require(_ name: SpaceName, seen: LogMark?) async throws {
         try await reading { db in _ = try Self.find(name, seen: seen, in: db) }
     }
 
-    /// Throws unless the storage answers in time and pushes are taken.
+    /// Throws unless the storage answers in time and the relay accepts pushes.
     package func check() async throws {
         guard !writer.isClosed else { throw RelayLogError.closing }
         try await probe.answer { try await self.reading { db in _ = try db.rows("SELECT 1", []) } }
     }
 
-    /// For who watches the relay: throws `.storage` where what is asked of the storage has no answer in time.
+    /// For monitoring: throws `.storage` if the storage does not answer in time.
     package func answerInTime<Answer: Sendable>(_ ask: @escaping @Sendable () async throws -> Answer) async throws -> Answer {
         try await probe.answer(ask)
     }
 
-    /// A signed statement about another log must not get into this one, where every receiver compares it. A batch of another lineage is
-    /// answered by the certifier.
+    /// Refuses a batch with a signed statement about another log, because every receiver compares the statement with
+    /// this log. The certifier refuses a batch with another lineage.
     private func requireSigned(_ signed: SeenLog, lineage: Lineage, in name: SpaceName) async throws {
         guard let digest = signed.digest, signed.position > .zero else { return }
         try await reading { db in
             let space = try Self.find(name, in: db)
             guard space.lineage == lineage else { return }
             let here = signed.position > space.head ? nil : try RunningDigests.at(signed.position, of: space.id, in: db)
-            // Before the horizon nothing is known, and nothing with such a base is accepted.
+            // Before the horizon no digest is known, and the certifier accepts no such base.
             guard here == digest || (here == nil && signed.position < space.horizon) else { throw RelayLogError.wentBack(head: space.head) }
         }
     }
@@ -163,28 +165,31 @@ package final class RelayLog: Sendable {
 
     /// Certifies a batch and appends its longest acceptable prefix; returns when that is durable.
     ///
-    /// Parts of a transaction are kept until the last of them comes, and are then appended all at once.
+    /// Buffers the parts of a transaction until the last one comes, and then appends all of them at once.
     ///
-    /// The answer is the same however often the same bytes come. If it stopped, the answer carries the log after the
-    /// base of the transaction at which it did, up to `inlineBytes`. `displayName` is what the replica calls itself, `program` what it runs.
+    /// The same bytes always get the same answer. If the relay stopped at a transaction, the answer carries the log
+    /// after the base of that transaction, up to `inlineBytes`.
     ///
-    /// `seen` is what its author has seen of the log: nothing is taken from whoever saw another. `owner` is who pushes: the first
-    /// that does so as a replica owns it.
-    ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.quarantined`, `.notForReplicas`, `.badSignature`, `.wentBack`,
-    /// `.overloaded`, `.closing`, `.transactionTooLarge`, `.spaceFull`, `.diskReserved`, `.diskFull` or `.storage`.
+    /// - Parameters:
+    ///   - displayName: the name that the replica gives itself.
+    ///   - program: the program that it runs.
+    ///   - owner: who pushes. The first owner that pushes as a replica owns it.
+    ///   - seen: what the author has seen of the log. A push is refused if that is another log.
+    /// - Throws: `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.quarantined`, `.notForReplicas`,
+    ///   `.badSignature`, `.wentBack`, `.overloaded`, `.closing`, `.transactionTooLarge`, `.spaceFull`,
+    ///   `.diskReserved`, `.diskFull` or `.storage`.
     package func push(
         _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil, program: String? = nil,
         by owner: ReplicaOwner? = nil, seen: LogMark? = nil, inlineBytes: Int = WireLimits.inlinePageBytes
     ) async throws -> PushAnswer {
-        // Only the operator writes as the relay, and voids.
+        // Only an operator writes entries of the relay, and voids.
         guard header.replica != .relay, !header.isVoided else { throw RelayLogError.notForReplicas }
         do {
             try header.checkSignature(in: batch)
         } catch {
             throw RelayLogError.badSignature
         }
-        // What is true of the log now stays true, since nothing is ever taken from it.
+        // The log only grows, so a check now stays valid.
         if seen?.digest != nil { try await require(space, seen: seen) }
         let isChecked = header.seen.position == seen?.position && header.seen.digest == seen?.digest
         if !isChecked { try await requireSigned(header.seen, lineage: header.lineage, in: space) }
@@ -197,9 +202,9 @@ package final class RelayLog: Sendable {
             outcome: verdict.outcome, to: header.pushName, positions: header.part.isWhole ? verdict.positions : verdict.positions.suffix(1),
             lineage: committed.lineage, head: committed.head, receivedAt: committed.receivedAt)
         if let base = verdict.stoppedBase, verdict.outcome.carriesPage {
-            // A base before the horizon has no page; the author learns that when it asks for one.
+            // A base before the horizon has no page; the author learns that when it pulls.
             answer.page = try? await pull(from: space, after: base, byteLimit: inlineBytes)
-            // The answer has a time of its own.
+            // The answer has its own time.
             answer.page?.relayTime = nil
         }
         if let replica = seen?.replica, verdict.outcome == .accepted, verdict.accepted > 0 {
@@ -213,7 +218,7 @@ package final class RelayLog: Sendable {
         return answer
     }
 
-    /// A snapshot that this replica is to compare with its rows.
+    /// A snapshot that this replica should compare with its rows.
     private func snapshotToCheck(by replica: ReplicaID, _ owner: ReplicaOwner?, in name: SpaceName) async throws -> Position? {
         let found = try await reading { db -> Position? in
             guard let space = try LogStorage.space(name, in: db) else { return nil }
@@ -224,7 +229,8 @@ package final class RelayLog: Sendable {
         return found
     }
 
-    /// What a relay that started anew does not know yet, for those who only push; and what another owner's word has changed.
+    /// Loads the snapshots of a space into the cache. A restarted relay needs this for replicas that only push, and a
+    /// check by another owner changes what the snapshots count for.
     private func noteSnapshots(of name: SpaceName) async throws {
         let found = try await reading { db in
             try LogStorage.space(name, in: db).map { try SpaceSnapshots(of: $0.id, horizon: $0.horizon, in: db) }
@@ -234,13 +240,13 @@ package final class RelayLog: Sendable {
 
     // MARK: Pull
 
-    /// The log after a position: at least one frame when there is any, and up to about `byteLimit` of batches.
+    /// The log after a position: at least one frame if there is one, and up to about `byteLimit` of batches.
     ///
-    /// The first frame may begin before `after`, where that lies within what one batch brought. With nothing to hand
-    /// out it waits up to `wait` for something, and then answers an empty page.
+    /// The first frame may begin before `after`, if `after` lies within a batch. If there is no entry after it, the
+    /// pull waits up to `wait` for one, and then returns an empty page.
     ///
-    /// A replica that may write, and is of another `owner` than a snapshot that waits for it, is asked to compare that with its rows. A
-    /// replica of a quarantined owner is asked for nothing.
+    /// The page can ask a replica that may write to compare a snapshot of another owner than `owner` with its rows. A
+    /// replica of a quarantined owner gets no such request.
     ///
     /// Throws `RelayLogError`: `.spaceNotFound`, `.expired`, `.wentBack`, `.overloaded` or `.storage`.
     package func pull(
@@ -289,18 +295,18 @@ package final class RelayLog: Sendable {
         return page
     }
 
-    /// The head as soon as it is beyond `after`, or as it is after `wait`.
+    /// Waits until the head is beyond `after`, for at most `wait`, and returns the head.
     ///
-    /// `known` is the newest head that the caller has seen, so that no look at the database is needed. Throws
-    /// `.closing` when the relay stops, `.overloaded`, and CancellationError.
+    /// `known` is the newest head that the caller has seen; it saves a query to the database. Throws `.closing` when
+    /// the relay stops, `.overloaded`, and CancellationError.
     package func head(of name: SpaceName, after: Position, known: Position, wait: Duration) async throws -> Position {
         try await watch.wait(for: name, after: after, known: known, until: Self.deadline(wait))
     }
 
-    /// How many requests and streams wait for a head now.
+    /// The number of requests and streams that wait for a head.
     package var waiterCount: Int { watch.count }
 
-    /// Commits that carried pushes, since the start.
+    /// Commits with pushes since the start.
     package var commitCount: Int { writer.commitCount }
 
     private static func deadline(_ wait: Duration) -> DispatchTime {
@@ -310,9 +316,11 @@ package final class RelayLog: Sendable {
 
     // MARK: Replicas
 
-    /// Notes that a replica was there and has everything up to `position`; not if it belongs to another than `owner`.
+    /// Notes that a replica has everything up to `position`. Ignored if the replica belongs to another owner than
+    /// `owner`.
     ///
-    /// - Parameter mayWrite: whether who says so may write to the space. A replica that nobody else has named holds nothing back.
+    /// - Parameter mayWrite: whether the caller may write to the space. A replica that only read-only callers named
+    ///   holds back no purge.
     package func note(
         _ replica: ReplicaID, named name: String?, program: String? = nil, at position: Position, in space: SpaceName,
         by owner: ReplicaOwner? = nil, mayWrite: Bool = true
@@ -331,7 +339,7 @@ package final class RelayLog: Sendable {
         }
     }
 
-    /// For when nobody comes after those that were seen last.
+    /// Writes the last acknowledgements if no further request comes.
     private func saveSightingsLater() {
         Task { [weak self, limits, clock] in
             try await clock.sleep(.milliseconds(limits.sightingMilliseconds))
@@ -340,7 +348,7 @@ package final class RelayLog: Sendable {
         }
     }
 
-    /// The replicas that pushed to or pulled from a space. Throws `.spaceNotFound`.
+    /// The replicas that pushed to a space or pulled from it. Throws `.spaceNotFound`.
     package func replicas(of name: SpaceName) async throws -> [ReplicaRecord] {
         await database.storage.scheduled { self.saveSightings($0) }
         return try await reading { db in
@@ -348,7 +356,7 @@ package final class RelayLog: Sendable {
         }
     }
 
-    /// What is known of replicas is in the database then.
+    /// Writes the pending acknowledgements to the database.
     func saveSightings(_ db: any LogConnection) {
         let unsaved = sightings.withLock { $0.take(now: clock.monotonic(), limits: limits) }
         guard !unsaved.isEmpty else { return }
@@ -365,26 +373,26 @@ package final class RelayLog: Sendable {
         }
     }
 
-    /// Returns when what was scheduled so far is written.
+    /// Returns after all writes that were scheduled so far.
     package func finishScheduled() async {
         await database.storage.scheduled { _ in }
     }
 
-    // MARK: The end
+    // MARK: Closing
 
-    /// Ends all waits, so that event streams and waiting pulls come to their end.
+    /// Ends all waits, so that event streams and waiting pulls end.
     package func endWaits() {
         watch.close()
     }
 
-    /// Refuses what comes from now on, finishes the commits under way and closes the files.
+    /// Refuses further requests, finishes the commits under way and closes the files.
     package func close() async {
         endWaits()
         writer.close()
         await snapshots.close()
         do {
-            // Comes after every commit queued before: the queue is serial, and a group that leaves some behind is
-            // followed by the next at once.
+            // The queue is serial, so this runs after the commits queued before. The loop is needed because a group may
+            // leave pushes for the next group.
             while writer.isBusy { await database.storage.scheduled { _ in } }
             await database.storage.scheduled { self.saveSightings($0) }
             try database.close()
@@ -416,7 +424,7 @@ package final class RelayLog: Sendable {
 }
 
 extension PushAnswer.Outcome {
-    /// Whether an answer with this outcome brings what its author lacks.
+    /// Whether an answer with this outcome carries the entries that the author lacks.
     package var carriesPage: Bool {
         switch self {
         case .stale, .identityConflict, .gap: true

@@ -1,50 +1,50 @@
 package import AnnalsCore
 
-/// Why the log did not do what was asked. Definite answers to a push are not errors: see `PushResult`.
+/// Why a request to the log failed. The definite answers to a push are no errors: see `PushAnswer.Outcome`.
 package enum RelayLogError: Error, Sendable {
     case spaceNotFound
     case spaceExists
-    /// The replica that a push is of belongs to another token.
+    /// The pushing replica belongs to another owner.
     case replicaOwnedElsewhere(ReplicaID)
-    /// The operator lets this owner read the space and not write to it.
+    /// The operator quarantined this owner: it can read the space and not write to it.
     case quarantined(String, SpaceName)
-    /// A push of what only the operator puts into a log.
+    /// The push holds an entry of the relay or a voided entry, which only an operator can add.
     case notForReplicas
-    /// The replica that the batch names did not sign it.
+    /// The signature of the batch is not by the replica that it names.
     case badSignature
-    /// The log after the asked position is gone; the oldest position that one can ask from.
+    /// The log after the requested position is purged; `horizon` is the oldest position to pull from.
     case expired(horizon: Position)
-    /// The asked position lies beyond the head, or the lineage is another: one of the two saw a log that this is not.
+    /// The requested position is beyond the head, or the lineage or digest differs: the replica saw another log.
     case wentBack(head: Position)
-    /// Too much is waiting already.
+    /// Too many requests are waiting.
     case overloaded(retryAfterSeconds: Int)
-    /// The relay has no more of this, or has none left for this token, space or address.
+    /// A resource of the relay, or a share of it for this token, space or address, is used up.
     case quota(Quota, QuotaBound, retryAfterSeconds: Int)
-    /// The token has made as many spaces as it may.
+    /// The token has reached its limit of spaces.
     case tooManySpacesOfToken(limit: Int)
-    /// The token has as many replicas in the space as it may.
+    /// The token has reached its limit of replicas in the space.
     case tooManyReplicas(limit: Int)
     /// The relay is stopping.
     case closing
     case noSnapshot
-    /// A snapshot of a later position is there already.
+    /// A snapshot of a later position exists.
     case snapshotSuperseded(by: Position)
-    /// The snapshot's bytes are not those that its digest names.
+    /// The digest of the snapshot's bytes is not the stated one.
     case snapshotDigestMismatch
-    /// The bytes are not a snapshot's, sealed or not: what is wrong with them.
+    /// The bytes are not a valid snapshot, encrypted or not; the text says why.
     case badSnapshot(String)
     case snapshotTooLarge(limit: Int64)
-    /// A part of a snapshot that does not follow upon what is here, which has so many bytes.
+    /// The offset of a snapshot's part is wrong; `offset` is the number of bytes that the relay has.
     case snapshotPartElsewhere(offset: Int64)
-    /// A transaction in parts that is larger than what may wait for its last part.
+    /// A transaction in parts exceeds the limit for buffered parts.
     case transactionTooLarge(limit: Int64)
     case diskFull
-    /// So much of the disk is left free.
+    /// The relay keeps this many bytes of the disk free.
     case diskReserved(bytes: Int64)
-    /// The relay has as many spaces as it may have.
+    /// The relay has reached its limit of spaces.
     case tooManySpaces(limit: Int)
-    /// The space has as many bytes as it may have.
+    /// The space has reached its limit of bytes.
     case spaceFull(limit: Int64)
-    /// The storage failed in another way; the operator's log has the reason.
+    /// Another failure of the storage; the operator's log has the reason.
     case storage(String)
 }

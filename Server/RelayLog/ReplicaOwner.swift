@@ -1,20 +1,21 @@
-/// Whose a replica is: the credential that was the first to push as it. Nobody else may push as it, or say how far it has come.
+/// The owner of a replica: the first credential that pushed as it. No other owner can push as it or report its
+/// position.
 package enum ReplicaOwner: Sendable, Hashable {
-    /// A bearer token, by its number; one that renews another stands for that. The replica is free again when no such token is valid
-    /// any more, so that whoever gets a new one just goes on.
+    /// A bearer token, by its number. A token that renews another one counts as the first one. The replica is free when
+    /// no such token is valid any more, so that a client with a new token can continue.
     case token(Int64)
-    /// A subject of an identity provider, whose tokens come and go.
+    /// A subject of an identity provider, which issues the subject's tokens.
     case subject(String, issuer: String)
 
     static let tokenPrefix = "token "
-    /// Stands where an owner does for what the relay itself decided. No owner is written down like that.
+    /// Used as the owner for decisions of the relay itself. No owner has this text.
     static let relayText = "relay"
 
-    /// How it is written down, and shown to the operator.
+    /// The text in the database and for the operator.
     package var text: String {
         switch self {
         case .token(let id): "\(Self.tokenPrefix)\(id)"
-        // Neither has a control character, so no two pairs look alike.
+        // Subject and issuer have no control characters, so different pairs have different texts.
         case .subject(let subject, let issuer): "subject \(subject)\n\(issuer)"
         }
     }

@@ -1,13 +1,13 @@
 package import AnnalsCore
 internal import AnnalsWire
 
-/// A receiver cannot apply an entry.
+/// A receiver's report that it cannot apply an entry.
 package struct EntryReport: Sendable, Hashable {
     package var position: Position
-    /// Of the entry, as its batch states it: the report is about these bytes and no others.
+    /// The digest of the entry in its batch: the report is only about these bytes.
     package var digest: Digest
     package var rule: RefusedEntry.Rule
-    /// nil where the rule is about no table, and in a sealed space, whose relay learns no names.
+    /// nil if the rule concerns no table, and in an encrypted space, because its relay gets no names.
     package var table: String?
 
     package init(position: Position, digest: Digest, rule: RefusedEntry.Rule, table: String? = nil) {
@@ -18,13 +18,13 @@ package struct EntryReport: Sendable, Hashable {
     }
 }
 
-/// An entry that receivers reported, for the operator.
+/// A reported entry, for the operator.
 package struct ReportedEntry: Sendable, Hashable {
     package var position: Position
     package var author: ReplicaID?
-    /// What the author calls itself.
+    /// The name that the author gave itself.
     package var name: String
-    /// As the first report has it.
+    /// The rule in the first report.
     package var rule: String
     package var table: String?
     /// The owners whose replicas reported it.
@@ -33,22 +33,22 @@ package struct ReportedEntry: Sendable, Hashable {
     package var time: Int64
 }
 
-/// What became of a report.
+/// The result of a report.
 package enum ReportOutcome: Sendable, Hashable {
     case recorded
-    /// The same owner reported the entry before.
+    /// The same owner reported the entry already.
     case known
     /// The log holds no such entry, or it is void.
     case noSuchEntry
-    /// The space or the owner has as many reports as it may have.
+    /// The space or the owner has reached its limit of reports.
     case full
 }
 
 extension RelayDatabase {
-    /// Records that a receiver cannot apply an entry. The same owner's second report of an entry changes nothing, but where the first
-    /// said that a key was missing, which says nothing of the entry.
+    /// Records that a receiver cannot apply an entry. A second report of the same owner changes nothing, unless the
+    /// first one said that a key was missing: that is no statement about the entry.
     ///
-    /// - Parameter owner: who reports; nil at a relay that is open to everybody, which counts as one owner.
+    /// - Parameter owner: who reports; nil on an open relay, which counts as one owner.
     /// - Throws: `RelayLogError`.
     package func report(
         _ report: EntryReport, of name: SpaceName, by owner: ReplicaOwner?, limits: RelayLogLimits = RelayLogLimits(), now: Int64,
@@ -85,7 +85,7 @@ extension RelayDatabase {
         }
     }
 
-    /// The entries that receivers reported and that are not void, newest first.
+    /// The reported entries that are not void, newest first.
     ///
     /// - Throws: `RelayLogError`.
     package func reports(of name: SpaceName, limit: Int) async throws -> [ReportedEntry] {
@@ -99,12 +99,13 @@ extension RelayDatabase {
 }
 
 extension RelayLog {
-    /// See `RelayDatabase.report`; by this relay's clock and limits. An entry that enough owners reported is void then.
+    /// See `RelayDatabase.report`; uses this relay's clock and limits. Afterwards it voids the entry if enough owners
+    /// reported it.
     package func report(
         _ report: EntryReport, of name: SpaceName, by owner: ReplicaOwner?, as reporter: Operator? = nil
     ) async throws -> ReportOutcome {
         let outcome = try await database.report(report, of: name, by: owner, limits: limits, now: clock.wall(), as: reporter)
-        // Also where the report was known: who was beyond the entry then may be retired now.
+        // Also for a known report: a replica that had applied the entry then may be retired now.
         if [.recorded, .known].contains(outcome) { await voidReported(report.position, of: name) }
         return outcome
     }

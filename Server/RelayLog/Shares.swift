@@ -1,13 +1,13 @@
 package import AnnalsCore
 internal import Synchronization
 
-/// Who takes something that all share.
+/// Who uses a shared resource.
 package struct Taker: Sendable, Hashable {
-    /// nil on a relay that serves everybody.
+    /// nil on an open relay.
     package var credential: ReplicaOwner?
-    /// nil for what concerns no single space.
+    /// nil if the request concerns no single space.
     package var space: SpaceName?
-    /// The network that the connection comes from; nil where that says nothing about who it is, as on this machine's own address.
+    /// The network of the connection; nil if it does not identify the client, as for an address of this machine.
     package var network: String?
 
     package init(credential: ReplicaOwner? = nil, space: SpaceName? = nil, network: String? = nil) {
@@ -23,7 +23,7 @@ package struct Taker: Sendable, Hashable {
     }
 }
 
-/// How much of a whole one credential, one space and one address may take, in percent.
+/// The share of a resource that one credential, one space and one address can use, in percent.
 package struct SharePercents: Sendable, Hashable {
     package var token = 25
     package var space = 50
@@ -39,13 +39,13 @@ package struct SharePercents: Sendable, Hashable {
             case .space: space
             case .address: address
             }
-        // In this order a total of any size does not overflow.
+        // In this order the calculation cannot overflow.
         return max(1, total / 100 * percent + total % 100 * percent / 100)
     }
 }
 
-/// Something of which a relay has so much: bytes in flight, event streams, waits, uploads. All take from one whole, and one
-/// credential, one space or one address takes a share of it at most, so that the rest is left for others.
+/// A limited resource of the relay: bytes in flight, event streams, waits, uploads. All requests use one total. One
+/// credential, one space or one address can use at most a share of it, so that the rest is free for others.
 package final class Shares: Sendable {
     fileprivate enum Key: Hashable {
         case credential(ReplicaOwner)
@@ -73,10 +73,10 @@ package final class Shares: Sendable {
 
     package var used: Int { state.withLock { $0.used } }
 
-    /// Takes some more. Throws `.quota`.
+    /// Takes an amount. Throws `.quota`.
     ///
-    /// - Parameters:
-    ///   - held: what the same request took before. One request that has the whole, or a share, for itself always fits, unless it is nil.
+    /// - Parameter held: what the same request took before. A request that alone uses the total, or a share, always
+    ///   fits, unless `held` is nil.
     package func take(_ amount: Int, by taker: Taker, held: Int? = nil) throws(RelayLogError) {
         let keys = taker.keys
         let refusal = state.withLock { state -> QuotaBound? in
@@ -95,7 +95,7 @@ package final class Shares: Sendable {
             state.used -= amount
             for (_, key) in taker.keys {
                 let left = (state.byKey[key] ?? 0) - amount
-                // Nothing is remembered of who has nothing.
+                // Entries with zero are removed.
                 state.byKey[key] = left > 0 ? left : nil
             }
         }
@@ -107,7 +107,7 @@ package final class Shares: Sendable {
         return Lease(self, taker)
     }
 
-    /// Gives its place back when it goes.
+    /// Returns its unit when it is deallocated.
     package final class Lease: Sendable {
         private let shares: Shares
         private let taker: Taker
@@ -121,7 +121,7 @@ package final class Shares: Sendable {
     }
 }
 
-/// What a relay has only so much of.
+/// A limited resource of the relay.
 package enum Quota: String, Sendable, Hashable, CaseIterable {
     case bodyBytes = "body-bytes"
     case pendingPushes = "pending-pushes"
@@ -136,7 +136,7 @@ package enum Quota: String, Sendable, Hashable, CaseIterable {
     case failedLogins = "failed-logins"
 }
 
-/// Whose bound was reached.
+/// The bound that was reached.
 package enum QuotaBound: String, Sendable, Hashable, CaseIterable {
     case relay
     case token

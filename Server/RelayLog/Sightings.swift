@@ -1,28 +1,28 @@
 internal import AnnalsCore
 
-/// Who was there and how far it had come, remembered until it is worth a write.
+/// Acknowledgements of replicas that are not written yet.
 ///
-/// A pull changes nothing but this, and a durable write for each would cost more than the pull. What a crash forgets is
-/// harmless: a replica then counts as further behind than it is until its next request.
+/// A pull changes nothing else, and a durable write for each pull would cost more than the pull. The loss of these
+/// records in a crash is harmless: until its next request a replica counts as further behind than it is.
 struct Sightings: Sendable {
     struct Key: Hashable, Sendable {
         var space: SpaceName
         var replica: ReplicaID
-        /// Who says so; nil on a relay that serves everybody.
+        /// The owner that named the replica; nil on an open relay.
         var owner: ReplicaOwner?
     }
 
     private var unsaved: [Key: Sighting] = [:]
     private var lastSaved: Int64
 
-    /// Whether nothing waits to be saved.
+    /// Whether there is nothing to write.
     var isEmpty: Bool { unsaved.isEmpty }
 
     init(now: Int64) {
         lastSaved = now
     }
 
-    /// Adds a sighting; true when it is time to save. `now` is monotonic.
+    /// Adds an acknowledgement; returns true if it is time to write. `now` is monotonic.
     mutating func note(_ sighting: Sighting, of key: Key, now: Int64, limits: RelayLogLimits) -> Bool {
         if var known = unsaved[key] {
             known.position = max(known.position, sighting.position)
@@ -37,8 +37,9 @@ struct Sightings: Sendable {
         return unsaved.count >= limits.unsavedSightings || now - lastSaved >= limits.sightingMilliseconds
     }
 
-    /// What is unsaved, which thereby counts as saved, space by space. Of one credential's replicas that is at most the newest
-    /// `limits.sightingsSaved`: a request that names a replica costs the sender nothing, and a row costs a write.
+    /// Removes and returns the unwritten acknowledgements, by space. For each owner and space it returns at most the
+    /// newest `limits.sightingsSaved`: a request that names a replica costs the sender nothing, but each row costs the
+    /// relay a write.
     mutating func take(now: Int64, limits: RelayLogLimits) -> [SpaceName: [(key: Key, sighting: Sighting)]] {
         defer { unsaved = [:] }
         lastSaved = now

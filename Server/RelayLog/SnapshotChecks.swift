@@ -2,16 +2,16 @@ package import AnnalsCore
 package import AnnalsWire
 internal import Logging
 
-/// The owners of a space's replicas, without those in quarantine, and which snapshots they need to have compared.
+/// The owners of a space's replicas, without those in quarantine. They decide which snapshots must be compared.
 ///
-/// A snapshot is one owner's word for the rows of all. Where there is another owner, one of its replicas has to find the same rows
-/// before a purge drops what they came from, and before a clone begins with it: a replica makes a clone from the snapshot in a folder,
-/// applies the log up to its own position and compares all rows. So a snapshot that states the right digest and holds other rows is
-/// found out, too.
+/// A snapshot comes from one owner and holds the rows of all. If there is another owner, one of its replicas must find
+/// the same rows before a purge drops the log before the snapshot, and before a clone starts from it. For the
+/// comparison a replica makes a clone from the snapshot in a folder, applies the log up to its own position, and
+/// compares all rows. This also detects a snapshot with the right digest and wrong rows.
 struct Owners: Sendable {
     private let all: Set<String>
     private let quarantined: Set<String>
-    /// Whose the replica is that wrote the log's first entry; nil where it is nobody's, or the log begins later.
+    /// The owner of the replica that wrote the first entry; nil if it has none, or if the log begins later.
     let ofFirstEntry: String?
 
     init(_ replicas: [ReplicaRecord], ofFirstEntry: String?) {
@@ -21,7 +21,7 @@ struct Owners: Sendable {
     }
 
     init(of space: Int64, in db: any LogConnection) throws {
-        // Two are as good as more: whether there is one beside a snapshot's own is all that matters.
+        // Two are enough, because only the existence of an owner besides the snapshot's own matters.
         let sql = """
             SELECT DISTINCT owner FROM annals_replicas
             WHERE space = ?1 AND owner IS NOT NULL AND owner NOT IN (SELECT owner FROM annals_quarantines WHERE space = ?1) LIMIT 2
@@ -33,13 +33,13 @@ struct Owners: Sendable {
 
     func isQuarantined(_ owner: String) -> Bool { quarantined.contains(owner) }
 
-    /// Whether the rows of a snapshot may be believed.
+    /// Whether the snapshot's rows can be trusted.
     func trust(_ snapshot: SnapshotRecord) -> Bool {
         if isProven(snapshot) { return true }
         return snapshot.verdict == .unchecked && all.union(snapshot.owner.isEmpty ? [] : [snapshot.owner]).count <= 1
     }
 
-    /// Whether that is so however many owners there are. The rows with which a space begins are those of the owner of its first entry; a
+    /// Whether that holds for any number of owners. The owner of the first entry decides the initial rows of a space. A
     /// relay without tokens knows no owners.
     func isProven(_ snapshot: SnapshotRecord) -> Bool {
         snapshot.verdict == .confirmed
@@ -47,18 +47,18 @@ struct Owners: Sendable {
     }
 }
 
-/// What became of a replica's word about a snapshot.
+/// The result of a replica's check of a snapshot.
 package enum CheckOutcome: Sendable, Hashable {
-    /// It counts. `isDispute`: the rows of two owners differ.
+    /// The check counts. `isDispute`: the replica has different rows.
     case recorded(isDispute: Bool)
-    /// The same owner said something about the same bytes before, which stays.
+    /// The same owner checked the same bytes already; the first check remains.
     case known
-    /// There is no such snapshot any more, or it is of the same owner.
+    /// The snapshot does not exist any more, or it belongs to the same owner.
     case noSuchSnapshot
 }
 
 enum CheckStorage {
-    /// The snapshot that a replica of this owner is to compare with its rows; nil where there is none that it has not compared.
+    /// The snapshot that a replica of this owner should compare with its rows; nil if it has compared all of them.
     static func open(
         to owner: ReplicaOwner?, of snapshots: SpaceSnapshots, _ space: Int64, in db: any LogConnection
     ) throws -> SnapshotRecord? {
@@ -69,14 +69,14 @@ enum CheckStorage {
         }
     }
 
-    /// Has a snapshot count as confirmed for good: the log begins with it.
+    /// Confirms a snapshot permanently, because the log begins with it.
     static func confirm(at position: Position, of space: Int64, at now: Int64, in db: any LogConnection) throws {
         guard let snapshot = try LogStorage.snapshot(of: space, atOrBefore: position, in: db), snapshot.position == position else { return }
         let check = SnapshotCheck(position: position, digest: snapshot.digest, isGood: true)
         _ = try record(check, by: ReplicaOwner.relayText, of: space, at: now, in: db)
     }
 
-    /// Writes an owner's word; false where there is one about the same bytes, which stays.
+    /// Records the check of an owner. Returns false if it has checked the same bytes already; the first check remains.
     static func record(
         _ check: SnapshotCheck, by owner: String, of space: Int64, at now: Int64, in db: any LogConnection
     ) throws -> Bool {
@@ -91,9 +91,9 @@ enum CheckStorage {
 }
 
 extension RelayDatabase {
-    /// Records what a replica found when it compared a snapshot with its rows. The first word of an owner counts.
+    /// Records the result of a replica's comparison of a snapshot with its rows. The first check of each owner counts.
     ///
-    /// - Parameter owner: whose replica it is; nil at a relay that is open to everybody, where no word counts.
+    /// - Parameter owner: the owner of the replica; nil on an open relay, where no check counts.
     /// - Throws: `RelayLogError`: `.spaceNotFound`, `.quarantined`, `.storage`.
     package func check(
         _ check: SnapshotCheck, of name: SpaceName, by owner: ReplicaOwner?, now: Int64, as reporter: Operator? = nil
@@ -127,7 +127,7 @@ extension RelayDatabase {
 }
 
 extension RelayLog {
-    /// See `RelayDatabase.check`; by this relay's clock.
+    /// See `RelayDatabase.check`; uses the clock of this relay.
     package func check(
         _ check: SnapshotCheck, of name: SpaceName, by owner: ReplicaOwner?, as reporter: Operator? = nil
     ) async throws -> CheckOutcome {

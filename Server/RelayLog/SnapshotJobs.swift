@@ -1,23 +1,24 @@
 package import AnnalsCore
 internal import Synchronization
 
-/// When a space's next snapshot is due, and which replica makes it.
+/// Decides when a space's next snapshot is due, and which replica makes it.
 ///
-/// The job goes along with an answer to a replica that has everything, and is that replica's for a while; then another one
-/// gets it. It is kept in memory only: after a restart two replicas may make the same snapshot, and the first one counts.
+/// An answer to a replica that has all entries assigns the job. The replica has it for a limited time, then another one
+/// gets it. Jobs are kept in memory only: after a restart two replicas may make the same snapshot, and the first one
+/// counts.
 package final class SnapshotJobs: Sendable {
-    /// A snapshot, as far as it matters here.
+    /// The facts about a snapshot that matter for jobs.
     package struct Known: Sendable {
         package var position: Position
         package var byteCount: Int64
         package var logBytes: Int64
-        /// Its file is gone or cut off: where it is the newest another is due now.
+        /// Its file is missing or truncated. If it is the newest one, another snapshot is due now.
         package var isLost: Bool
-        /// Who sent it; empty at a relay that is open to everybody.
+        /// The owner that uploaded it; empty on an open relay.
         var owner = ""
-        /// Whether it keeps others from being due: see `SpaceSnapshots.counts`.
+        /// Whether it delays the next snapshot: see `SpaceSnapshots.counts`.
         var counts = true
-        /// A replica of another owner has yet to confirm it.
+        /// Whether a replica of another owner should compare it.
         var isToCompare = false
 
         package init(position: Position, byteCount: Int64, logBytes: Int64, isLost: Bool = false) {
@@ -36,22 +37,22 @@ package final class SnapshotJobs: Sendable {
     private let limits: RelayLogLimits
     private let jobs = Mutex<[SpaceName: Job]>([:])
     private let checks = Mutex<[SpaceName: Job]>([:])
-    /// Of each space all snapshots, oldest first.
+    /// All snapshots of each space, oldest first.
     private let known = Mutex<[SpaceName: [Known]]>([:])
-    /// When each space's were looked up last, in monotonic milliseconds.
+    /// The time of the last lookup for each space, in monotonic milliseconds.
     private let looks = Mutex<[SpaceName: Int64]>([:])
 
     package init(limits: RelayLogLimits) {
         self.limits = limits
     }
 
-    /// Whether this replica, which has everything up to `head`, is to make a snapshot now.
+    /// Whether this replica, which has everything up to `head`, should make a snapshot now.
     ///
-    /// A snapshot that does not count keeps nobody from making another but its own owner, who would only bring the same rows again.
+    /// A snapshot that does not count delays only jobs for its own owner, which would upload the same rows again.
     ///
     /// - Parameters:
-    ///   - owner: whose the replica is.
-    ///   - logBytes: of all batches up to the head since the space's beginning.
+    ///   - owner: the owner of the replica.
+    ///   - logBytes: bytes of all batches since the space was created.
     ///   - now: in monotonic milliseconds.
     package func gives(
         to replica: ReplicaID, by owner: ReplicaOwner? = nil, in space: SpaceName, head: Position, logBytes: Int64, now: Int64
@@ -64,7 +65,7 @@ package final class SnapshotJobs: Sendable {
         }
     }
 
-    /// As far as is remembered here.
+    /// Uses only what is in memory.
     private func isDue(by owner: ReplicaOwner?, in space: SpaceName, head: Position, logBytes: Int64) -> Bool {
         guard let all = known.withLock({ $0[space] }), !all.isEmpty else { return false }
         guard let newest = all.last(where: { $0.counts || $0.owner == owner?.text }), !newest.isLost else { return true }
@@ -73,15 +74,15 @@ package final class SnapshotJobs: Sendable {
         return bytes >= max(limits.snapshotLogBytes, newest.byteCount) || positions >= limits.snapshotLogPositions
     }
 
-    /// Whether an answer to a replica that has everything needs a look at the space's snapshots and owners: where it may be asked for
-    /// something, and now and then, since another process may have recorded what is not remembered here.
+    /// Whether an answer to a replica that has everything needs a lookup of the space's snapshots and owners. It does
+    /// if the replica may get a job, and at intervals, because another process may have recorded a snapshot.
     func needsLook(for owner: ReplicaOwner?, in space: SpaceName, head: Position, logBytes: Int64, now: Int64) -> Bool {
         let isStale = looks.withLock { looks in looks[space].map { now >= $0 + Self.lookEvery } ?? true }
         return isStale || !knows(space) || isDue(by: owner, in: space, head: head, logBytes: logBytes)
             || owner.map { mayNeedCheck(by: $0, in: space) } ?? false
     }
 
-    /// They were looked up at that time.
+    /// Records the time of a lookup.
     func noteLook(in space: SpaceName, at now: Int64) {
         looks.withLock { $0[space] = now }
     }
@@ -89,7 +90,8 @@ package final class SnapshotJobs: Sendable {
     /// In milliseconds.
     private static let lookEvery: Int64 = 5_000
 
-    /// Whether this replica is to compare the newest snapshot with its rows now: one replica at a time is asked.
+    /// Whether this replica should compare the newest snapshot with its rows now. Only one replica at a time gets this
+    /// job.
     package func givesCheck(to replica: ReplicaID, in space: SpaceName, now: Int64) -> Bool {
         checks.withLock { checks in
             if let job = checks[space], job.replica != replica, now < job.until { return false }
@@ -98,34 +100,35 @@ package final class SnapshotJobs: Sendable {
         }
     }
 
-    /// Whether a snapshot waits for the word of an owner, as far as is remembered here: so that most pushes need no look.
+    /// Whether a snapshot in memory waits for a check by this owner. Thanks to it most pushes need no lookup.
     func mayNeedCheck(by owner: ReplicaOwner, in space: SpaceName) -> Bool {
         known.withLock { $0[space]?.contains { $0.isToCompare && $0.owner != owner.text } ?? false }
     }
 
-    /// A replica has compared a snapshot, or there is another.
+    /// Ends the comparison job: a replica has compared the snapshot, or there is another one.
     package func endCheck(in space: SpaceName) {
         checks.withLock { $0[space] = nil }
     }
 
-    /// The snapshots that are there, oldest first. Without any nothing is due, since the store that makes the space brings the first.
+    /// Sets the snapshots of a space, oldest first. Without a snapshot none is due, because the store that creates the
+    /// space uploads the first one.
     package func note(_ snapshots: [Known], of space: SpaceName) {
         known.withLock { $0[space] = snapshots.isEmpty ? nil : snapshots }
     }
 
-    /// A snapshot cannot be handed out any more.
+    /// Marks a snapshot that cannot be served any more.
     func noteLoss(of position: Position, in space: SpaceName) {
         known.withLock { known in
             for place in (known[space] ?? []).indices where known[space]?[place].position == position { known[space]?[place].isLost = true }
         }
     }
 
-    /// The job is done.
+    /// Ends the job.
     package func end(in space: SpaceName) {
         jobs.withLock { $0[space] = nil }
     }
 
-    /// The space's data are others now: those of a backup, or of a new space of the same name.
+    /// Drops all state of a space that was restored from a backup, or deleted and created again.
     package func forget(_ space: SpaceName) {
         jobs.withLock { $0[space] = nil }
         checks.withLock { $0[space] = nil }

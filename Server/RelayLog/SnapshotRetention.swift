@@ -1,6 +1,6 @@
 package import AnnalsCore
 
-/// The snapshots of a space, and what each is worth to it now.
+/// The snapshots of a space, with what each one counts for.
 struct SpaceSnapshots: Sendable {
     /// Oldest first.
     let all: [SnapshotRecord]
@@ -17,24 +17,24 @@ struct SpaceSnapshots: Sendable {
         try self.init(LogStorage.snapshots(of: space, in: db), owners: Owners(of: space, in: db), horizon: horizon)
     }
 
-    /// The same owners, and of the snapshots these.
+    /// The same owners with these snapshots only.
     func only(_ snapshots: [SnapshotRecord]) -> SpaceSnapshots { SpaceSnapshots(snapshots, owners: owners, horizon: horizon) }
 
     func isTrusted(_ snapshot: SnapshotRecord) -> Bool { owners.trust(snapshot) }
 
-    /// Whether it is one when it is decided whether another is due, and which one is in the way of another. One that a replica of another
-    /// owner refuted is none, and neither is one of a quarantined owner, unless it is trusted all the same.
+    /// Whether the snapshot counts when the relay decides if another one is due or superseded. A snapshot does not
+    /// count if a replica of another owner refuted it, or if its owner is quarantined, unless it is trusted.
     func counts(_ snapshot: SnapshotRecord) -> Bool {
         isTrusted(snapshot) || (snapshot.verdict == .unchecked && !owners.isQuarantined(snapshot.owner))
     }
 
-    /// What a clone begins with: the newest that may be believed. Without any it is the newest that counts, or the newest.
+    /// The snapshot for a clone: the newest trusted one, or else the newest that counts, or else the newest.
     var preferred: SnapshotRecord? { all.last(where: isTrusted) ?? newestThatCounts ?? all.last }
 
     var newestThatCounts: SnapshotRecord? { all.last(where: counts) }
 
-    /// Those that a replica of another owner is to compare with its rows, the most useful first. One that nobody has compared goes before
-    /// one that was refuted, whose maker may be right all the same.
+    /// The snapshots that a replica of another owner should compare with its rows, most useful first. Unchecked
+    /// snapshots come before refuted ones, which may be right.
     var toCompare: [SnapshotRecord] {
         let proven = all.last(where: owners.isProven)?.position
         let open = all.reversed().filter { snapshot in
@@ -44,26 +44,27 @@ struct SpaceSnapshots: Sendable {
     }
 }
 
-/// Which snapshots of a space stay, and which make room.
+/// Decides which snapshots of a space to keep.
 ///
-/// The first and the newest that are trusted always stay: a clone begins with the newest, purges rest on trusted ones, and where a void
-/// takes the newest the log is followed from the first.
+/// The first and the newest trusted snapshot are always kept: a clone starts from the newest, purges need trusted ones,
+/// and if a void removes the newest, a clone follows the log from the first.
 struct SnapshotRetention {
     private let space: SpaceSnapshots
     private var rest: [SnapshotRecord]
     private(set) var dropped: [SnapshotRecord] = []
-    /// What is being brought: it stays, and takes the place of what its owner brought before and nobody has confirmed.
+    /// The snapshot that is being uploaded. It is kept, and it replaces unconfirmed snapshots of its owner.
     private let coming: (position: Position?, owner: String)?
 
-    /// - Parameter coming: whose snapshot is on its way, and its position once it is recorded.
+    /// - Parameter coming: the owner of the snapshot that is being uploaded, and its position once it is recorded.
     init(_ space: SpaceSnapshots, coming: (position: Position?, owner: String)? = nil) {
         self.space = space
         self.coming = coming
         rest = space.all
     }
 
-    /// Drops what nothing needs: snapshots before the horizon, where no log follows them, what its owner has replaced, what was refuted
-    /// before the newest that is trusted, and of the others those between that come closest to their neighbours, beyond so many.
+    /// Drops snapshots that are not needed: those before the horizon, where no log follows; those that their owner
+    /// replaced; and refuted ones before the newest trusted one. Of the others it keeps at most `kept`: it drops the
+    /// ones with the closest neighbours.
     mutating func dropUnneeded(kept: Int) {
         while rest.count > 1, rest[0].position < space.horizon { drop(rest[0]) }
         let newest = rest.last(where: space.isTrusted)
@@ -75,12 +76,13 @@ struct SnapshotRetention {
         for snapshot in rest where old.contains(snapshot.position) { drop(snapshot) }
     }
 
-    /// Drops those that count as none.
+    /// Drops snapshots that do not count.
     mutating func dropUncounted() {
         for snapshot in rest where !isProtected(snapshot) && !space.counts(snapshot) { drop(snapshot) }
     }
 
-    /// Drops what can be spared, the least useful first, until the rest has no more than so many bytes. False where that cannot be.
+    /// Drops snapshots that are not needed, the least useful first, until the others have at most `bytes`. Returns
+    /// false if that is not possible.
     mutating func shrink(to bytes: Int64) -> Bool {
         while byteCount > bytes {
             guard let next = leastUseful else { return false }
@@ -98,7 +100,7 @@ struct SnapshotRetention {
             ?? spare.first { !space.isTrusted($0) && $0.position < newest } ?? closest(spare.filter(space.isTrusted))
     }
 
-    /// That whose neighbours are closest to one another.
+    /// The snapshot with the closest neighbours.
     private func closest(_ spare: [SnapshotRecord]) -> SnapshotRecord? {
         let gap = { [rest] (snapshot: SnapshotRecord) -> Int64 in
             guard let place = rest.firstIndex(of: snapshot) else { return .max }
@@ -112,7 +114,7 @@ struct SnapshotRetention {
         return [coming?.position, first?.position, rest.last(where: space.isTrusted)?.position].contains(snapshot.position)
     }
 
-    /// Of one owner one snapshot is kept that nobody has confirmed.
+    /// One unconfirmed snapshot is kept for each owner.
     private func isReplaced(_ snapshot: SnapshotRecord) -> Bool {
         guard let coming, snapshot.position != coming.position else { return false }
         return !snapshot.owner.isEmpty && snapshot.owner == coming.owner && !space.isTrusted(snapshot)
@@ -125,9 +127,9 @@ struct SnapshotRetention {
 }
 
 extension SnapshotRecord {
-    /// The positions of snapshots that are not to be kept.
+    /// The positions of snapshots to drop.
     ///
-    /// - Parameter needed: one that stays wherever it is.
+    /// - Parameter needed: a position that is always kept.
     package static func dispensable(_ positions: [Position], horizon: Position, kept: Int, needed: Position? = nil) -> Set<Position> {
         var rest = positions.sorted()
         var dropped: Set<Position> = []

@@ -1,12 +1,13 @@
 internal import AnnalsCore
 internal import Synchronization
 
-/// The room that uploads of snapshots take: what a space's snapshots and the uploads under way have together stays within the bytes that
-/// the space may have.
+/// The bytes of snapshot uploads. A space's snapshots and its uploads under way together stay within the byte limit of
+/// the space.
 ///
-/// Of several relays with one database each knows its own uploads. What is recorded is judged once more in the transaction that does so.
+/// Each of several relays over one database knows only its own uploads. So the transaction that records a snapshot
+/// checks the limit again.
 final class SnapshotRoom: Sendable {
-    /// What an upload is given beyond what it needs now, where that is free: so that few of its pieces need a look at the database.
+    /// Extra bytes for an upload, if they are free, so that few of its pieces need a database query.
     private static let step: Int64 = 4 << 20
 
     private let limits: RelayLogLimits
@@ -16,20 +17,19 @@ final class SnapshotRoom: Sendable {
         self.limits = limits
     }
 
-    /// Bytes that the uploads to a space have room for.
+    /// Bytes granted to the uploads of the space.
     func bytes(of space: Int64) -> Int64 { underWay.withLock { $0[space] ?? 0 } }
 
-    /// Gives an upload room for so many more bytes, or for some more than that. Where there is none, snapshots that can be spared are
-    /// dropped.
+    /// Grants an upload this many bytes, or more. If there is no room, it drops snapshots that are not needed.
     ///
-    /// - Parameter owner: whose upload it is.
-    /// - Returns: the bytes, and the files that no record names any more.
+    /// - Parameter owner: the owner of the upload.
+    /// - Returns: the granted bytes, and the files that no record uses any more.
     /// - Throws: `RelayLogError.spaceFull`, and what the storage throws.
     func grant(
         _ bytes: Int64, in space: Int64, of owner: String, _ database: RelayDatabase
     ) async throws -> (bytes: Int64, files: [String]) {
         var held = max(bytes, Self.step)
-        // Counted first: who else asks meanwhile sees it.
+        // Counted first, so that concurrent requests see it.
         let all = take(held, in: space)
         do {
             if try await database.storage.read({ try LogStorage.snapshotBytes(of: space, in: $0) }) <= limits.spaceBytes - all {
@@ -47,7 +47,7 @@ final class SnapshotRoom: Sendable {
         }
     }
 
-    /// Whether an upload of so many bytes can have room, with all dropped that can be spared. Nothing is promised.
+    /// Whether an upload of this size could fit if all snapshots that are not needed were dropped. It reserves nothing.
     func mayFit(_ bytes: Int64, in space: Int64, of owner: String, _ database: RelayDatabase) async throws -> Bool {
         let bound = limits.spaceBytes - self.bytes(of: space)
         return try await database.storage.read { db in

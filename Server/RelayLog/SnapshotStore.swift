@@ -3,10 +3,10 @@ internal import AnnalsWire
 internal import Logging
 internal import Synchronization
 
-/// Snapshots, recorded in the database with their positions, their bytes beside it.
+/// Snapshots: their records are in the database, their bytes in a `SnapshotFiles`.
 ///
-/// An upload that is whole and verified is made durable and then recorded; older ones that nothing needs are removed. So a
-/// snapshot that is recorded is always whole, and what no record names are leftovers, removed at the next start.
+/// A complete and verified upload is made durable and then recorded; older snapshots that are not needed are removed.
+/// So a recorded snapshot is always complete. Files without a record are leftovers, which the next start removes.
 package final class SnapshotStore: Sendable {
     private let database: RelayDatabase
     private let jobs: SnapshotJobs
@@ -14,17 +14,17 @@ package final class SnapshotStore: Sendable {
     private let limits: RelayLogLimits
     private let clock: RelayClock
     private let logger: Logger
-    /// Uploads under way, which are counted until they end.
+    /// Counts the uploads under way.
     private let uploads: Shares
-    /// The bytes of those under way.
+    /// Counts the bytes of the uploads under way.
     private let room: SnapshotRoom
     private let state = Mutex(State())
 
     private struct State {
-        /// Uploads in parts, between one part and the next, and when the last came.
+        /// Uploads in parts between two parts, with the time of the last part.
         var parked: [PartsKey: (upload: SnapshotUpload, at: Int64)] = [:]
         var isClosed = false
-        /// Files that are gone or cut off, each told of once.
+        /// Files that are missing or truncated, so that each is logged once.
         var lost: Set<String> = []
     }
 
@@ -34,9 +34,9 @@ package final class SnapshotStore: Sendable {
         var digest: Digest
     }
 
-    /// How many bytes of an upload in parts are here. Asking begins none, so that it takes nobody's room.
+    /// The received bytes of an upload in parts. A query starts no upload, so it uses no resources.
     ///
-    /// Throws what `begin` throws, but for `.quota`.
+    /// Throws what `begin` throws, except `.quota`.
     package func progress(
         _ space: SpaceName, position: Position, digest: Digest, lineage: Lineage? = nil, by taker: Taker = Taker()
     ) async throws -> Int64 {
@@ -45,8 +45,8 @@ package final class SnapshotStore: Sendable {
         return await state.withLock { $0.parked[key]?.upload }?.offset ?? 0
     }
 
-    /// The upload in parts to which bytes are to be added now. It waits so long for the next ones as `parkedUploadMilliseconds` says; a
-    /// relay that starts anew has forgotten it.
+    /// Finds or starts the upload in parts for the next bytes. An upload waits `parkedUploadMilliseconds` for its next
+    /// part; a restart of the relay drops it.
     ///
     /// Throws what `begin` throws.
     package func uploadInParts(
@@ -72,12 +72,12 @@ package final class SnapshotStore: Sendable {
         return other
     }
 
-    /// The upload has ended, well or not.
+    /// Ends an upload in parts, successful or not.
     package func endParts(_ space: SpaceName, position: Position, digest: Digest) {
         _ = state.withLock { $0.parked.removeValue(forKey: PartsKey(space: space, position: position, digest: digest)) }
     }
 
-    /// Lets go of uploads in parts that did not go on.
+    /// Drops uploads in parts that did not continue in time.
     func abandonStale() async {
         let now = clock.monotonic()
         let stale = state.withLock { state in
@@ -112,13 +112,13 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// Begins an upload of the rows at `position`.
+    /// Starts an upload of the rows at `position`.
     ///
-    /// - Parameter total: the bytes that its sender means to bring. Where there can be no room for them it is refused before the first.
+    /// - Parameter total: the announced size. If that cannot fit, the upload is refused before its first byte.
     ///
-    /// Throws `.spaceNotFound`, `.quarantined`, `.wentBack` when the position is beyond the head or the lineage another,
-    /// `.snapshotSuperseded` when a later one is there that counts; `finish` throws it also when another one of that position is,
-    /// `.snapshotTooLarge`, `.spaceFull`, `.quota`, `.closing`, `.diskReserved`.
+    /// Throws `.spaceNotFound`, `.quarantined`, `.wentBack` if the position is beyond the head or the lineage differs,
+    /// `.snapshotSuperseded` if a later snapshot counts (`finish` also throws it for another snapshot at the same
+    /// position), `.snapshotTooLarge`, `.spaceFull`, `.quota`, `.closing`, `.diskReserved`.
     package func begin(
         _ space: SpaceName, position: Position, of total: Int64? = nil, lineage: Lineage? = nil, by taker: Taker = Taker()
     ) async throws -> SnapshotUpload {
@@ -147,12 +147,12 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// The newest snapshot that may be trusted, or the newest such of no later position than that, open for reading; it stays readable
-    /// when it is dropped. Where none may be trusted it is the newest.
+    /// Opens the newest trusted snapshot, or the newest trusted one that is not after `position`; without a trusted one
+    /// the newest that counts, or the newest. It stays readable after it is dropped.
     ///
-    /// - Parameter exact: only the one at that position, whatever is known of it: a replica compares it with its rows.
+    /// - Parameter exact: only the snapshot at `position`, trusted or not: a replica compares it with its rows.
     ///
-    /// Throws `.spaceNotFound`, `.noSnapshot`, `.expired` where the log begins later than that position, or `.storage`.
+    /// Throws `.spaceNotFound`, `.noSnapshot`, `.expired` if the log begins after `position`, or `.storage`.
     package func open(_ space: SpaceName, atOrBefore position: Position? = nil, exact: Bool = false) async throws -> SnapshotFile {
         try await RelayLogError.wrapped {
             for _ in 0..<limits.snapshotOpenings {
@@ -160,7 +160,7 @@ package final class SnapshotStore: Sendable {
                     guard let found = try LogStorage.space(space, in: db) else { throw RelayLogError.spaceNotFound }
                     if let position, position < found.horizon { throw RelayLogError.expired(horizon: found.horizon) }
                     if let position, position > found.head { throw RelayLogError.wentBack(head: found.head) }
-                    // The log after it is needed, too.
+                    // A reader also needs the log after the snapshot.
                     let fitting = try self.usable(of: found.id, space, in: db).filter {
                         $0.position <= position ?? found.head && $0.position >= found.horizon && (!exact || $0.position == position)
                     }
@@ -168,17 +168,17 @@ package final class SnapshotStore: Sendable {
                     return try SpaceSnapshots(of: found.id, horizon: found.horizon, in: db).only(fitting).preferred
                 }
                 guard let record else { throw RelayLogError.noSnapshot }
-                // A purge, or a newer snapshot, may have removed the file since the look: look again.
+                // A purge or a newer snapshot may have removed the file since the lookup. Look up again.
                 if let file = try? database.snapshots.open(record.file) { return SnapshotFile(record: record, file: file) }
             }
             throw RelayLogError.storage("the snapshot's file cannot be read")
         }
     }
 
-    // MARK: Files that were lost
+    // MARK: Lost files
 
-    /// The snapshots of a space that can be handed out, oldest first. Where the newest that counts cannot, the next replica that has
-    /// everything is asked for another.
+    /// The snapshots of a space that can be served, oldest first. If the newest that counts cannot be served, the next
+    /// replica that has everything is asked for another one.
     func usable(of space: Int64, _ name: SpaceName, in db: any LogConnection) throws -> [SnapshotRecord] {
         try LogStorage.snapshots(of: space, in: db).filter { snapshot in
             let isUsable = isUsable(snapshot, name, in: db)
@@ -187,7 +187,7 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// Remembers the snapshots of a space for when the next is due.
+    /// Caches the snapshots of a space for the decision when the next one is due.
     func note(_ snapshots: SpaceSnapshots, of name: SpaceName) {
         let toCompare = Set(snapshots.toCompare.map(\.position))
         let known = snapshots.all.map { snapshot in
@@ -201,7 +201,7 @@ package final class SnapshotStore: Sendable {
         jobs.note(known, of: name)
     }
 
-    /// Whether its file was found to be gone or cut off.
+    /// Whether its file was found missing or truncated.
     private func isLost(_ record: SnapshotRecord) -> Bool { state.withLock { $0.lost.contains(record.file) } }
 
     private func isUsable(_ record: SnapshotRecord, _ space: SpaceName, in db: any LogConnection) -> Bool {
@@ -218,7 +218,7 @@ package final class SnapshotStore: Sendable {
         return false
     }
 
-    /// Tells at the start of what was lost meanwhile, so that another is asked for at once.
+    /// Logs lost files at the start, so that a replica is asked for another snapshot at once.
     private func lookForLosses() throws {
         try database.storage.readNow { db in
             for name in try LogStorage.names(in: db) {
@@ -238,11 +238,11 @@ package final class SnapshotStore: Sendable {
         for upload in parked { await upload.abandon() }
     }
 
-    // MARK: What an upload calls
+    // MARK: Calls by uploads
 
-    /// Names, keeps and records a finished upload, and removes the one before.
+    /// Names, keeps and records a complete upload, and removes the snapshots that it replaces.
     func record(_ upload: SnapshotUpload.Finished) async throws -> SnapshotRecord {
-        // A name of its own even for the same position and bytes, so that removing one never hits another.
+        // The name is unique also for the same position and bytes, so that a removal never affects another snapshot.
         let name = "\(upload.spaceID)-\(upload.position)-\(Self.randomText()).zst"
         let record = SnapshotRecord(
             position: upload.position, byteCount: upload.byteCount, digest: upload.digest, file: name, owner: upload.owner?.text ?? "")
@@ -258,30 +258,31 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// Returns the files that are of no more use.
+    /// Returns the files that are not needed any more.
     private func add(_ record: SnapshotRecord, of upload: SnapshotUpload.Finished) async throws -> [String] {
         let (now, space) = (clock.wall(), upload.spaceID)
-        // What else is on its way has its room.
+        // Other uploads under way keep their bytes.
         let bound = limits.spaceBytes - (room.bytes(of: space) - upload.granted)
         let (snapshots, files) = try await database.storage.write { [self, limits] db in
             guard let found = try LogStorage.space(upload.space, in: db, locking: true), found.id == space else {
                 throw RelayLogError.spaceNotFound
             }
             var files: [String] = []
-            // It may have come to that while the bytes were on their way.
+            // The owner may have been quarantined, or another snapshot recorded, during the upload.
             try Self.requireFree(upload.owner, in: space, upload.space, db)
             try requireNewest(record.position, digest: record.digest, of: upload.owner, in: found, upload.space, db)
             for other in try LogStorage.snapshots(of: space, in: db) where other.position <= record.position {
                 let isSame = other.position == record.position
-                // It takes the place of those that were lost, and of one that has the same bytes or does not count.
+                // It replaces lost snapshots, and a snapshot at the same position that has the same bytes or does not
+                // count.
                 guard isLost(other) || isSame else { continue }
-                // What was said of the same bytes stays said.
+                // Checks of the same bytes stay valid.
                 if !isSame || other.digest != record.digest { try LogStorage.dropSnapshot(at: other.position, of: space, in: db) }
                 files.append(other.file)
             }
             _ = try LogStorage.addSnapshot(record, of: space, at: now, in: db)
             if try record.position <= Position(1) && record.owner == Owners(of: space, in: db).ofFirstEntry {
-                // Also when its maker goes on with another token.
+                // So it stays confirmed if its owner continues with another token.
                 try CheckStorage.confirm(at: record.position, of: space, at: now, in: db)
             }
             guard let old = try LogStorage.dropOldSnapshots(of: space, behind: record, to: bound, limits: limits, in: db) else {
@@ -299,7 +300,7 @@ package final class SnapshotStore: Sendable {
         String(UInt64.random(in: 0 ... .max), radix: 36)
     }
 
-    /// Room for so many more bytes of an upload, or for some more than that. Throws `.spaceFull` and `.storage`.
+    /// Grants an upload this many bytes, or more. Throws `.spaceFull` and `.storage`.
     func grant(_ bytes: Int64, to taker: Taker, in space: Int64) async throws -> Int64 {
         try await RelayLogError.wrapped {
             let (granted, files) = try await room.grant(bytes, in: space, of: taker.credential?.text ?? "", database)
@@ -337,19 +338,20 @@ package final class SnapshotStore: Sendable {
         }
     }
 
-    /// Throws `.snapshotSuperseded` where a void, or a snapshot that counts, is of a later position, or has the position with other bytes.
+    /// Throws `.snapshotSuperseded` if a void or a snapshot that counts has a later position, or if a snapshot at this
+    /// position has other bytes.
     private func requireNewest(
         _ position: Position, digest: Digest? = nil, of owner: ReplicaOwner?, in space: LogStorage.Space, _ name: SpaceName,
         _ db: any LogConnection
     ) throws {
-        // It may hold what was voided after it.
+        // A snapshot before a void may hold the voided rows.
         if let void = try LogStorage.newestVoid(of: space.id, in: db), void > position {
             throw RelayLogError.snapshotSuperseded(by: void)
         }
         let snapshots = try SpaceSnapshots(of: space.id, horizon: space.horizon, in: db).only(usable(of: space.id, name, in: db))
         guard let newest = snapshots.newestThatCounts else { return }
-        // Others may have begun from the one that is there: at one position there is one set of rows. With which rows the space begins
-        // says the owner of its first entry.
+        // Clones may have started from the existing snapshot, so one position has one set of rows. The owner of the
+        // first entry decides the initial rows of the space.
         let isFirst = position <= Position(1) && owner != nil && owner?.text == snapshots.owners.ofFirstEntry
         let isFree = isFirst && !snapshots.isTrusted(newest)
         let isOther = newest.position == position && digest.map { $0 != newest.digest } ?? false && !isFree

@@ -1,9 +1,9 @@
 package import AnnalsCore
 internal import AnnalsWire
 
-/// A snapshot on its way in. End it with `finish` or `abandon`; otherwise its bytes are removed at the next start.
+/// A snapshot that is being uploaded. End it with `finish` or `abandon`; otherwise the next start removes its bytes.
 package actor SnapshotUpload {
-    /// A whole file that has no lasting name yet.
+    /// A complete file without its final name.
     struct Finished: Sendable {
         var file: any NewSnapshotFile
         var space: SpaceName
@@ -11,9 +11,9 @@ package actor SnapshotUpload {
         var position: Position
         var byteCount: Int64
         var digest: Digest
-        /// Who brought it.
+        /// The owner that uploaded it.
         var owner: ReplicaOwner?
-        /// The bytes for which it was given room.
+        /// The bytes that were granted to it.
         var granted: Int64
     }
 
@@ -27,11 +27,12 @@ package actor SnapshotUpload {
     private var hasher = Digest.Hasher()
     private var container: SnapshotContainer
     private var byteCount: Int64 = 0
-    /// The bytes for which there is room in the space.
+    /// The bytes that were granted in the space.
     private var granted: Int64 = 0
-    /// Another request adds bytes, and waits for room for them.
+    /// Another request is adding bytes, or waits for a grant.
     private var isWriting = false
-    /// Nothing more is taken: it has ended, or is being recorded, which others' requests may come amid.
+    /// No more bytes are accepted: the upload has ended or is being recorded. Other requests can run during the
+    /// recording.
     private var isClosed = false
     private var isEnded = false
     private let executor = QueueExecutor(label: "annals.relay.upload")
@@ -54,13 +55,13 @@ package actor SnapshotUpload {
 
     package var hasEnded: Bool { isEnded }
 
-    /// How many bytes are here.
+    /// The number of received bytes.
     package var offset: Int64 { byteCount }
 
-    /// Adds a part that has this digest, and makes the upload the snapshot if it is the last. Returns whether it was.
+    /// Adds a part with this digest, and finishes the upload with the last part. Returns whether it was the last.
     ///
-    /// Throws `.snapshotPartElsewhere` where it does not follow upon what is here, `.snapshotDigestMismatch`, which leaves what
-    /// was here before, and what `write` and `finish` throw.
+    /// Throws `.snapshotPartElsewhere` if `start` is not the number of received bytes; `.snapshotDigestMismatch`, which
+    /// keeps the earlier parts; and what `write` and `finish` throw.
     package func add(_ bytes: [UInt8], at start: Int64, partDigest: Digest?, of total: Int64, digest: Digest) async throws -> Bool {
         guard !isClosed, start == byteCount else { throw RelayLogError.snapshotPartElsewhere(offset: isClosed ? 0 : byteCount) }
         if let partDigest, Digest.sha256(bytes[...]) != partDigest { throw RelayLogError.snapshotDigestMismatch }
@@ -70,8 +71,9 @@ package actor SnapshotUpload {
         return true
     }
 
-    /// Adds the next bytes. Throws `.snapshotPartElsewhere` where it takes none any more, or others are being added, `.snapshotTooLarge`,
-    /// `.diskFull` or `.storage`; `.badSnapshot`, `.spaceFull` or `.diskReserved`, and then nothing is left of it.
+    /// Adds the next bytes. Throws `.snapshotPartElsewhere` if the upload is closed or another request is adding bytes,
+    /// `.snapshotTooLarge`, `.diskFull` or `.storage`. Throws `.badSnapshot`, `.spaceFull` or `.diskReserved`, and
+    /// removes the upload then.
     package func write(_ bytes: [UInt8]) async throws {
         guard !isClosed, !isWriting else { throw RelayLogError.snapshotPartElsewhere(offset: isClosed ? 0 : byteCount) }
         guard Int64(bytes.count) <= limit - byteCount else { throw RelayLogError.snapshotTooLarge(limit: limit) }
@@ -81,7 +83,7 @@ package actor SnapshotUpload {
             try store.reserve.check()
             try await makeRoom(for: Int64(bytes.count))
         } catch {
-            // What has come takes room that others need now.
+            // Others need the space of the received bytes.
             abandon()
             throw error
         }
@@ -113,8 +115,9 @@ package actor SnapshotUpload {
 
     /// Makes the upload the space's snapshot if its bytes have this digest.
     ///
-    /// Throws `.snapshotDigestMismatch`, `.badSnapshot`, `.snapshotSuperseded`, `.quarantined`, `.spaceFull`, `.diskFull` or `.storage`; then
-    /// nothing is left of it. Throws `.snapshotPartElsewhere` where another request is at it, or was.
+    /// Throws `.snapshotDigestMismatch`, `.badSnapshot`, `.snapshotSuperseded`, `.quarantined`, `.spaceFull`,
+    /// `.diskFull` or `.storage`, and removes the upload then. Throws `.snapshotPartElsewhere` if another request is
+    /// adding bytes or has finished it.
     package func finish(digest: Digest) async throws -> SnapshotRecord {
         guard !isClosed, !isWriting else { throw RelayLogError.snapshotPartElsewhere(offset: isClosed ? 0 : byteCount) }
         isClosed = true
@@ -137,7 +140,7 @@ package actor SnapshotUpload {
         }
     }
 
-    /// Removes what has come. Does nothing after the end, and to what is being recorded.
+    /// Removes the upload. It does nothing after the end, or while the snapshot is recorded.
     package func abandon() {
         guard !isClosed else { return }
         drop()
@@ -156,7 +159,7 @@ package actor SnapshotUpload {
     }
 }
 
-/// A snapshot on its way out.
+/// A snapshot that is being downloaded.
 package actor SnapshotFile {
     package nonisolated let record: SnapshotRecord
     private let file: any KeptSnapshotFile
@@ -169,7 +172,7 @@ package actor SnapshotFile {
         self.file = file
     }
 
-    /// Up to `count` bytes from `offset` on; fewer only at the file's end. Throws `.storage`.
+    /// Up to `count` bytes from `offset`; fewer only at the end of the file. Throws `.storage`.
     package func read(at offset: Int64, count: Int) throws -> [UInt8] {
         do {
             return try file.read(at: offset, count: count)

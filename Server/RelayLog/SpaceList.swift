@@ -2,7 +2,7 @@ internal import AnnalsCore
 package import AnnalsWire
 
 extension RelayDatabase {
-    /// All spaces by name, as they are now: also while another process serves the folder.
+    /// All current spaces by name, also while another process serves the folder.
     ///
     /// Throws `RelayLogError.storage`.
     package func describeSpaces() async throws -> [SpaceDescription] {
@@ -15,13 +15,13 @@ extension RelayDatabase {
 }
 
 extension LogStorage {
-    /// nil where there is no such space.
+    /// nil if there is no such space.
     static func describe(_ name: SpaceName, in db: any LogConnection) throws -> SpaceDescription? {
         guard let space = try space(name, in: db) else { return nil }
         return try describe(name, space, snapshot(of: space.id, in: db), in: db)
     }
 
-    /// With the snapshot that is to be named.
+    /// Describes a space and `newest` as its snapshot.
     static func describe(_ name: SpaceName, _ space: Space, _ newest: SnapshotRecord?, in db: any LogConnection) throws -> SpaceDescription
     {
         let snapshot = try newest.map {

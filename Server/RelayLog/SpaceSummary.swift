@@ -1,50 +1,50 @@
 package import AnnalsCore
 package import AnnalsWire
 
-/// A space as its operator sees it.
+/// A space in the operator's view.
 package struct SpaceSummary: Sendable, Hashable {
     package var description: SpaceDescription
     /// Milliseconds since 1970.
     package var created: Int64
-    /// Bytes of the batches that are kept.
+    /// Bytes of the kept batches.
     package var logBytes: Int64
     package var snapshotBytes: Int64
     package var snapshots: Int64
-    /// Retired ones and those that were not seen for long among them.
+    /// Includes retired replicas and those that were not seen for long.
     package var replicas: Int64
-    /// Owners that may read and not write.
+    /// Owners that can read and not write.
     package var quarantines: [Quarantine]
-    /// When the newest push came, in milliseconds since 1970; nil where the log has none any more.
+    /// When the newest push came, in milliseconds since 1970; nil if the log holds none.
     package var lastPush: Int64?
-    /// Days on which something came, oldest first; at most `RelayLogLimits.growthDays`.
+    /// Days with pushes, oldest first; at most `RelayLogLimits.growthDays`.
     package var days: [DayOfGrowth]
 }
 
-/// What one day brought into a log, whether it is still there or not.
+/// The growth of a log on one day, including entries that were purged since.
 package struct DayOfGrowth: Sendable, Hashable {
     package static let milliseconds: Int64 = 86_400_000
 
-    /// Days since 1970, by universal time.
+    /// Days since 1970 in UTC.
     package var day: Int64
     package var bytes: Int64
     package var positions: Int64
 }
 
-/// What came in one push and was accepted at once.
+/// The accepted transactions of one push.
 package struct PushRecord: Sendable, Hashable {
     package var position: Position
-    /// Transactions, or parts of one.
+    /// Number of transactions, or of parts of one.
     package var count: Int64
     package var bytes: Int64
     /// Milliseconds since 1970.
     package var received: Int64
     package var replica: ReplicaID
-    /// What the replica calls itself now.
+    /// The current name that the replica gave itself.
     package var name: String
 }
 
 extension RelayDatabase {
-    /// Some spaces by name, beginning after a name; or the one that is named, if it is there.
+    /// Up to `limit` spaces by name, after a name; or only the named one, if it exists.
     func summaries(
         only: SpaceName?, after: SpaceName?, limit: Int, now: Int64, limits: RelayLogLimits
     ) async throws -> (spaces: [SpaceSummary], isLast: Bool) {
@@ -61,7 +61,7 @@ extension RelayDatabase {
 }
 
 extension RelayLog {
-    /// Some spaces by name, beginning after a name, at most `limit`; or only the one that is named, if it is there.
+    /// Up to `limit` spaces by name, after a name; or only the named one, if it exists.
     package func summaries(
         only: SpaceName? = nil, after: SpaceName? = nil, limit: Int
     ) async throws -> (spaces: [SpaceSummary], isLast: Bool) {
@@ -69,7 +69,7 @@ extension RelayLog {
         return try await database.summaries(only: only, after: after, limit: limit, now: clock.wall(), limits: limits)
     }
 
-    /// The newest pushes, newest first; those between two positions, both exclusive. Throws `.spaceNotFound`.
+    /// The newest pushes, newest first; only those between two positions, both exclusive. Throws `.spaceNotFound`.
     package func pushes(
         of name: SpaceName, after: Position = .zero, before: Position = Position(.max), limit: Int
     ) async throws -> [PushRecord] {

@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// Asks the storage what somebody who watches the relay wants to know, of which nobody waits for longer than a limit: a database
-/// that does not answer keeps its connection busy, and must not keep them too. While an answer is overdue nothing more is asked.
+/// Queries the storage for health checks and metrics with a time limit. A database that does not answer blocks its
+/// connection, but must not block the callers too. While an answer is overdue, further queries are refused.
 final class StorageProbe: Sendable {
     private let limits: RelayLogLimits
     private let clock: RelayClock
-    /// Askings that were given up and have not ended yet.
+    /// Queries that timed out and have not ended yet.
     private let overdue = Mutex(0)
 
     init(limits: RelayLogLimits, clock: RelayClock) {
@@ -13,7 +13,7 @@ final class StorageProbe: Sendable {
         self.clock = clock
     }
 
-    /// Throws `RelayLogError.storage` where there is no answer in time, and what `ask` throws.
+    /// Throws `RelayLogError.storage` if there is no answer in time, and what `ask` throws.
     func answer<Answer: Sendable>(_ ask: @escaping @Sendable () async throws -> Answer) async throws -> Answer {
         guard overdue.withLock({ $0 <= 0 }) else { throw Self.silence }
         return try await withCheckedThrowingContinuation { continuation in
@@ -33,13 +33,13 @@ final class StorageProbe: Sendable {
 
     private static let silence = RelayLogError.storage("the database does not answer")
 
-    /// Resumes once, with what comes first.
+    /// Resumes once, with the first result.
     private final class First<Answer: Sendable>: Sendable {
         private let continuation: Mutex<CheckedContinuation<Answer, any Error>?>
 
         init(_ continuation: CheckedContinuation<Answer, any Error>) { self.continuation = Mutex(continuation) }
 
-        /// False when it was not the first.
+        /// Returns false if another result came first.
         func resume(with result: Result<Answer, any Error>) -> Bool {
             let continuation = continuation.withLock { $0.take() }
             continuation?.resume(with: result)

@@ -2,13 +2,13 @@ package import AnnalsCore
 internal import Foundation
 internal import Synchronization
 
-/// What a token allows in its spaces; each scope contains those before it.
+/// The permissions of a token in its spaces; each scope includes those before it.
 package enum TokenScope: String, Sendable, Hashable, CaseIterable, Comparable {
-    /// Describe, pull, watch, take snapshots.
+    /// Describe, pull, watch, download snapshots.
     case read
     /// Also create the space, push and upload snapshots.
     case write
-    /// Also what changes a space for everybody.
+    /// Also actions that change a space for all replicas.
     case admin
 
     private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
@@ -16,15 +16,15 @@ package enum TokenScope: String, Sendable, Hashable, CaseIterable, Comparable {
     package static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
 }
 
-/// What a presented token turned out to allow.
+/// The permissions of a valid token.
 package struct TokenGrant: Sendable, Hashable {
     package var id: Int64
     /// nil: all spaces.
     package var space: SpaceName?
     package var scope: TokenScope
-    /// Milliseconds since 1970; nil: never.
+    /// Milliseconds since 1970; nil: it does not expire.
     package var expires: Int64?
-    /// Whose replicas are its own: itself, or the token that it renews.
+    /// The token that owns the replicas of this one: itself, or the token that it renews.
     package var holder: Int64
 
     package init(id: Int64, space: SpaceName?, scope: TokenScope, expires: Int64?, holder: Int64? = nil) {
@@ -40,24 +40,24 @@ package struct TokenGrant: Sendable, Hashable {
     }
 }
 
-/// A token as the operator sees it: all but the secret, of which only the SHA-256 is stored.
+/// A token in the operator's view: without the secret. Only the secret's SHA-256 is stored.
 package struct TokenRecord: Sendable, Hashable {
     package var id: Int64
     package var label: String
     package var space: SpaceName?
     package var scope: TokenScope
-    /// Milliseconds since 1970, as the two that follow.
+    /// Milliseconds since 1970, like the next two.
     package var created: Int64
     package var expires: Int64?
     package var revoked: Int64?
-    /// The token whose replicas it shares, where it renews one.
+    /// The token that it renews, and whose replicas it shares; nil if it renews none.
     package var holder: Int64?
 }
 
 /// Bearer tokens: `ann_` and 32 random bytes in base64url, shown once.
 ///
-/// Only the SHA-256 is stored. That is enough for secrets of 256 random bits: there is nothing to guess, so a slow hash
-/// would only slow the relay. The look-up goes by the hash, and the hashes are then compared in constant time.
+/// Only the SHA-256 is stored. A secret of 256 random bits cannot be guessed, so a slow hash would add cost and no
+/// safety. The lookup uses the hash, and the hashes are then compared in constant time.
 package final class TokenStore: Sendable {
     private let database: RelayDatabase
     private let limits: RelayLogLimits
@@ -75,9 +75,9 @@ package final class TokenStore: Sendable {
         case unknown
     }
 
-    /// Why a token is not renewed.
+    /// Why a token cannot be renewed.
     package enum Refusal: Error, Sendable, Hashable {
-        /// Its replicas are free, or somebody else's.
+        /// A revoked token holds no replicas; another owner may have them.
         case isRevoked
     }
 
@@ -91,9 +91,12 @@ package final class TokenStore: Sendable {
         self.clock = clock
     }
 
-    /// Makes a token and returns the secret, which nobody can read again, with its record.
+    /// Creates a token and returns its secret, which cannot be read again, with its record.
     ///
-    /// `space` nil means all spaces; `lifetimeMilliseconds` nil means for ever; `by` is who makes it, for the audit log.
+    /// - Parameters:
+    ///   - space: nil means all spaces.
+    ///   - lifetimeMilliseconds: nil means that it does not expire.
+    ///   - by: who creates it, for the audit log.
     package func create(
         label: String = "", space: SpaceName? = nil, scope: TokenScope, lifetimeMilliseconds: Int64? = nil,
         by: Operator? = nil
@@ -103,9 +106,10 @@ package final class TokenStore: Sendable {
         return made
     }
 
-    /// Makes a token like another, for all that is that one's: its space, scope, label and replicas. Both are valid until each ends.
+    /// Creates a token with the space, scope, label and replicas of another one. Each of the two stays valid until it
+    /// expires or is revoked.
     ///
-    /// nil when there is none with this number. Throws `Refusal.isRevoked`.
+    /// Returns nil if there is no token with this number. Throws `Refusal.isRevoked`.
     package func renew(
         _ id: Int64, lifetimeMilliseconds: Int64? = nil, by: Operator? = nil
     ) async throws -> (secret: String, record: TokenRecord)? {
@@ -117,17 +121,17 @@ package final class TokenStore: Sendable {
         }
     }
 
-    /// What a token is to be.
+    /// The properties of a new token.
     private struct Plan {
         var label: String
         var space: SpaceName?
         var scope: TokenScope
-        /// The token that it is made like, and whose replicas it shares.
+        /// The token that it renews, and the one whose replicas it shares.
         var renews: Int64?
         var holder: Int64?
     }
 
-    /// In one transaction; nil where `plan` has none.
+    /// Creates a token in one transaction; nil if `plan` returns nil.
     private func make(
         _ lifetimeMilliseconds: Int64?, by: Operator?, _ plan: @escaping @Sendable (any LogConnection) throws -> Plan?
     ) async throws -> (secret: String, record: TokenRecord)? {
@@ -156,9 +160,9 @@ package final class TokenStore: Sendable {
         return record.map { (secret, $0) }
     }
 
-    /// What the presented secret allows now.
+    /// The current permissions of a presented secret.
     package func verify(_ secret: String) async throws -> Outcome {
-        // What cannot be one of ours costs no look into the database.
+        // A string with a wrong length or prefix needs no database query.
         guard secret.utf8.count == Self.secretCharacters, secret.hasPrefix(Self.prefix) else { return .unknown }
         let hash = Self.hash(secret)
         let now = clock.monotonic()
@@ -173,7 +177,7 @@ package final class TokenStore: Sendable {
         return aged(outcome)
     }
 
-    /// All tokens, or those for one space only.
+    /// All tokens, or only those for one space.
     package func list(of space: SpaceName? = nil) async throws -> [TokenRecord] {
         try await reading { db in
             guard let space else {
@@ -183,11 +187,11 @@ package final class TokenStore: Sendable {
         }
     }
 
-    /// Ends a token at once in this process, within the limit `tokenMilliseconds` in others. False when there is none with this
-    /// number that was not revoked before.
+    /// Revokes a token: at once in this process, and within `tokenMilliseconds` in others. Returns false if there is no
+    /// token with this number, or if it was revoked already.
     ///
     /// - Parameters:
-    ///   - space: only if it is for that one space.
+    ///   - space: revokes only a token for this one space.
     ///   - by: who does it, for the audit log.
     package func revoke(_ id: Int64, of space: SpaceName? = nil, by: Operator? = nil) async throws -> Bool {
         let now = clock.wall()
@@ -211,7 +215,7 @@ package final class TokenStore: Sendable {
         return found
     }
 
-    /// For the audit log.
+    /// The subject in the audit log.
     private static func subject(id: Int64, label: String) -> String {
         label.isEmpty ? "token \(id)" : "token \(id) (\(label))"
     }
@@ -246,7 +250,7 @@ package final class TokenStore: Sendable {
         if case .granted(let grant) = outcome, let expires = grant.expires, expires <= clock.wall() { .expired } else { outcome }
     }
 
-    /// nil for a row that names a scope or space this program does not know: it then grants nothing.
+    /// nil for a row with a scope or space that this program does not know: such a token grants nothing.
     private static func record(_ row: LogRow) throws -> TokenRecord? {
         guard let scope = TokenScope(rawValue: try row.text(3)) else { return nil }
         let space = row.isNull(2) ? nil : SpaceName(try row.text(2))
@@ -261,7 +265,7 @@ package final class TokenStore: Sendable {
         Digest.sha256(Array(secret.utf8)[...])
     }
 
-    /// Takes equally long wherever the two differ.
+    /// Takes constant time for arrays of equal length.
     package static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         var difference: UInt8 = 0

@@ -1,7 +1,8 @@
 internal import AnnalsCore
 
-/// Merge rule 13: with a long rebase and quick neighbours one replica could lose for ever. After some stale answers in a row
-/// it gets the turn, for a while or one push, whichever is first; the others are told to wait.
+/// Push leases (merge rule 13). A replica with a long rebase could be refused forever while others push quickly. So
+/// after several stale answers in a row it gets a lease to push alone, for a time or one push, whichever ends first;
+/// the others get *wait*.
 struct Turns: Sendable {
     private let limits: RelayLogLimits
     private var staleInARow: [ReplicaID: Int] = [:]
@@ -11,18 +12,19 @@ struct Turns: Sendable {
         self.limits = limits
     }
 
-    /// How long another replica than the holder is to wait, in milliseconds; nil when it need not.
+    /// How many milliseconds a replica must wait for the holder of the lease; nil if it need not wait.
     func wait(for replica: ReplicaID, now: Int64) -> Int64? {
         guard let holder, holder.replica != replica, now < holder.until else { return nil }
         return max(1, min(holder.until - now, limits.waitHintMilliseconds))
     }
 
-    /// A push of the holder's uses the turn up, however it ends.
+    /// A push of the holder ends the lease, whatever its result.
     mutating func use(by replica: ReplicaID) {
         if holder?.replica == replica { holder = nil }
     }
 
-    /// The holder sends a transaction in parts: its turn lasts until the last of them, unless they stop coming.
+    /// The holder sends a transaction in parts: each part extends the lease, so it ends with the last part or when no
+    /// more parts come.
     mutating func extend(of replica: ReplicaID, now: Int64) {
         guard let current = holder, current.replica == replica, now < current.until else { return }
         holder = (replica, now + limits.turnMilliseconds)
@@ -32,7 +34,8 @@ struct Turns: Sendable {
         staleInARow[replica] = nil
     }
 
-    /// Counts a stale answer. `isUrgent`: schema changes, which overlap with everything, ask for the turn at once.
+    /// Counts a stale answer. `isUrgent`: a schema change conflicts with everything, so it gets the lease after one
+    /// stale answer.
     mutating func noteStale(_ replica: ReplicaID, isUrgent: Bool, now: Int64) {
         if staleInARow.count >= limits.replicasCounted, staleInARow[replica] == nil { staleInARow.removeAll() }
         let count = staleInARow[replica, default: 0] + 1
@@ -40,7 +43,7 @@ struct Turns: Sendable {
         guard (isUrgent && count == 1) || count >= limits.staleAnswersBeforeTurn else { return }
         if let holder, now < holder.until { return }
         holder = (replica, now + limits.turnMilliseconds)
-        // Counted anew, so that one that never gets ready does not hold the space for ever.
+        // The count restarts, so that a replica that never succeeds does not keep the lease forever.
         staleInARow[replica] = 1
     }
 }

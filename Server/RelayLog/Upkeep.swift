@@ -1,7 +1,7 @@
 internal import AnnalsCore
 
 extension RelayLog {
-    /// Lets go of what did not go on: uploads of snapshots, parts of unfinished transactions, and what is left of deleted spaces.
+    /// Drops uploads and unfinished transactions that did not continue in time, and the rest of deleted spaces.
     ///
     /// Throws `RelayLogError.storage`, `.overloaded`, and CancellationError.
     package func upkeep() async throws {

@@ -1,25 +1,25 @@
 package import AnnalsCore
 internal import AnnalsWire
 
-/// What a relay's storage holds at one moment, for who watches it.
+/// The current usage of a relay's storage, for monitoring.
 package struct RelayUsage: Sendable {
     package struct Space: Sendable {
         package var space: SpaceName
         package var head: Position
         package var horizon: Position
-        /// Bytes of all batches since the space's beginning, purged ones included.
+        /// Bytes of all batches since the space was created, including purged ones.
         package var writtenBytes: Int64
-        /// nil where there is none.
+        /// nil if there is no snapshot.
         package var snapshotPosition: Position?
-        /// Entries that receivers reported and that are not void.
+        /// Reported entries that are not void.
         package var reportedEntries: Int64
     }
 
-    /// A replica that neither was retired nor was silent for too long.
+    /// A replica that is not retired and was seen recently enough.
     package struct LiveReplica: Sendable {
         package var space: SpaceName
         package var replica: ReplicaID
-        /// Positions that it has not taken in, as far as the relay knows.
+        /// Positions that it lacks, as far as the relay knows.
         package var lag: Int64
         /// Milliseconds since 1970.
         package var lastSeen: Int64
@@ -27,20 +27,21 @@ package struct RelayUsage: Sendable {
 
     package var spaceCount: Int64
     package var replicaCount: Int64
-    /// The first by name.
+    /// The first spaces by name.
     package var spaces: [Space]
-    /// Those that lag most.
+    /// The replicas with the largest lag.
     package var replicas: [LiveReplica]
-    /// Of the database: the log and everything but snapshots, and with PostgreSQL the snapshots too.
+    /// Bytes of the database: all data without snapshots; with PostgreSQL including snapshots.
     package var databaseBytes: Int64
     package var snapshotBytes: Int64
 }
 
 extension RelayLog {
-    /// What is there now, of spaces and replicas as many as asked for. Who was there within the last second may be missing.
+    /// The current usage, with at most the given numbers of spaces and replicas. Acknowledgements of the last second
+    /// may be missing.
     ///
-    /// - Parameter silence: a replica that was not seen for so long is none of the live ones, in milliseconds.
-    /// - Throws: `RelayLogError`; `.storage` also where there is no answer in time.
+    /// - Parameter silence: a replica that was not seen for this time is not live, in milliseconds.
+    /// - Throws: `RelayLogError`; also `.storage` if there is no answer in time.
     package func usage(spaces: Int, replicas: Int, silence: Int64) async throws -> RelayUsage {
         let since = clock.wall() - silence
         let storage = database.storage
@@ -57,7 +58,7 @@ extension RelayLog {
 }
 
 private enum UsageStorage {
-    /// At `?1`; the relay itself, as `?2`, is no replica.
+    /// Live replicas, with `?1` as the oldest time; `?2` excludes the relay itself.
     private static let isLive = "(r.retired = 0 OR r.retired < r.seen) AND r.seen > ?1 AND r.replica <> ?2"
 
     static func usage(spaces: Int, replicas: Int, since: Int64, in db: any LogConnection) throws -> RelayUsage {

@@ -1,25 +1,25 @@
 package import AnnalsCore
 
-/// Which entries one command voids.
+/// The entries that one command voids.
 package enum VoidSelection: Sendable, Hashable {
-    /// Those at these positions, with all that came in the same batches.
+    /// The entries at these positions, with all others of the same batches.
     case range(ClosedRange<Position>)
-    /// Those of one author from a position on, with all that came in the same batches.
+    /// The entries of one author from a position on, with all others of the same batches.
     case author(ReplicaID, from: Position)
-    /// Those that receivers reported.
+    /// The reported entries.
     case reported
 }
 
-/// What became of the entries of a selection, in the order in which they were tried: the newest first, since an older one is not
-/// voided while later work may rest on it.
+/// The results for a selection, in the order of the attempts: newest first, because an older entry is not voided while
+/// later entries may depend on it.
 package struct SelectionOutcome: Sendable {
     package var voided: [VoidOutcome] = []
     package var refused: [(position: Position, refusal: VoidRefusal)] = []
 }
 
 extension RelayDatabase {
-    /// Voids entries one after another, each in a transaction and with an audit line of its own. What is void already is passed over;
-    /// one that is refused does not keep the others from being voided.
+    /// Voids entries one by one, each in its own transaction and with its own audit line. It skips entries that are
+    /// void already. A refused entry does not stop the others.
     ///
     /// - Throws: `RelayLogError`.
     package func void(

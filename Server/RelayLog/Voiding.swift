@@ -1,16 +1,16 @@
 package import AnnalsCore
 internal import AnnalsWire
 
-/// What voiding did, or would do.
+/// What a void did, or would do.
 package struct VoidOutcome: Sendable, Hashable {
-    /// The entries, all that came in the same batch or are parts of the same transaction.
+    /// The voided entries: all of the same batch, or all parts of the same transaction.
     package var voided: [Position]
     package var author: ReplicaID
-    /// Who wrote on top of them, so that later entries of theirs are voided as well.
+    /// Other authors with later entries that depend on them and were voided too.
     package var others: [ReplicaID] = []
-    /// Where the log says so.
+    /// The position of the relay's entry about the void.
     package var entry: Position
-    /// Snapshots that held them and are gone.
+    /// Dropped snapshots that held the entries.
     package var snapshots: [Position]
 }
 
@@ -18,14 +18,15 @@ package struct VoidOutcome: Sendable, Hashable {
 package enum VoidRefusal: Error, Sendable, Hashable {
     case noSuchPosition(head: Position, horizon: Position)
     case isVoided
-    /// The relay's own entry, or the one with which the space begins.
+    /// The relay's own entry, or the first entry of the space.
     case cannotBeVoided
-    /// These say that they have it.
+    /// These replicas acknowledged it.
     case isTakenIn(by: [ReplicaRecord])
-    /// A later entry, of its author or of one that had taken it in, may rest on it: it is to be voided first, or with it.
+    /// A later entry may depend on it: one of its author, or one of a replica that had applied it. Void that one first,
+    /// or together with this one.
     case isBuiltUpon(at: Position)
 
-    /// For the audit log.
+    /// The outcome in the audit log.
     var summary: String {
         switch self {
         case .noSuchPosition: "no such position"
@@ -38,15 +39,14 @@ package enum VoidRefusal: Error, Sendable, Hashable {
 }
 
 extension RelayDatabase {
-    /// Voids the entry at a position that no replica can take in, with all that came in the same batch: from now on its clear
-    /// part alone is handed out, and an entry of the relay's own says so.
+    /// Voids an entry that no replica can apply, with all others of its batch. From then on the relay serves only the
+    /// clear part of the batch, and an entry of the relay records the void.
     ///
-    /// Whoever lacks it passes over it. Its author has it in its rows, finds that the log has it no more, and brings what it
-    /// wrote as a new transaction. A serving relay goes on meanwhile; who waits there hears of it with the next push, or after the
-    /// longest wait.
-    ///
+    /// Replicas that lack the entry pass over it. Its author has its changes in its rows, finds that the log no longer
+    /// has the entry, and pushes the changes as a new transaction. A relay can serve meanwhile; its waiting requests
+    /// get the new entry with the next push, or after their longest wait.
     /// - Parameters:
-    ///   - withLater: voids later entries that may rest on it as well.
+    /// - withLater: also voids later entries that may depend on it.
     ///   - now: the relay's clock, in milliseconds since 1970.
     ///   - by: who does it, for the audit log.
     /// - Throws: `VoidRefusal`; `RelayLogError`.
@@ -67,7 +67,7 @@ extension RelayDatabase {
             for file in files { snapshots.remove(file) }
             return outcome
         } catch let refusal as VoidRefusal {
-            // Nothing else was written, so the line has a transaction of its own.
+            // Nothing else was written, so the audit line needs its own transaction.
             if entry != nil {
                 try await RelayLogError.wrapped {
                     try await storage.write { try AuditStorage.add(entry, subject: "\(position)", outcome: refusal.summary, in: $0) }
@@ -81,20 +81,20 @@ extension RelayDatabase {
 }
 
 extension RelayLog {
-    /// See `RelayDatabase.void`; by this relay's clock, and with every acknowledgement that has come so far.
+    /// See `RelayDatabase.void`; uses the clock of this relay, and writes the pending acknowledgements first.
     package func void(_ position: Position, of name: SpaceName, withLater: Bool) async throws -> VoidOutcome {
         _ = try await replicas(of: name)
         return try await database.void(position, of: name, withLater: withLater, now: clock.wall())
     }
 }
 
-/// One voiding, within a transaction of the database.
+/// One void, within a transaction of the database.
 struct Voided {
-    /// What of later work that may rest on the entry is voided as well.
+    /// Which later entries that may depend on the entry are voided too.
     enum Later {
         case none
         case all
-        /// That of the replicas of the author's owner.
+        /// Those of the replicas of the author's owner.
         case ofAuthorsOwner
     }
 
@@ -109,7 +109,7 @@ struct Voided {
         self.now = now
     }
 
-    /// Finds what goes together, and whether it may go.
+    /// Finds the entries to void, and checks that they can be voided.
     mutating func begin(at position: Position, _ later: Later) throws {
         let one = try run(at: position)
         guard !one.header.isVoided else { throw VoidRefusal.isVoided }
@@ -118,7 +118,7 @@ struct Voided {
         let first = one.run.firstPosition.advanced(by: -part.number)
         runs = part.isWhole ? [one] : try (0..<part.count).map { try run(at: first.advanced(by: $0)) }
         let author = one.header.replica
-        // Parts are kept as they come, and are taken in with the last.
+        // Replicas buffer parts and apply them with the last one.
         let taken = part.isWhole ? first : first.advanced(by: part.count - 1)
         let replicas = try LogStorage.replicas(of: space.id, in: db)
         let own = try ownWord(of: author, among: replicas)
@@ -127,9 +127,10 @@ struct Voided {
         try addLater(later, own)
     }
 
-    /// The replicas whose acknowledgement does not keep the author's entry: the author, and where another owner has reported the entry all
-    /// replicas of the author's owner. Those lose nothing: each brings the work again that it had applied. An entry that nobody reports is
-    /// likely to be in their rows, and would come back once from each.
+    /// The replicas whose acknowledgement does not protect the author's entry. These are the author and, if another
+    /// owner has reported the entry, all replicas of the author's owner. They lose nothing: each pushes the changes
+    /// again that it had applied. If nobody reports the entry, it is probably in their rows, and each of them would
+    /// push it again.
     private func ownWord(of author: ReplicaID, among replicas: [ReplicaRecord]) throws -> Set<ReplicaID> {
         guard let owner = replicas.first(where: { $0.replica == author })?.owner else { return [author] }
         let positions = runs.flatMap { run, _ in (0..<run.count).map(run.firstPosition.advanced) }
@@ -147,8 +148,9 @@ struct Voided {
         return (run, try run.header())
     }
 
-    /// What was written on top of any of it and meets it goes with it, or nobody could apply it: by its author, and by whoever had
-    /// taken it in and is gone. What others wrote later was certified not to meet it.
+    /// Adds later entries that depend on the voided ones, because they could not be applied without them. Only the
+    /// author, and replicas that had applied an entry and are retired, can have written such entries. Later entries of
+    /// others were certified to be disjoint.
     private mutating func addLater(_ later: Later, _ own: Set<ReplicaID>) throws {
         guard let (first, header) = runs.first.map({ ($0.run.firstPosition, $0.header) }), var last = runs.last?.run.lastPosition
         else { return }
@@ -177,7 +179,7 @@ struct Voided {
         entry.header.certificates[entry.run.firstIndex...].prefix(entry.run.count)
     }
 
-    /// Writes it down; returns what was done and the files that no snapshot needs any more.
+    /// Stores the void. Returns the outcome and the files that no snapshot uses any more.
     func finish(_ name: SpaceName) throws -> (VoidOutcome, files: [String]) {
         var entries: [VoidedEntry] = []
         var saved: Int64 = 0
@@ -222,7 +224,7 @@ struct Voided {
 }
 
 extension Voided.Later {
-    /// Whether an entry of this replica may go as well.
+    /// Whether an entry of this replica can be voided too.
     fileprivate func takes(_ replica: ReplicaID, _ own: Set<ReplicaID>) -> Bool {
         switch self {
         case .none: false

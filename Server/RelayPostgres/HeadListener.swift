@@ -10,12 +10,13 @@ internal import RelayLog
     import Darwin
 #endif
 
-/// Hears of heads that other relays announce. While its connection is lost it misses some: having another one it reads all.
+/// Receives the heads that other relays announce. Announcements are lost while the connection is lost, so after a
+/// reconnect it reads all heads.
 final class HeadListener: Sendable {
     private let queue = DispatchQueue(label: "annals.relay.listener")
     private let lane: State
 
-    /// Only touched on the queue.
+    /// Used only on the queue.
     private final class State: @unchecked Sendable {
         let connection: PostgresConnection
         var isListening = false
@@ -24,7 +25,7 @@ final class HeadListener: Sendable {
         init(_ connection: PostgresConnection) { self.connection = connection }
     }
 
-    /// Between one attempt to connect and the next.
+    /// The time between two attempts to connect.
     private static let pause = DispatchTimeInterval.seconds(1)
 
     private let visit: @Sendable (SpaceName, Position) -> Void

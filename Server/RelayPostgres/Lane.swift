@@ -1,12 +1,12 @@
 internal import Dispatch
 
-/// A connection and the queue on which alone it is used.
+/// A connection with the only queue that uses it.
 final class Lane: Sendable {
     private let queue: DispatchQueue
-    // Only touched on the queue.
+    // Used only on the queue.
     nonisolated(unsafe) private let connection: PostgresConnection
 
-    /// How often a transaction is tried that others, or a lost connection, undid.
+    /// How often a transaction is tried if another transaction or a lost connection rolls it back.
     private static let attempts = 3
 
     init(_ label: String, _ url: String) {
@@ -25,7 +25,7 @@ final class Lane: Sendable {
         try queue.sync { try persistently(body) }
     }
 
-    /// Runs `body` once, whatever it throws.
+    /// Runs `body` once, also if it throws.
     func schedule(_ body: @escaping @Sendable (PostgresConnection) -> Void) {
         queue.async { body(self.connection) }
     }

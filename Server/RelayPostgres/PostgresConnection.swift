@@ -3,26 +3,27 @@ internal import CPostgres
 internal import Foundation
 internal import RelayLog
 
-/// One connection to PostgreSQL, by libpq's blocking calls; one at a time may use it.
+/// A connection to PostgreSQL through libpq's blocking calls. Only one thread at a time can use it.
 ///
-/// Statements are prepared once. Those that return no rows are only sent and read with the next that does, or with the
-/// commit (libpq's pipeline mode): a group of pushes then costs a few round trips and not three each.
+/// Statements are prepared once. A statement without rows is only sent; its result is read with the next statement that
+/// returns rows, or with the commit (libpq's pipeline mode). So a group of pushes needs a few round trips, instead of
+/// three for each push.
 ///
-/// It opens the connection with the first use, and anew when it was lost.
+/// The connection is opened at the first use, and again after it was lost.
 final class PostgresConnection: LogConnection {
     private let url: String
     private var connection: OpaquePointer?
     private var statements: [Statement: String] = [:]
     private var statementCount = 0
-    /// Prepared by what was sent since the last answers, so perhaps not at all.
+    /// Prepared since the last results were read, so the preparation may have failed.
     private var unconfirmed: [Statement] = []
-    /// Statements sent, whose answers were not read yet.
+    /// The number of sent statements with unread results.
     private var unread = 0
     private var isInTransaction = false
-    /// Something failed in the transaction: the server would take its COMMIT for a ROLLBACK.
+    /// A statement of the transaction failed: the server would treat COMMIT as ROLLBACK.
     private var hasFailed = false
 
-    /// Parameters' types are part of it: PostgreSQL settles them when it prepares.
+    /// The key includes the types of the parameters, because PostgreSQL fixes them when it prepares a statement.
     private struct Statement: Hashable {
         var sql: String
         var types: [Oid]
@@ -45,7 +46,7 @@ final class PostgresConnection: LogConnection {
 
     var lockingClause: String { " FOR UPDATE" }
 
-    /// The socket, for whoever waits for notifications; nil when there is no connection.
+    /// The socket, for a listener that waits for notifications; nil without a connection.
     var socket: Int32? { connection.map(PQsocket) }
 
     // MARK: Transactions
@@ -60,7 +61,7 @@ final class PostgresConnection: LogConnection {
     }
 
     private func transaction<T>(beginning: String, _ body: () throws -> T) throws -> T {
-        // A mistake of this program: no request, and no row, opens a transaction within one.
+        // Only a bug of this program can nest transactions; no request and no data can cause it.
         precondition(!isInTransaction, "transactions do not nest")
         do {
             try send(beginning, [])
@@ -81,7 +82,7 @@ final class PostgresConnection: LogConnection {
         isInTransaction = false
         if (error as? PostgresError)?.isLostConnection == true { return disconnect() }
         do {
-            // What was sent and failed is read first.
+            // Reads the results of the failed pipeline first.
             try? finishPipeline()
             try send("ROLLBACK", [])
             try finishPipeline()
@@ -96,14 +97,14 @@ final class PostgresConnection: LogConnection {
 
     // MARK: Heads
 
-    /// A channel belongs to the whole database, the relay's tables to one schema of it.
+    /// A channel belongs to the whole database, but the relay's tables belong to one schema.
     static let channel = "SELECT 'annals_' || substr(md5(current_schema()), 1, 16)"
 
     func announce(_ head: Position, of space: SpaceName) throws {
         try execute("SELECT pg_notify((\(Self.channel)), ?1)", ["\(space) \(head.rawValue)"])
     }
 
-    /// Hears what others announce from now on.
+    /// Starts to receive announcements.
     func listen() throws {
         guard let channel = try row(Self.channel, [])?.text(0) else { return }
         try execute("LISTEN \(channel)", [])
@@ -113,7 +114,7 @@ final class PostgresConnection: LogConnection {
 
     func execute(_ sql: String, _ arguments: [any Storable]) throws {
         try send(sql, arguments)
-        // Outside a transaction nothing else would wait for it.
+        // Outside a transaction no later call would read the result.
         if !isInTransaction { try finishPipeline() }
     }
 
@@ -161,17 +162,17 @@ final class PostgresConnection: LogConnection {
         try readAnswers(skipping: unread) { _ in }
     }
 
-    /// Reads what was sent up to the last synchronization. The first failure is thrown when all is read: what follows it was
-    /// not carried out.
+    /// Reads all results up to the last synchronization. It throws the first failure after all are read; the server
+    /// does not run the statements after a failed one.
     ///
-    /// - Parameter count: so many answers are of no interest.
+    /// - Parameter count: the number of first results to ignore.
     private func readAnswers(skipping count: Int, _ visit: (OpaquePointer) throws -> Void) throws {
         guard let connection else { throw PostgresError(state: "", message: "the connection is closed") }
         var place = 0
         var failure: (any Error)?
         while true {
             guard let result = PQgetResult(connection) else {
-                // The end of one statement's answer.
+                // The end of one statement's result.
                 place += 1
                 guard PQstatus(connection) == CONNECTION_OK, place <= unread else { throw self.failure(connection) }
                 continue
@@ -204,7 +205,7 @@ final class PostgresConnection: LogConnection {
 
     // MARK: Notifications
 
-    /// Reads what has come without waiting. Throws when the connection is lost.
+    /// Reads the received notifications without waiting. Throws if the connection is lost.
     func notifications() throws -> [String] {
         let connection = try open()
         guard PQconsumeInput(connection) == 1 else { throw failure(connection) }
@@ -225,18 +226,18 @@ final class PostgresConnection: LogConnection {
             defer { PQfinish(opened) }
             throw PostgresError(state: "", message: Self.firstLine(opened.flatMap(PQerrorMessage)) ?? "no memory for a connection")
         }
-        // Notices, such as that a table is there already, are nothing to print.
+        // Notices, such as that a table exists, are not printed.
         PQsetNoticeProcessor(opened, { _, _ in }, nil)
         PQenterPipelineMode(opened)
         connection = opened
         return opened
     }
 
-    /// What the address and libpq's environment say goes before what is set here.
+    /// The URL and libpq's environment variables override these settings.
     static func settings(_ url: String, _ environment: [String: String]) -> [(name: String, value: String)] {
         var settings = [
             ("fallback_application_name", "annals relay"),
-            // A machine that is gone is noticed within a minute, also with statements under way.
+            // Detects a dead server within a minute, also while statements run.
             ("keepalives_idle", "30"), ("keepalives_interval", "10"), ("keepalives_count", "3"), ("tcp_user_timeout", "30000"),
             ("dbname", url), ("client_encoding", "UTF8"),
         ]

@@ -2,14 +2,14 @@ package import AnnalsCore
 package import RelayLog
 internal import Synchronization
 
-/// Relays' logs in PostgreSQL: any number of relays may serve one database at once.
+/// The log of one or more relays in PostgreSQL: any number of relays can serve one database at the same time.
 ///
 ///     let database = try PostgresDatabase(url: "postgres:///annals?host=/run/postgresql")
 ///
-/// The address is libpq's, a URL or `name=value` pairs, and libpq's environment variables count.
+/// The address is one of libpq: a URL or `name=value` pairs. libpq's environment variables apply.
 ///
-/// One connection writes, in order, and some read. A transaction that PostgreSQL rolled back because of others, or whose
-/// connection was lost, is tried again: whatever is written this way may be written twice.
+/// One connection writes, in order; the others read. If other transactions or a lost connection roll back a
+/// transaction, it is tried again. So a transaction can run twice and must tolerate that.
 package final class PostgresDatabase: LogDatabase {
     private let writer: Lane
     private let readers: [Lane]
@@ -17,12 +17,13 @@ package final class PostgresDatabase: LogDatabase {
     private let listener = Mutex<HeadListener?>(nil)
     private let url: String
 
-    /// Snapshots, in the same database.
+    /// Snapshots in the same database.
     package let snapshots: PostgresSnapshotFiles
 
-    /// Connects, and makes the tables where they are missing.
+    /// Connects, and creates missing tables.
     ///
-    /// Throws `AnnalsError`: `.newerFormat`, `.relayUnreachable` where no server answers, `.cannotCreate` where it refuses.
+    /// Throws `AnnalsError`: `.newerFormat`, `.relayUnreachable` if no server answers, `.cannotCreate` if the server
+    /// refuses.
     package init(url: String, readers: Int = RelayLogLimits().readers) throws {
         self.url = url
         writer = Lane("annals.relay.writer", url)
@@ -37,13 +38,14 @@ package final class PostgresDatabase: LogDatabase {
         }
     }
 
-    /// Logs and snapshots.
+    /// The database with logs and snapshots.
     package static func relayDatabase(url: String, readers: Int = RelayLogLimits().readers) throws -> RelayDatabase {
         let database = try PostgresDatabase(url: url, readers: readers)
         return RelayDatabase(shared: database, snapshots: database.snapshots)
     }
 
-    /// The same in a schema of its own, which is made where it is missing: several relays' data in one database.
+    /// The same with its own schema, which is created if it is missing. So one database can hold the data of several
+    /// relays.
     package static func relayDatabase(
         url: String, readers: Int = RelayLogLimits().readers, creating schema: String
     ) throws -> RelayDatabase {

@@ -1,22 +1,22 @@
 internal import CPostgres
 internal import RelayLog
 
-/// What PostgreSQL, or the way to it, refused.
+/// An error of PostgreSQL or of the connection to it.
 struct PostgresError: StorageFailure, CustomStringConvertible {
-    /// Five characters of the SQL standard; empty where the server did not answer.
+    /// The SQLSTATE of five characters; empty if the server did not answer.
     var state: String
-    /// The server's own first line: no SQL, no values.
+    /// The first line of the server's message, without SQL and values.
     var message: String
 
     var description: String { state.isEmpty ? message : "\(message) (\(state))" }
 
-    /// Nobody knows whether a commit under way took place; the connection is of no more use.
+    /// The connection cannot be used any more, and the result of a commit under way is unknown.
     var isLostConnection: Bool {
-        // Connection failures, and a server that was told to stop.
+        // Connection failures, and a server that is shutting down.
         state.isEmpty || state.hasPrefix("08") || ["57P01", "57P02", "57P03"].contains(state)
     }
 
-    /// The whole transaction may be tried again at once.
+    /// The whole transaction can be tried again at once.
     var isTransient: Bool { isLostConnection || state == "40001" || state == "40P01" }
 
     var logError: RelayLogError {

@@ -1,17 +1,18 @@
 internal import AnnalsCore
 internal import RelayLog
 
-/// The relay's tables in PostgreSQL, in the schema that the connection's search path names first.
+/// The relay's tables in PostgreSQL, in the first schema of the connection's search path.
 ///
-/// Plain SQL throughout: identity columns and ON CONFLICT are the newest of it. What there is of PostgreSQL's own, here and in
-/// what this module asks, is listed in Documentation/relay.md.
+/// Mostly standard SQL; the newest features are identity columns and ON CONFLICT. Documentation/relay.md lists what is
+/// specific to PostgreSQL, here and in the rest of this module.
 enum PostgresSchema {
     static let version = Int64(steps.count)
 
-    /// Any number, the same for all relays: who makes or changes the tables keeps others out meanwhile.
+    /// An arbitrary number, the same for all relays: this advisory lock excludes other relays while one creates or
+    /// changes the tables.
     private static let lock: Int64 = 0x616e_6e61_6c73
 
-    /// Makes the tables, or brings older ones to this program's version. Throws `AnnalsError` with `.newerFormat`.
+    /// Creates the tables, or migrates older ones to this program's version. Throws `AnnalsError` with `.newerFormat`.
     static func migrate(_ db: PostgresConnection) throws {
         try db.transaction {
             _ = try db.rows("SELECT 1 FROM (SELECT pg_advisory_xact_lock(?1)) AS locked", [lock])
@@ -30,13 +31,14 @@ enum PostgresSchema {
         }
     }
 
-    /// What each version added.
+    /// The statements that each version added.
     private static let steps = [first, operators, owners, holders, quotas, reports, checks, quarantines]
 
-    /// With each sighting of another's replica it is asked which tokens are still valid.
+    /// Each acknowledgement of another owner's replica queries which tokens are valid.
     private static let holders = ["CREATE INDEX annals_tokens_holder ON annals_tokens(holder)"]
 
-    /// By whose credential a replica is known that never pushed, whether purges and voids wait for it, and who made each space.
+    /// The credential that named a replica that never pushed, whether purges and voids wait for the replica, and the
+    /// creator of each space.
     private static let quotas = [
         "ALTER TABLE annals_replicas ADD COLUMN sighted_by TEXT",
         "ALTER TABLE annals_replicas ADD COLUMN holds BIGINT NOT NULL DEFAULT 1",
@@ -45,7 +47,8 @@ enum PostgresSchema {
         "CREATE INDEX annals_spaces_creator ON annals_spaces(creator)",
     ]
 
-    /// Entries that receivers cannot apply. An owner reports an entry once; the empty one is everybody at an open relay.
+    /// Reports of entries that receivers cannot apply. An owner reports an entry once; the empty owner stands for all
+    /// callers of an open relay.
     private static let reports = [
         """
         CREATE TABLE annals_reports(
@@ -61,7 +64,7 @@ enum PostgresSchema {
         """
     ]
 
-    /// Who sent each snapshot, and what replicas of other owners found when they compared it with their rows.
+    /// The owner of each snapshot, and the checks by replicas of other owners.
     private static let checks = [
         "ALTER TABLE annals_snapshots ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
         """
@@ -77,7 +80,7 @@ enum PostgresSchema {
         """,
     ]
 
-    /// Owners that may read and not write, and since when.
+    /// Quarantined owners, with the time of the quarantine.
     private static let quarantines = [
         """
         CREATE TABLE annals_quarantines(
@@ -89,7 +92,7 @@ enum PostgresSchema {
         """
     ]
 
-    /// Whose each replica is, and which token renews which.
+    /// The owner of each replica, and the renewals of tokens.
     private static let owners = [
         "ALTER TABLE annals_spaces ADD COLUMN owner_changes BIGINT NOT NULL DEFAULT 0",
         "ALTER TABLE annals_replicas ADD COLUMN owner TEXT",
@@ -141,7 +144,7 @@ enum PostgresSchema {
             UNIQUE (replica, counter)
         )
         """,
-        // Batches are compressed already.
+        // Batches are already compressed.
         "ALTER TABLE annals_runs ALTER COLUMN batch SET STORAGE EXTERNAL",
         """
         CREATE TABLE annals_parts(
@@ -168,7 +171,8 @@ enum PostgresSchema {
             PRIMARY KEY (space, position)
         )
         """,
-        // removed: when it was given up, in milliseconds since 1970; its bytes go later, for whoever is reading them.
+        // removed: when the file was dropped, in milliseconds since 1970. Its bytes are deleted later, because others
+        // may be reading them.
         """
         CREATE TABLE annals_snapshot_files(
             name TEXT PRIMARY KEY,
@@ -199,8 +203,8 @@ enum PostgresSchema {
         """,
     ]
 
-    /// What version 2 added, for operators: each replica's program, bytes that purges dropped, the growth of each day, and who did
-    /// what to the relay.
+    /// Version 2, for operators: the program of each replica, bytes that purges dropped, the growth of each day, and
+    /// the audit log.
     private static let operators = [
         "ALTER TABLE annals_replicas ADD COLUMN program TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE annals_spaces ADD COLUMN dropped_bytes BIGINT NOT NULL DEFAULT 0",

@@ -1,15 +1,15 @@
 package import RelayLog
 internal import Synchronization
 
-/// Snapshots as rows, so that every relay of the database has them: pieces of one mebibyte, in order.
+/// Snapshots as rows, so that every relay of the database has them. Pieces of one mebibyte, in order.
 package final class PostgresSnapshotFiles: SnapshotFiles {
     private let lane: Lane
     private let now: @Sendable () -> Int64
 
     static let pieceBytes = 1 << 20
-    /// How long the bytes of one that is given up stay for those who read them; milliseconds.
+    /// How long the bytes of a dropped snapshot stay for its readers; milliseconds.
     static let graceMilliseconds: Int64 = 3_600_000
-    /// After so long one that is still not recorded is a leftover; milliseconds.
+    /// The age from which an unrecorded snapshot is a leftover; milliseconds.
     static let leftoverMilliseconds: Int64 = 86_400_000
 
     init(url: String, now: @escaping @Sendable () -> Int64) {
@@ -38,7 +38,7 @@ package final class PostgresSnapshotFiles: SnapshotFiles {
         return StateFile(db: db, name: name)
     }
 
-    /// All pieces but the last are of one length.
+    /// All pieces except the last have the same length.
     package func byteCount(of name: String, in db: any LogConnection) -> Int64? {
         let sql = """
             SELECT coalesce(p.number, 0), coalesce(length(p.bytes), 0)
@@ -46,12 +46,12 @@ package final class PostgresSnapshotFiles: SnapshotFiles {
             WHERE f.name = ?1 ORDER BY p.number DESC LIMIT 1
             """
         guard let row = try? db.row(sql, [name]), let number = try? row.integer(0), let length = try? row.integer(1) else { return nil }
-        // A number that no piece has is another length than any that is recorded.
+        // No recorded snapshot has a piece with a number outside this range.
         guard (0...(LogRow.reach / Int64(Self.pieceBytes))).contains(number) else { return nil }
         return number * Int64(Self.pieceBytes) + length
     }
 
-    /// What cannot be reached now is a leftover later.
+    /// If the removal fails, the file is a leftover and is removed later.
     package func remove(_ name: String) {
         try? write { [now] db in
             try db.execute("UPDATE annals_snapshot_files SET removed = ?1 WHERE name = ?2", [now(), name])
@@ -113,7 +113,7 @@ package final class PostgresSnapshotFiles: SnapshotFiles {
             }
         }
 
-        /// The same piece again where the connection was lost over the answer.
+        /// Repeating this is safe, because the connection may be lost before the answer.
         private func add(_ piece: [UInt8], _ state: inout State) throws {
             let (name, number) = (name, state.count)
             try files.write { db in
@@ -151,7 +151,7 @@ package final class PostgresSnapshotFiles: SnapshotFiles {
         }
     }
 
-    /// In one state of the database, whatever others remove meanwhile.
+    /// Reads in one state of the database, independent of later removals.
     private struct StateFile: SnapshotBytes {
         let db: any LogConnection
         let name: String

@@ -1,7 +1,7 @@
 internal import CPostgres
 internal import RelayLog
 
-/// The types that the relay's tables have, by PostgreSQL's fixed numbers (pg_type.dat).
+/// The types of the relay's tables, by PostgreSQL's fixed OIDs (pg_type.dat).
 private enum TypeID {
     static let bytes: Oid = 17
     static let integer64: Oid = 20
@@ -11,7 +11,7 @@ private enum TypeID {
 }
 
 extension PostgresConnection {
-    /// 0 lets PostgreSQL find out.
+    /// 0 lets PostgreSQL infer the type.
     static func type(of value: LogValue) -> Oid {
         switch value {
         case .null: 0
@@ -32,7 +32,7 @@ extension PostgresConnection {
         if PQgetisnull(result, row, column) == 1 { return .null }
         let bytes = UnsafeRawBufferPointer(start: PQgetvalue(result, row, column), count: Int(PQgetlength(result, row, column)))
         switch PQftype(result, column) {
-        // In binary form these have the type's length; a server that says otherwise is none.
+        // In binary form these types have a fixed length; another length is a protocol error.
         case TypeID.integer64 where bytes.count != 8, TypeID.integer32 where bytes.count != 4:
             throw RelayLogError.storage("a number from PostgreSQL has \(bytes.count) bytes")
         case TypeID.integer64: return .integer(Int64(bigEndian: bytes.loadUnaligned(as: Int64.self)))
@@ -43,7 +43,7 @@ extension PostgresConnection {
         }
     }
 
-    /// Calls `body` with the values in PostgreSQL's binary form: where they are, how long, and that they are binary.
+    /// Calls `body` with the values in PostgreSQL's binary format: pointers, lengths and format codes.
     static func withParameters<T>(
         _ values: [LogValue],
         _ body: (UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?) -> T
@@ -64,7 +64,7 @@ extension PostgresConnection {
         switch value {
         case .null: nil
         case .integer(let integer): withUnsafeBytes(of: integer.bigEndian) { [UInt8]($0) }
-        // PostgreSQL's text holds no zero byte.
+        // PostgreSQL's text cannot contain a zero byte.
         case .text(let text): text.utf8.filter { $0 != 0 }
         case .bytes(let bytes): bytes
         }
@@ -75,7 +75,7 @@ extension PostgresConnection {
     ) -> T {
         guard let first = values.first else { return body(pointers) }
         guard let first else { return withPointers(values.dropFirst(), pointers + [nil], body) }
-        // A value without bytes still needs an address: none would be NULL.
+        // An empty value needs an address too; a null pointer would mean NULL.
         return (first.isEmpty ? [0] : first).withUnsafeBytes { bytes in
             withPointers(values.dropFirst(), pointers + [bytes.baseAddress?.assumingMemoryBound(to: CChar.self)], body)
         }

@@ -4,27 +4,27 @@ import ArgumentParser
 import CAnnalsMemory
 import Foundation
 
-/// Runs one command: parses, runs it as a task that signals cancel, prints why it failed and ends with its status.
+/// Runs one command: parses it, runs it in a task that signals cancel, prints an error and ends with the exit status.
 @main
 enum Main {
     static func main() async {
-        // A reader that goes away is noticed where it is written to.
+        // A closed output is detected where it is written to.
         signal(SIGPIPE, SIG_IGN)
         SQLiteProcess.countNoMemory()
         SQLiteProcess.makeStoppable()
-        // What large bodies took is not kept for the next: a million changes let a relay grow by half as much.
+        // The memory of large bodies is returned to the system. Otherwise a million changes let a relay's memory grow by half.
         annals_give_back_blocks(512 << 10)
         let status = await run(Array(CommandLine.arguments.dropFirst()))
         let streams = StandardStreams.shared
         streams.flush()
-        // What was found is of no use either where it could not be written.
+        // The findings of a check are of no use either if they could not be written.
         guard [.done, .checkFailed].contains(status), let failure = streams.failure else { end(status) }
         streams.writeError(ErrorReport.line("the output cannot be written: \(failure)", hint: nil) + "\n")
         end(.cannotCreate)
     }
 
-    /// At once, without what libraries do at a program's end: a connection that a thread of libcurl's is closing meanwhile would
-    /// find OpenSSL gone.
+    /// Ends at once, without the exit handlers of libraries. A thread of libcurl may still be closing a connection and needs
+    /// OpenSSL.
     private static func end(_ status: ExitStatus) -> Never {
         _exit(status.rawValue)
     }
@@ -42,11 +42,11 @@ enum Main {
             try await task.value
             return .done
         } catch  where RootCommand.exitCode(for: error) == .success {
-            // Help, the version and completion scripts come as errors from the parser.
+            // The parser returns help, the version and completion scripts as errors.
             streams.write(RootCommand.fullMessage(for: error) + "\n")
             return .done
         } catch {
-            // A command that was stopped may end with any error.
+            // A command that a signal stopped may end with any error.
             if let status = interruption?.status { return status }
             if arguments.contains("--json"), let refusal = JSON.refusal(error) {
                 streams.write(JSON.object(["error": refusal]).description + "\n")
@@ -57,7 +57,7 @@ enum Main {
         }
     }
 
-    /// Parses anew, since a command cannot be handed to another task.
+    /// Parses again, because a command cannot be passed to another task.
     private static func runCommand(_ arguments: [String]) async throws {
         var command = try RootCommand.parseAsRoot(arguments)
         if var asynchronous = command as? any AsyncParsableCommand {

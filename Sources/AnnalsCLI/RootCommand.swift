@@ -1,7 +1,7 @@
 import AnnalsCore
 import ArgumentParser
 
-/// `annals`: one binary for stores, their history, their exchange and the relay.
+/// `annals`: one binary for stores, their history, sync and the relay.
 struct RootCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "annals",

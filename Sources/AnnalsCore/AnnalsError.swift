@@ -1,7 +1,7 @@
-/// The one error type at the library's edge.
+/// The error type of the library's public API.
 ///
-/// `message` says what happened and `hint` what to do; neither ever holds a user's data beyond names of tables,
-/// columns and files, and the key of a row that the caller wants changed.
+/// `message` says what happened and `hint` says what to do. They contain no user data except names of tables, columns
+/// and files, and the key of a row that the caller asked to change.
 ///
 ///     do {
 ///         try await agent.sync()
@@ -10,7 +10,7 @@
 ///     }
 public struct AnnalsError: Error, Sendable, CustomStringConvertible {
     public enum Code: String, Sendable, CaseIterable {
-        /// Not a SQLite file, or an encrypted or damaged one.
+        /// The file is not a SQLite file, or it is encrypted or corrupt.
         case notADatabase
         case fileNotFound
         case cannotCreate
@@ -18,28 +18,28 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         case diskFull
         /// Another program holds the lock.
         case busy
-        /// A newer Annals made this store, batch or entry.
+        /// A newer version of Annals wrote this store, batch or entry.
         case newerFormat
         case notTracked
-        /// A table that cannot be tracked, or a schema that cannot be applied here.
+        /// A table cannot be tracked, or a schema cannot be applied here.
         case schemaRefused
         case constraint
-        /// A row that was to be read or changed is not there.
+        /// A row that the caller wants to read or change does not exist.
         case rowNotFound
-        /// Others changed or deleted rows since they were read; nothing was saved.
+        /// Other writers changed or deleted rows after they were read. Nothing was saved.
         case conflict
-        /// A record's own code refused to be saved.
+        /// The record's own code refused the save.
         case validation
         case tokenExpired
         case tokenUnknown
-        /// History has no reader of that name.
+        /// History has no consumer with this name.
         case consumerUnknown
         case corruptBatch
-        /// What a space's key is needed for, without that key: none is given, or another.
+        /// The operation needs the space's key, but no key or another key was given.
         case missingKey
-        /// A row whose change is larger than a batch can be.
+        /// The change of one row is larger than the largest batch.
         case tooLarge
-        /// Rows are not what the log says: detected, never overwritten.
+        /// The rows differ from the log. Annals reports this and overwrites nothing.
         case diverged
         case badFootprint
         case notJoined
@@ -47,20 +47,21 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         case rowsDiffer
         case spaceNotFound
         case spaceExists
-        /// A space whose first rows are still on their way, or whose maker was interrupted.
+        /// The first rows of the space are not complete yet. Their upload is under way or was interrupted.
         case spaceUnfinished
-        /// The relay's log is shorter or another than the one seen before.
+        /// The relay's log is shorter than the log that this replica saw before, or different from it.
         case relayWentBack
         /// The relay shows different logs to different replicas, or leaves entries out.
         case relayInconsistent
-        /// The log after this replica's position is gone.
+        /// The relay no longer has the log after this replica's position.
         case expired
         case waitingForMigration
         case relayUnreachable
         case relayOverloaded
         case notARelay
         case notPermitted
-        /// The relay's operator lets this replica's owner read the space and not write to it. Local work goes on.
+        /// The relay's operator allows this replica's owner to read the space but not to write to it. Local work
+        /// continues.
         case quarantined
         case configuration
         case usage
@@ -69,15 +70,15 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
     }
 
     public var code: Code
-    /// What was being done, in a word or two: "sync", "track".
+    /// The operation, in one or two words: "sync", "track".
     public var operation: String
     public var message: String
     public var hint: String?
-    /// Whether the same call may succeed later, with nothing changed by the caller.
+    /// Whether the same call may succeed later without any change by the caller.
     public var isRetryable: Bool
-    /// How long to wait before that, where a relay has said so. `SyncAgent.run` keeps to it by itself.
+    /// How long to wait before a retry, if the relay sent a time. `SyncAgent.run` waits for this time itself.
     public var retryAfter: Duration?
-    /// The entry of the space's log that cannot be applied, where the error is about one.
+    /// The entry of the space's log that cannot be applied, if the error is about an entry.
     public var entry: RefusedEntry?
     public var underlying: (any Error)?
 

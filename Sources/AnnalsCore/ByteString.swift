@@ -1,4 +1,4 @@
-/// Bytes that SQLite stored, kept exactly: text need not be valid UTF-8, blobs may hold NUL bytes.
+/// Bytes exactly as SQLite stores them. Text may be invalid UTF-8, and blobs may contain NUL bytes.
 public struct ByteString: Hashable, Sendable {
     public var bytes: [UInt8]
 
@@ -16,14 +16,14 @@ public struct ByteString: Hashable, Sendable {
 
     public var count: Int { bytes.count }
 
-    /// The bytes as text, or nil when they are not valid UTF-8.
+    /// The bytes as text, or nil if they are not valid UTF-8.
     public var string: String? {
         String(validating: bytes, as: UTF8.self)
     }
 }
 
 extension ByteString {
-    /// All bytes at once: an array would hand them over one by one.
+    /// Hashes all bytes in one call. The hash of an array takes them one by one, which is slower.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(bytes.count)
         bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
@@ -31,7 +31,7 @@ extension ByteString {
 }
 
 extension ByteString: Comparable {
-    /// Byte order, as SQLite's BINARY collation compares.
+    /// Byte order, as in SQLite's BINARY collation.
     public static func < (left: Self, right: Self) -> Bool {
         left.bytes.lexicographicallyPrecedes(right.bytes)
     }

@@ -1,10 +1,10 @@
-/// What a line of the conflict journal is called on every replica.
+/// Identifies an entry of the conflict journal. The id is the same on every replica.
 public struct ConflictID: Hashable, Sendable {
-    /// Who settled the conflict.
+    /// The replica that resolved the conflict.
     public var replica: ReplicaID
-    /// The transaction that carries the line.
+    /// The transaction that carries the journal entry.
     public var transaction: TransactionID
-    /// Its place among that transaction's lines, from 0.
+    /// The index of the entry among the journal entries of that transaction, from 0.
     public var index: Int
 
     package init(replica: ReplicaID, transaction: TransactionID, index: Int) {
@@ -14,13 +14,13 @@ public struct ConflictID: Hashable, Sendable {
     }
 }
 
-/// A person's decision about a line of the conflict journal. It travels in the log, in the transaction that writes the
-/// decided values.
+/// A user's decision about an entry of the conflict journal. It is in the log, in the transaction that writes the
+/// chosen values.
 package struct ConflictResolution: Hashable, Sendable {
     package enum Choice: UInt8, Hashable, Sendable {
         case stored = 0
         case incoming = 1
-        /// Values of the person's own.
+        /// Values that the user entered.
         case values = 2
     }
 

@@ -4,13 +4,13 @@ internal import Crypto
 public struct Digest: Hashable, Sendable {
     public let bytes: [UInt8]
 
-    /// nil unless there are exactly 32 bytes.
+    /// nil if there are not exactly 32 bytes.
     public init?(bytes: [UInt8]) {
         guard bytes.count == Self.byteCount else { return nil }
         self.bytes = bytes
     }
 
-    /// nil when the text is not 64 hexadecimal digits.
+    /// nil if the text is not 64 hexadecimal digits.
     public init?(_ text: String) {
         guard let bytes = Hexadecimal.decode(text) else { return nil }
         self.init(bytes: bytes)
@@ -21,14 +21,15 @@ public struct Digest: Hashable, Sendable {
     package static let byteCount = 32
     package static let zero = Digest([UInt8](repeating: 0, count: byteCount))
 
-    /// The digest of the parts one after another, without separators: give variable parts their length first.
+    /// The digest of all parts, concatenated without separators. The caller must write the length before a part of
+    /// variable length.
     package static func sha256(_ parts: ArraySlice<UInt8>...) -> Digest {
         var hasher = Hasher()
         for part in parts { hasher.update(part) }
         return hasher.finish()
     }
 
-    /// Digests what arrives piece by piece.
+    /// Computes a digest of bytes that arrive in pieces.
     package struct Hasher: Sendable {
         private var state = SHA256()
 

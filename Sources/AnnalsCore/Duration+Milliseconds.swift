@@ -1,5 +1,5 @@
 extension Duration {
-    /// In whole milliseconds, as far as an Int64 goes.
+    /// The duration in whole milliseconds. Values out of range become the smallest or largest Int64.
     package var wholeMilliseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000)

@@ -1,17 +1,18 @@
-/// What a transaction touches, as short hashes by which the relay certifies it without reading it.
+/// The hashed write set and read set of a transaction. The relay certifies a transaction by it and does not need to
+/// read the transaction.
 ///
-/// WRITES are rows, keys and unique values taken or given up; READS are the parents that it relies on. Two
-/// transactions whose footprints do not meet commute.
+/// The write set has rows, and keys and unique values that are taken or given up. The read set has the parents that the
+/// transaction refers to. Two transactions commute if their footprints do not meet.
 package struct Footprint: Hashable, Sendable {
-    /// Which rules made it; footprints of different rules meet everything.
+    /// The version of the rules that made the footprint. Footprints of different rules meet each other always.
     package static let currentRules: UInt16 = 1
 
     package var rules: UInt16
-    /// Names the key under which the hashes were made; zero where the space has none.
+    /// Identifies the key of the hashes. Zero if the space has no key.
     package var keyID: UInt64
-    /// Meets everything: schema and policy entries.
+    /// Whether the footprint meets every other footprint. True for schema and policy entries.
     package var everything: Bool
-    /// Grouped by the hash of the table, in ascending order of it.
+    /// One group for each table, in ascending order of the table's hash.
     package var groups: [Group]
 
     /// The hashes of one table.
@@ -19,9 +20,9 @@ package struct Footprint: Hashable, Sendable {
         package var table: UInt64
         package var writesWhole: Bool
         package var readsWhole: Bool
-        /// Ascending, without repeats; empty when `writesWhole`.
+        /// Ascending and without duplicates. Empty if `writesWhole`.
         package var writes: [UInt64]
-        /// Ascending, without repeats; empty when `readsWhole`.
+        /// Ascending and without duplicates. Empty if `readsWhole`.
         package var reads: [UInt64]
 
         package init(table: UInt64, writesWhole: Bool = false, readsWhole: Bool = false, writes: [UInt64] = [], reads: [UInt64] = []) {
@@ -42,6 +43,6 @@ package struct Footprint: Hashable, Sendable {
 
     package static let everything = Footprint(everything: true)
 
-    /// More hashes than this in one table, and the whole table is named instead.
+    /// The largest number of hashes for one table. Above it, the footprint names the whole table.
     package static let hashesPerTable = 4096
 }

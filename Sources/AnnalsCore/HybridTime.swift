@@ -1,6 +1,7 @@
-/// A hybrid logical time: wall-clock milliseconds since 1970, and a counter for what happened within one of them.
+/// The time of a hybrid logical clock: wall-clock milliseconds since 1970, and a counter for events within one
+/// millisecond.
 ///
-/// Source: Kulkarni and others, "Logical Physical Clocks", 2014. Ties between replicas are settled by ReplicaID.
+/// Source: Kulkarni and others, "Logical Physical Clocks", 2014. `ReplicaID` breaks ties between replicas.
 public struct HybridTime: Hashable, Comparable, Codable, Sendable {
     /// Milliseconds since 1970-01-01 UTC.
     public var milliseconds: Int64
@@ -17,18 +18,19 @@ public struct HybridTime: Hashable, Comparable, Codable, Sendable {
         (left.milliseconds, left.counter) < (right.milliseconds, right.counter)
     }
 
-    /// The smaller of this time and `receipt` + 60 s, so that a clock that runs ahead does not win for ever.
+    /// The smaller of this time and `receipt` + 60 s. The limit keeps a clock that runs ahead from winning every
+    /// conflict.
     ///
-    /// `receipt` is when the relay took the entry, in milliseconds since 1970.
+    /// `receipt` is the time when the relay received the entry, in milliseconds since 1970.
     package func clamped(toReceipt receipt: Int64) -> HybridTime {
         min(self, HybridTime(milliseconds: min(receipt, .max - Self.allowedLeadMilliseconds) + Self.allowedLeadMilliseconds))
     }
 
-    /// How far a stamp may lead the relay's receipt time before it is cut down to it.
+    /// How far a time may be ahead of the relay's receipt time.
     package static let allowedLeadMilliseconds: Int64 = 60_000
 }
 
-/// A replica's clock: never goes back, and passes every time it has seen.
+/// A replica's hybrid logical clock. Each time is later than every time it gave or observed before.
 package struct HybridClock: Sendable {
     package private(set) var last: HybridTime
 
@@ -36,12 +38,12 @@ package struct HybridClock: Sendable {
         self.last = last
     }
 
-    /// The next time, given the wall clock's milliseconds since 1970.
+    /// The next time. `milliseconds` is the wall clock's time since 1970.
     package mutating func tick(now milliseconds: Int64) -> HybridTime {
         if milliseconds > last.milliseconds {
             last = HybridTime(milliseconds: milliseconds)
         } else if last.counter == .max {
-            // A file may say that it is the end of all time, where the clock stands still.
+            // A file may contain the largest possible time. The clock stops there and does not overflow.
             last = HybridTime(milliseconds: min(last.milliseconds, .max - 1) + 1)
         } else {
             last.counter += 1
@@ -49,7 +51,7 @@ package struct HybridClock: Sendable {
         return last
     }
 
-    /// Notes a time seen elsewhere, already clamped, so that what is written next is later.
+    /// Records a time of another replica, so that later local times are greater. The caller must clamp it first.
     package mutating func observe(_ time: HybridTime) {
         last = max(last, time)
     }

@@ -1,6 +1,6 @@
-/// A random 128-bit identity. `Kind` keeps a replica's identity from being passed where a store's is meant.
+/// A random 128-bit id. `Kind` keeps the id of a replica from being passed as the id of a store.
 ///
-/// Its text is a lowercase UUID.
+/// As text it is a lowercase UUID.
 public struct Identifier<Kind>: Hashable, Sendable {
     package let high: UInt64
     package let low: UInt64
@@ -10,23 +10,23 @@ public struct Identifier<Kind>: Hashable, Sendable {
         self.low = low
     }
 
-    /// A version 4 UUID from the given source of randomness.
+    /// A version 4 UUID from `generator`.
     package init(using generator: inout some RandomNumberGenerator) {
         self.init(highBits: generator.next(), lowBits: generator.next())
     }
 
-    /// With the bits that say version and variant put in their places.
+    /// Sets the version and variant bits of a version 4 UUID.
     private init(highBits: UInt64, lowBits: UInt64) {
         high = (highBits & ~0xF000) | 0x4000
         low = (lowBits & ~(3 << 62)) | (2 << 62)
     }
 
-    /// A version 4 UUID from the system's randomness.
+    /// A version 4 UUID from the system's random number generator.
     public static func random() -> Self {
         Self(highBits: .random(in: .min ... .max), lowBits: .random(in: .min ... .max))
     }
 
-    /// Reads 16 bytes, most significant first; nil when there are not exactly 16.
+    /// Reads 16 bytes, most significant first. nil if there are not exactly 16.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         var high: UInt64 = 0
@@ -44,7 +44,7 @@ public struct Identifier<Kind>: Hashable, Sendable {
         }
     }
 
-    /// Reads a UUID's text in either case; nil when it is not one.
+    /// Reads the text of a UUID in upper or lower case. nil if the text is not a UUID.
     public init?(_ text: String) {
         let digits = text.utf8.filter { $0 != UInt8(ascii: "-") }
         guard digits.count == 32, text.utf8.count == 36 || text.utf8.count == 32 else { return nil }
@@ -96,13 +96,13 @@ public enum ReplicaKind {}
 public enum TransactionKind {}
 public enum LineageKind {}
 
-/// Names one file, joined or not; tokens carry it.
+/// Identifies one file, joined or not. Tokens contain it.
 package typealias StoreID = Identifier<StoreKind>
-/// Names a store's membership of a space. A store that turns out to be a copy takes a new one.
+/// Identifies a store's membership in a space. A store that is a copy of another store takes a new id.
 public typealias ReplicaID = Identifier<ReplicaKind>
-/// Given to a transaction when it is sealed, and kept through every rebase.
+/// A transaction gets its id when it is recorded, and keeps it through every rebase.
 public typealias TransactionID = Identifier<TransactionKind>
-/// Names one unbroken life of a space's log; a relay restored from a backup starts another.
+/// Identifies one uninterrupted log of a space. A relay that is restored from a backup starts a new lineage.
 public typealias Lineage = Identifier<LineageKind>
 
 /// Hexadecimal text of bytes.
@@ -118,7 +118,7 @@ package enum Hexadecimal {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// nil when the text is not pairs of hexadecimal digits.
+    /// nil if the text is not pairs of hexadecimal digits.
     package static func decode(_ text: String) -> [UInt8]? {
         let utf8 = Array(text.utf8)
         guard utf8.count.isMultiple(of: 2) else { return nil }

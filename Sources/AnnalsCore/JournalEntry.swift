@@ -1,6 +1,6 @@
-/// One conflict as it was settled: what was there, what was wanted, who won.
+/// One resolved conflict: the stored value, the incoming value, and the winner.
 ///
-/// Entries travel inside the rewritten transaction, so every replica's journal at a position is the same.
+/// An entry is part of the rewritten transaction. So the journals of all replicas are equal at the same position.
 public struct JournalEntry: Hashable, Sendable {
     public enum Kind: UInt8, Hashable, Sendable, CaseIterable {
         /// Two changes of one column or row.
@@ -11,7 +11,7 @@ public struct JournalEntry: Hashable, Sendable {
         case deleteOfUpdated = 2
         /// Two inserts of one key that became one row.
         case insert = 3
-        /// Two inserts of one integer key; the incoming row took another number.
+        /// Two inserts of one integer key. The incoming row got another number.
         case renumber = 4
         case unique = 5
         case foreignKey = 6
@@ -26,17 +26,17 @@ public struct JournalEntry: Hashable, Sendable {
 
     public var kind: Kind
     public var table: String
-    /// The key under which the author meant the row.
+    /// The key that the author used for the row.
     public var key: [Value]
-    /// The columns in dispute; empty when it is the whole row.
+    /// The columns in conflict. Empty if the conflict is about the whole row.
     public var columns: [String]
     public var policy: String
-    /// One value per column in dispute, or the whole row's; nil where there was no row.
+    /// One value for each column in conflict, or all values of the row. nil if there was no row.
     public var base: [Value]?
     public var stored: [Value]?
     public var incoming: [Value]?
     public var winner: Side
-    /// Who wrote the stored value, when, and at which position; nil where the constraint itself decided.
+    /// The writer, time and position of the stored value. nil if a constraint alone decided.
     public var storedReplica: ReplicaID?
     public var storedTime: HybridTime?
     public var storedPosition: Position?

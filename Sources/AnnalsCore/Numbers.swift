@@ -1,4 +1,5 @@
-/// A transaction's place in the space's order: 1, 2, 3, … without gaps. Zero is before the first.
+/// The position of an entry in the log of a space: 1, 2, 3, … without gaps. Zero is the position before the first
+/// entry.
 public struct Position: RawRepresentable, Hashable, Comparable, Codable, Sendable {
     public var rawValue: Int64
 
@@ -18,7 +19,7 @@ extension Position: CustomStringConvertible {
     public var description: String { String(rawValue) }
 }
 
-/// Numbers a replica's pushed transactions: 1, 2, 3, … without gaps. Zero is before the first.
+/// The number of a transaction that a replica pushed: 1, 2, 3, … without gaps. Zero is the number before the first one.
 package struct Counter: RawRepresentable, Hashable, Comparable, Codable, Sendable {
     package var rawValue: Int64
 

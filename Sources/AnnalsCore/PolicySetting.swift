@@ -1,32 +1,34 @@
-/// One line of a space's conflict policies, as a transaction in its log sets it: for the whole space, a table or a column.
+/// One setting of a space's conflict policies, for the whole space, a table or a column. A transaction in the log sets
+/// it.
 ///
 ///     try await store.setPolicies([
 ///         PolicySetting(table: "stock", column: "pieces", aspect: .update, policy: "sum"),
 ///         PolicySetting(table: nil, column: nil, aspect: .delete, policy: "updateWins"),
 ///     ])
 public struct PolicySetting: Hashable, Sendable {
-    /// What kind of conflict a policy settles.
+    /// The kind of conflict that a policy resolves.
     public enum Aspect: UInt8, Hashable, Sendable, CaseIterable {
         /// Two changes of one row or column.
         case update = 0
         /// A delete and an update of one row.
         case delete = 1
-        /// A value of a UNIQUE index that another row took.
+        /// A value of a UNIQUE index that another row has taken.
         case unique = 2
-        /// An integer key that another insert took.
+        /// An integer key that another insert has taken.
         case key = 3
-        /// Whether a table's transactions are all or nothing.
+        /// Whether the transactions of a table apply completely or not at all.
         case whole = 4
-        /// Whether stores without a program of their own take new tables and columns from the log.
+        /// Whether stores without their own program take new tables and columns from the log.
         case schema = 5
     }
 
     /// nil for the whole space.
     public var table: String?
-    /// nil for the whole table; only with aspect `update`.
+    /// nil for the whole table. Only the aspect `update` allows a column.
     public var column: String?
     public var aspect: Aspect
-    /// The policy's name as people write it, `sql:` expressions included; empty takes an earlier setting back.
+    /// The policy's name in the form that users write, including `sql:` expressions. An empty name removes an earlier
+    /// setting.
     public var policy: String
 
     public init(table: String?, column: String? = nil, aspect: Aspect, policy: String) {

@@ -1,6 +1,6 @@
-/// Which release this is.
+/// The version of this release.
 package enum ProgramVersion {
     package static let text = "0.1.0"
-    /// How a program names itself to a relay, which shows it to its operator.
+    /// The name that a program sends to a relay. The relay shows it to its operator.
     package static let userAgent = "annals/\(text)"
 }

@@ -1,6 +1,6 @@
-/// An entry of a space's log that a replica cannot apply: where it is, who wrote it, and which rule it breaks.
+/// An entry of a space's log that a replica cannot apply: its position, its author, and the rule that it breaks.
 ///
-/// It holds names of tables and columns and no value of a row.
+/// It contains names of tables and columns, but no value of a row.
 public struct RefusedEntry: Sendable, Hashable {
     public enum Rule: String, Sendable, CaseIterable {
         case check = "CHECK"
@@ -13,36 +13,37 @@ public struct RefusedEntry: Sendable, Hashable {
         case missingRow = "missing-row"
         /// The old value in the entry differs from the stored one.
         case otherValue = "other-value"
-        /// The bytes of its batch are damaged.
+        /// The bytes of its batch are corrupt.
         case damagedBatch = "damaged-batch"
         /// A transaction differs from the digest in its batch.
         case wrongDigest = "wrong-digest"
-        /// The replica that the batch names did not sign it.
+        /// The replica that the batch names as author did not sign the batch.
         case badSignature = "bad-signature"
-        /// It is not sealed in a sealed space, or its seal is broken.
+        /// The batch is not sealed although the space is, or its seal is broken.
         case badSeal = "bad-seal"
-        /// The replica lacks the key that it is sealed under.
+        /// The replica does not have the key that sealed the batch.
         case missingKey = "missing-key"
         case badSchema = "bad-schema"
-        /// It changes what its footprint does not name, so the relay could not compare it with the entries of others.
+        /// The entry changes something that its footprint does not contain. So the relay could not compare it with
+        /// other entries.
         case badFootprint = "bad-footprint"
-        /// It holds a value that the format does not allow.
+        /// The entry contains a value that the format does not allow.
         case badValue = "bad-value"
     }
 
     public var position: Position
     public var rule: Rule
-    /// nil where the head of the batch cannot be read.
+    /// nil if the header of the batch cannot be read.
     public var author: ReplicaID?
-    /// What the author calls itself, where an entry of its own says so.
+    /// The name that the author gave itself in one of its entries.
     public var authorName: String?
     public var transaction: TransactionID?
-    /// Of the entry, as its batch states it.
+    /// The digest of the entry, as its batch states it.
     public var digest: Digest?
     public var table: String?
     /// The names of the table's key columns.
     public var keyColumns: [String]
-    /// The column that differs.
+    /// The column with a different value.
     public var column: String?
 
     public init(

@@ -1,16 +1,16 @@
-/// What one transaction did to one row, net: the first old and the last new values.
+/// The net change of one row by one transaction: the first old values and the last new values.
 ///
-/// Columns are meant by their place in the table's list of stored (not generated) columns.
+/// A column is identified by its index in the table's list of stored (not generated) columns.
 package enum RowChange: Hashable, Sendable {
-    /// All columns.
+    /// The values of all columns.
     case insert([Value])
-    /// The key as it was, and the columns that changed. A key column among them makes the update a move.
+    /// The old key, and the changed columns. If a key column is among them, the update is a move.
     case update(key: [Value], columns: [ColumnChange])
-    /// All columns as they were.
+    /// The old values of all columns.
     case delete([Value])
 }
 
-/// One column's old and new value within an update.
+/// The old and the new value of one column in an update.
 package struct ColumnChange: Hashable, Sendable {
     package var column: Int
     package var old: Value
@@ -23,18 +23,18 @@ package struct ColumnChange: Hashable, Sendable {
     }
 }
 
-/// What other authors' rebases must know about a change beyond its values.
+/// Facts about a change that the rebases of other authors need in addition to its values.
 package enum RowMark: Hashable, Sendable {
-    /// On a delete: the row lives on in the row with this key.
+    /// On a delete: the row was merged into the row with this key.
     case merged(into: [Value])
-    /// On a delete: a constraint's policy withdrew the row.
+    /// On a delete: the policy of a constraint set the row aside.
     case setAside
-    /// On an insert: it continues the life that ended at this position; the author changed these columns from
+    /// On an insert: it continues the row that was deleted at this position. The author changed these columns from
     /// these old values.
     case revived(Position, changed: [ColumnChange])
 }
 
-/// One row's change together with its mark.
+/// A row's change and its mark.
 package struct MarkedChange: Hashable, Sendable {
     package var change: RowChange
     package var mark: RowMark?
@@ -45,12 +45,12 @@ package struct MarkedChange: Hashable, Sendable {
     }
 }
 
-/// A table as a transaction names it: what a reader needs in order to understand the columns' places.
+/// The layout of a table in a transaction. A reader needs it to map column indexes to names.
 public struct TableLayout: Hashable, Sendable {
     public var name: String
-    /// Stored columns in the table's order; generated ones are left out.
+    /// The stored columns in the table's order, without generated columns.
     public var columns: [String]
-    /// Places of the primary key's columns, in the key's order.
+    /// The indexes of the primary key's columns, in the order of the key.
     public var key: [Int]
 
     package init(name: String, columns: [String], key: [Int]) {
@@ -59,7 +59,7 @@ public struct TableLayout: Hashable, Sendable {
         self.key = key
     }
 
-    /// The key of a row given as all its stored columns.
+    /// The key of a row. `row` has all stored columns.
     package func key(of row: [Value]) -> [Value] {
         key.map { row[$0] }
     }

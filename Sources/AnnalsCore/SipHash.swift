@@ -1,7 +1,7 @@
 /// SipHash-2-4: short keyed hashes for footprints.
 ///
-/// Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012. A collision costs one needless rebase,
-/// so 64 bits are enough; the key keeps a relay from guessing values when the space has a key.
+/// Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012. A collision costs one needless rebase, so
+/// 64 bits are enough. If the space has a key, the relay cannot guess the hashed values.
 package struct SipHash: Sendable {
     private var v0: UInt64
     private var v1: UInt64
@@ -10,7 +10,7 @@ package struct SipHash: Sendable {
     private var tail: UInt64 = 0
     private var length: UInt64 = 0
 
-    /// `key` as two little-endian halves.
+    /// `key` is given as two little-endian halves.
     package init(key: (UInt64, UInt64)) {
         v0 = key.0 ^ 0x736f_6d65_7073_6575
         v1 = key.1 ^ 0x646f_7261_6e64_6f6d

@@ -1,22 +1,23 @@
 internal import Crypto
 internal import Foundation
 
-/// A secret of 32 bytes that all replicas of a space share and no relay has.
+/// A secret of 32 bytes that all replicas of a space share. The relay does not have it.
 ///
 ///     let line = SpaceKey.random().line          // once, to be handed to every device by a way that is safe
 ///     var configuration = Store.Configuration()
 ///     configuration.spaceKeys = try SpaceKeyRing(text: line)
 ///
-/// It is never used itself: everything is done with keys derived from it for one purpose in one space.
+/// The key itself is never used to encrypt. Each purpose in each space has its own derived key.
 public struct SpaceKey: Hashable, Sendable {
     public static let byteCount = 32
     private static let prefix = "annals-key-1:"
 
-    /// What batches, footprints and snapshots name it by; never zero, and nothing about the key can be told from it.
+    /// Batches, footprints and snapshots identify the key by this id. It is never zero, and it reveals nothing about
+    /// the key.
     public let id: UInt64
     private let secret: SymmetricKey
 
-    /// nil unless there are exactly 32 bytes.
+    /// nil if there are not exactly 32 bytes.
     public init?(bytes: [UInt8]) {
         guard bytes.count == Self.byteCount else { return nil }
         secret = SymmetricKey(data: bytes)
@@ -24,7 +25,7 @@ public struct SpaceKey: Hashable, Sendable {
         id = max(1, hash.reduce(into: UInt64(0)) { $0 = $0 >> 8 | UInt64($1) << 56 })
     }
 
-    /// A key that nobody has.
+    /// A new random key.
     public static func random() -> SpaceKey {
         var bytes: [UInt8] = []
         var generator = SystemRandomNumberGenerator()
@@ -36,18 +37,18 @@ public struct SpaceKey: Hashable, Sendable {
     /// The line of a key file.
     public var line: String { Self.prefix + secret.withUnsafeBytes { Data($0).base64EncodedString() } }
 
-    /// nil when the line is not a key in the form that `line` has.
+    /// nil if the line is not a key in the form of `line`.
     init?(line: some StringProtocol) {
         guard line.hasPrefix(Self.prefix), let bytes = Data(base64Encoded: String(line.dropFirst(Self.prefix.count))) else { return nil }
         self.init(bytes: [UInt8](bytes))
     }
 
-    /// The id as people are told it.
+    /// The id in the form that users see.
     public static func name(of id: UInt64) -> String {
         Hexadecimal.encode(withUnsafeBytes(of: id.bigEndian, Array.init))
     }
 
-    /// Bytes for one purpose, by HKDF-SHA256 without a salt.
+    /// Derives bytes for one purpose, by HKDF-SHA256 without a salt.
     package func derive(info: String, byteCount: Int) -> [UInt8] {
         Self.derive(from: secret, info: info, byteCount: byteCount)
     }
@@ -66,26 +67,27 @@ public struct SpaceKey: Hashable, Sendable {
 }
 
 extension SpaceKey: CustomStringConvertible, CustomDebugStringConvertible {
-    /// Never the key itself.
+    /// Never contains the key.
     public var description: String { "space key \(Self.name(of: id))" }
     public var debugDescription: String { description }
 }
 
-/// The keys of a key file: the last one seals, every one opens. So a key is changed by a line more, first on every replica:
+/// The keys of a key file. The last key seals, and every key opens. To change the key, add a line to the file of every
+/// replica:
 ///
 ///     let ring = try SpaceKeyRing(text: old + "\n" + SpaceKey.random().line)
 public struct SpaceKeyRing: Hashable, Sendable {
-    /// What is read of a key file at most, in bytes.
+    /// The largest number of bytes that is read of a key file.
     package static let maximumBytes = 64 << 10
 
-    /// At least one, in the order of the file.
+    /// At least one key, in the order of the file.
     public let keys: [SpaceKey]
 
     public init(_ key: SpaceKey) {
         keys = [key]
     }
 
-    /// Reads a key file's text: a key a line; empty lines and those that begin with `#` say nothing.
+    /// Reads the text of a key file: one key a line. Empty lines and lines that begin with `#` are ignored.
     ///
     /// - Throws: `SpaceKeyError`.
     public init(text: String) throws(SpaceKeyError) {
@@ -106,7 +108,7 @@ public struct SpaceKeyRing: Hashable, Sendable {
     package func key(_ id: UInt64) -> SpaceKey? { keys.last { $0.id == id } }
 }
 
-/// Why a text is no key file. It never repeats any of it.
+/// The reason why a text is not a key file. It never contains any of that text.
 public enum SpaceKeyError: Error, Hashable, Sendable {
     case empty
     /// The number of the line, from 1.

@@ -4,7 +4,8 @@
 public struct SpaceName: Hashable, Sendable, CustomStringConvertible {
     public let description: String
 
-    /// nil when the text has another character, is empty or longer than 64, or is `.` or `..`, which URLs swallow.
+    /// nil if the text has another character, is empty, is longer than 64, or is `.` or `..`, which URL normalization
+    /// removes.
     public init?(_ text: String) {
         let allowed = text.utf8.allSatisfy { byte in
             switch byte {

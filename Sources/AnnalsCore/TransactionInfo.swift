@@ -1,4 +1,4 @@
-/// Who wrote a transaction, and when: what travels with its changes.
+/// The author and time of a transaction, and other facts that are stored with its changes.
 package struct TransactionInfo: Hashable, Sendable {
     package var id: TransactionID
     package var time: HybridTime
@@ -6,11 +6,11 @@ package struct TransactionInfo: Hashable, Sendable {
     package var contextName: String?
     package var origin: Origin
 
-    /// Where the work came from at its author's store.
+    /// The origin of a transaction at its author's store.
     package enum Origin: UInt8, Hashable, Sendable {
-        /// A managed write.
+        /// A write through Annals.
         case local = 0
-        /// Another program's writes, sealed later.
+        /// Writes of another program, recorded later.
         case external = 1
         /// A schema change.
         case migration = 2

@@ -4,8 +4,8 @@
 ///     let name = blame.columns.first { $0.name == "name" }?.value
 ///     if case .text(let bytes)? = name { print(bytes.string ?? "no valid UTF-8") }
 ///
-/// Two values are equal when class and bytes are: 1 and 1.0 differ, 'abc' and 'ABC' differ. SQLite stores NaN as
-/// NULL and cannot tell −0.0 from 0.0 in SQL, so a real is kept with a plain zero.
+/// Two values are equal if storage class and bytes are equal: 1 and 1.0 differ, 'abc' and 'ABC' differ. SQLite stores
+/// NaN as NULL. SQL cannot distinguish −0.0 from 0.0, so both are equal here, too.
 public enum Value: Sendable {
     case null
     case integer(Int64)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Passes a streamed body from the client's thread to the one task that reads it.
+/// Passes a streamed body from the client's thread to the single task that reads it.
 final class BodyChannel: Sendable {
     private struct State {
         var buffer: ChunkBuffer
@@ -19,7 +19,7 @@ final class BodyChannel: Sendable {
     var isEnded: Bool { state.withLock { $0.buffer.isEnded } }
     var peak: Int { state.withLock { $0.buffer.peak } }
 
-    /// Called on the client's thread; false when the connection must pause.
+    /// Called on the client's thread. False if the connection must pause.
     func offer(_ piece: UnsafeRawBufferPointer) -> Bool {
         let (isTaken, reader) = state.withLock { ($0.buffer.offer(piece), $0.takeReader()) }
         reader?.resume()
@@ -35,7 +35,7 @@ final class BodyChannel: Sendable {
         reader?.resume()
     }
 
-    /// What comes next; `resume` is called when the connection waits for having been read.
+    /// Returns the next bytes. Calls `resume` if the connection was paused until the reader has read.
     func next(resume: () -> Void) async throws(HTTPError) -> [UInt8]? {
         while true {
             switch state.withLock({ $0.buffer.take() }) {
@@ -52,7 +52,7 @@ final class BodyChannel: Sendable {
     private func arrival() async {
         await withCheckedContinuation { continuation in
             let isReady = state.withLock { state in
-                // The caller's mistake: nothing that comes from a server leads here.
+                // This is an error of the caller. No server can cause it.
                 precondition(state.reader == nil, "a body is read by one task at a time")
                 if state.buffer.hasNews { return true }
                 state.reader = continuation

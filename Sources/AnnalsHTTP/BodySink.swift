@@ -1,8 +1,8 @@
-/// Where an answer goes. Each is used by the client's thread only: `begin` once the head is there, `accept` for
-/// every piece of the body, and `finish` exactly once, whatever happened before.
+/// The destination of an answer. Only the client's thread uses it: it calls `begin` after the head has arrived,
+/// `accept` for every piece of the body, and `finish` exactly once in every case.
 protocol BodySink: AnyObject {
     func begin(_ head: ResponseHead) throws(HTTPError)
-    /// Takes a piece, or returns false to have the connection paused and the piece offered again.
+    /// Accepts a piece. Returns false to pause the connection; then the same piece is offered again.
     func accept(_ piece: UnsafeRawBufferPointer) throws(HTTPError) -> Bool
     func finish(_ outcome: Result<ResponseHead, HTTPError>)
 }
@@ -31,7 +31,7 @@ final class BufferSink: BodySink {
     }
 }
 
-/// Hands the head to one promise, and the body to a channel as it comes.
+/// Passes the head to a promise, and the body to a channel as it arrives.
 final class StreamSink: BodySink {
     private let head: Promise<Result<ResponseHead, HTTPError>>
     private let channel: BodyChannel
@@ -50,13 +50,13 @@ final class StreamSink: BodySink {
     }
 
     func finish(_ outcome: Result<ResponseHead, HTTPError>) {
-        // The promise keeps its first value, so this matters only when no head came.
+        // The promise keeps its first value, so this sets it only if no head arrived.
         channel.finish(outcome.map { _ in })
         head.fulfil(outcome)
     }
 }
 
-/// Bytes that never become more than a limit, and never take memory for what was merely announced.
+/// Bytes up to a limit. Memory is allocated only for bytes that have arrived.
 struct BoundedBytes {
     private(set) var bytes: [UInt8] = []
     private let limit: Int

@@ -6,7 +6,7 @@
     import Darwin
 #endif
 
-/// The body of a request while it is sent, piece by piece. Used by the client's thread only.
+/// The body of a request, read in pieces while it is sent. Only the client's thread uses it.
 final class BodySource {
     private enum Origin {
         case bytes([UInt8])
@@ -15,10 +15,10 @@ final class BodySource {
 
     private let origin: Origin
     let length: Int64
-    /// Where the next piece begins; everything before it has been handed over.
+    /// The offset of the next piece. Everything before it was passed on.
     private(set) var offset: Int64 = 0
 
-    /// Opens what has to be opened; nil for a request without a body.
+    /// Opens the file, if the body is a file. nil for a request without a body.
     init?(_ body: HTTPRequest.Body) throws(HTTPError) {
         switch body {
         case .none:
@@ -44,7 +44,7 @@ final class BodySource {
         return bytes
     }
 
-    /// Copies the next piece; 0 at the end.
+    /// Copies the next piece. Returns 0 at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(HTTPError) -> Int {
         let count = Int(min(Int64(buffer.count), length - offset))
         guard count > 0 else { return 0 }
@@ -62,7 +62,7 @@ final class BodySource {
         }
     }
 
-    /// Goes back, when libcurl sends the request again over a new connection. False if there is no such place.
+    /// Moves back when libcurl sends the request again over a new connection. False if the offset is out of range.
     func seek(to offset: Int64) -> Bool {
         guard (0...length).contains(offset) else { return false }
         self.offset = offset

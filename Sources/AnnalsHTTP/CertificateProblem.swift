@@ -1,19 +1,19 @@
-/// Why a server was not trusted. Nothing was sent to it.
+/// Why a server was not trusted. Nothing was sent to the server.
 public enum CertificateProblem: String, Hashable, Sendable, CaseIterable {
     case expired
     case notYetValid
-    /// Nobody who is trusted here has issued it, or its own issuer is missing.
+    /// No trusted authority issued the certificate, or the certificate of its issuer is missing.
     case unknownIssuer
-    /// It is for another host.
+    /// The certificate is for another host.
     case wrongHost
-    /// The server's key is not the one that is pinned.
+    /// The server's key is not a pinned key.
     case wrongKey
-    /// The file or folder of certificates that are trusted cannot be used.
+    /// The file or folder of trusted certificates cannot be used.
     case trustUnusable
-    /// Another reason, which the message has.
+    /// Another reason. The message contains it.
     case other
 
-    /// What is wrong with the certificate of a server.
+    /// The message about a server's certificate.
     func text(_ server: String, _ words: String) -> String {
         switch self {
         case .expired: "the certificate of \(server) has expired"
@@ -26,7 +26,7 @@ public enum CertificateProblem: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// What to do about it.
+    /// What the user can do.
     public var hint: String {
         switch self {
         case .expired: "Its operator has to renew it; check this machine's clock too"

@@ -1,14 +1,14 @@
-/// What has arrived of a streamed body and waits for its reader: the rules of back-pressure, without a lock,
-/// thread or connection.
+/// The bytes of a streamed body that have arrived and that the reader has not read yet. It implements back-pressure
+/// without a lock, a thread or a connection.
 ///
-/// libcurl offers a piece; a full buffer refuses it, libcurl keeps the piece and stops reading the socket, and
-/// TCP slows the server down. The reader always takes everything, and is told when the connection has to go on.
+/// If the buffer is full, it refuses a piece. Then libcurl keeps the piece and stops reading the socket, and TCP slows
+/// the server down. The reader always takes all bytes and resumes the connection if necessary.
 struct ChunkBuffer {
     enum Step {
         case chunk([UInt8], mustResume: Bool)
         case end
         case failed(HTTPError)
-        /// Nothing has arrived: ask again when something did.
+        /// Nothing has arrived. Ask again after something has arrived.
         case wait
     }
 
@@ -16,17 +16,17 @@ struct ChunkBuffer {
     private var bytes: [UInt8] = []
     private var isPaused = false
     private var ending: Result<Void, HTTPError>?
-    /// The most bytes that ever waited.
+    /// The largest number of bytes that were in the buffer.
     private(set) var peak = 0
 
     init(limit: Int) { self.limit = limit }
 
     var isEnded: Bool { ending != nil }
-    /// Whether `take` would return anything but `wait`.
+    /// Whether `take` would return something other than `wait`.
     var hasNews: Bool { !bytes.isEmpty || isEnded }
 
-    /// Takes a piece, or returns false: the connection must pause and offer the piece again. At most one piece
-    /// more than the limit is held.
+    /// Accepts a piece, or returns false. Then the connection must pause and offer the piece again. The buffer exceeds
+    /// its limit by at most one piece.
     mutating func offer(_ piece: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count < limit else {
             isPaused = true
@@ -37,8 +37,8 @@ struct ChunkBuffer {
         return true
     }
 
-    /// Nothing more will come. After a failure, what still waits is dropped if the reader itself gave up, and
-    /// handed out first if the connection broke.
+    /// Ends the body. If the reader cancelled, the remaining bytes are dropped. If the connection broke, the reader
+    /// gets them before the error.
     mutating func finish(_ ending: Result<Void, HTTPError>) {
         guard self.ending == nil else { return }
         self.ending = ending

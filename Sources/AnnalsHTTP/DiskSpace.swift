@@ -6,9 +6,9 @@
     import Darwin
 #endif
 
-/// What the file system knows of its own room.
+/// The free space of file systems.
 package enum DiskSpace {
-    /// Bytes that are free for this user in the file system of a file or folder; nil where it cannot be asked.
+    /// The bytes that this user can still write to the file system of a file or folder. nil if the system does not say.
     package static func freeBytes(at path: String) -> Int64? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }

@@ -6,11 +6,11 @@
     import Darwin
 #endif
 
-/// Writes the body of a successful answer to a file, piece by piece. Any other answer is no part of the file, so
-/// it is collected in memory, and the file is not even opened.
+/// Writes the body of a successful answer to a file, in pieces. The body of any other answer is collected in memory,
+/// and the file is not opened.
 ///
-/// A download that goes on where an earlier one ended asks for a range. A server may give the range (206) or,
-/// having no ranges or another file by now, everything (200); then the file begins anew.
+/// A resumed download asks for a range. A server may send the range (206). If it does not support ranges or has another
+/// file now, it sends everything (200), and the file is written from its beginning.
 final class FileSink: BodySink {
     private let destination: HTTPFile
     private let start: Int64
@@ -69,7 +69,7 @@ final class FileSink: BodySink {
         onProgress?(headers, offset)
     }
 
-    /// Of the file, and not only of the part that comes.
+    /// The length of the whole file, not only of the received part.
     private func wholeLength(_ head: ResponseHead) -> Int64? {
         guard head.status == 206 else { return head.announcedLength }
         return head.headers["content-range"]?.split(separator: "/").last.flatMap { Int64($0) }
@@ -106,14 +106,14 @@ final class FileSink: BodySink {
     }
 }
 
-/// A file to download to.
+/// The destination file of a download.
 package enum HTTPFile: Sendable, Hashable {
-    /// Looks at an answer before any of it is written: its headers, and how long the whole file will be.
+    /// Checks an answer before anything is written. It gets the headers and the length of the whole file.
     package typealias Acceptance = @Sendable (HTTPHeaders, Int64) throws(HTTPError) -> Void
 
-    /// Created if it does not exist, once the server has accepted the request.
+    /// The file is created if it does not exist, after the server has accepted the request.
     case path(String)
-    /// Open for writing, and staying the caller's, who closes it after the download has returned. Bytes are
-    /// written at their offsets, whatever the descriptor's own.
+    /// A descriptor that is open for writing. The caller keeps it and closes it after the download has returned. Bytes
+    /// are written at their offsets; the descriptor's own offset is not used.
     case descriptor(Int32)
 }

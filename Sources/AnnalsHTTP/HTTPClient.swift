@@ -1,33 +1,34 @@
-/// Talks HTTP over libcurl on a thread of its own, keeps connections for the next request, and moves bodies of
-/// any size in flat memory.
+/// An HTTP client over libcurl with its own thread. It keeps connections open for later requests, and sends and
+/// receives bodies of any size in constant memory.
 ///
-/// An app needs one of its own only where several stores are to share connections:
+/// An app needs to create one only if several stores should share connections:
 ///
 ///     let client = try HTTPClient()
 ///     let shop = try shopAddress.transport(client: client)
 ///     let notes = try notesAddress.transport(client: client)
 ///
-/// Redirects are not followed: a relay's address is what the user gave. Proxies come from the environment as
-/// with any program that uses libcurl (`https_proxy`, `no_proxy`, …), but never for this machine itself, and an
-/// `Authorization` header never goes to one: over plain HTTP such a request is refused. TLS is 1.2 or newer.
+/// The client does not follow redirects, because the user chose the relay's address. Proxies come from the environment
+/// as in any program that uses libcurl (`https_proxy`, `no_proxy`, …), but never for this machine itself. An
+/// `Authorization` header is never sent to a proxy: over plain HTTP the client refuses such a request. TLS is 1.2 or
+/// newer.
 ///
-/// A request that went out over a kept connection, which the server closed at that very moment without an
-/// answer, is sent once more over a new one. So whatever is sent must do no harm twice.
+/// If the server closes a reused connection while a request is sent, and sends no answer, the client sends the request
+/// once more over a new connection. So each request must be safe to repeat.
 ///
-/// Cancelling the task that waits for a request, or reads a stream, ends the transfer at once, in the middle of
-/// a body too. When the call has thrown, nothing of the request happens any more.
+/// To end a transfer, cancel the task that waits for the request or reads the stream. The transfer ends at once, even
+/// within a body. After the call has thrown, the client does nothing more for the request.
 public final class HTTPClient: Sendable {
     public struct Configuration: Sendable {
-        /// A PEM file of certificates to trust instead of the system's, and instead of those that the environment names
+        /// A PEM file of certificates to trust. They replace the system's certificates and those from the environment
         /// (`CURL_CA_BUNDLE`, `SSL_CERT_FILE`, `SSL_CERT_DIR`).
         public var caFile: String?
-        /// The SHA-256 of public keys, as `sha256//` and base64: the server must have one of them, beside a certificate that is
-        /// trusted. Empty: any.
+        /// The SHA-256 of public keys, as `sha256//` and base64. The server must have one of these keys in addition to
+        /// a trusted certificate. If empty, any key is allowed.
         public var pinnedKeys: [String]
         public var userAgent: String
-        /// How long name lookup, connecting and the TLS handshake may take together.
+        /// The time limit for name lookup, connection and TLS handshake together.
         public var connectTimeout: Duration
-        /// Requests under way at once. A stream that stays open counts as long as it does.
+        /// The largest number of simultaneous requests. An open stream counts as a request.
         public var activeTransfers: Int
 
         public init(
@@ -47,7 +48,7 @@ public final class HTTPClient: Sendable {
     let loop: TransferLoop
     private let thread: LoopThread
 
-    /// Starts the client's thread. Throws `closed` when the system has no thread or memory to give.
+    /// Starts the client's thread. Throws `closed` if the system cannot provide a thread or memory.
     public init(_ configuration: Configuration = Configuration()) throws(HTTPError) {
         let loop = try TransferLoop(configuration)
         self.loop = loop
@@ -56,13 +57,13 @@ public final class HTTPClient: Sendable {
 
     deinit { loop.requestClose() }
 
-    /// Sends a request and returns the whole answer, whatever its status.
+    /// Sends a request and returns the whole answer, with any status.
     ///
     /// - Parameters:
-    ///   - request: which of them.
-    ///   - maximumBody: bytes of the answer's body; beyond them it throws `tooLarge`.
-    ///   - onSent: told how many bytes of the request's body have been sent, from 0 on, and from 0 again if the
-    ///     request is sent once more. Called on the client's thread, so it must return quickly; never called
+    ///   - request: the request.
+    ///   - maximumBody: the largest size of the answer's body, in bytes. A larger body throws `tooLarge`.
+    ///   - onSent: gets the number of sent bytes of the request's body, from 0 on. It starts from 0 again if the
+    ///     request is sent once more. It runs on the client's thread, so it must return quickly. It is never called
     ///     after `send` has returned or thrown.
     package func send(
         _ request: HTTPRequest, maximumBody: Int = HTTPLimits.bufferedBody, onSent: (@Sendable (Int64) -> Void)? = nil
@@ -71,30 +72,31 @@ public final class HTTPClient: Sendable {
         return try await perform(Transfer(request, sink: BufferSink(limit: maximumBody, promise), onSent: onSent), promise)
     }
 
-    /// Sends a request and writes the body of a successful answer (200 or 206) to a file. Any other answer comes
-    /// back with its body in memory, and the file stays as it was.
+    /// Sends a request and writes the body of a successful answer (200 or 206) to a file. Any other answer is returned
+    /// with its body in memory, and the file is unchanged.
     ///
-    /// To go on with a download that broke off, give the number of bytes the file has already: the request then
-    /// asks for the rest, and the file begins anew if the server sends everything. Whether the bytes belong
-    /// together is the caller's to check, by `If-Range` or a digest.
+    /// To resume an interrupted download, pass the number of bytes that the file already has. The request then asks for
+    /// the rest. If the server sends everything, the file is written from its beginning. The caller must check that the
+    /// bytes belong together, by `If-Range` or a digest.
     ///
     /// - Parameters:
-    ///   - request: which of them.
-    ///   - file: where the body goes.
-    ///   - offset: bytes of the file that stay; the others are cut off.
-    ///   - maximumLength: bytes to write; beyond them it throws `tooLarge`.
-    ///   - accept: given the answer's headers and how long the whole file will be, before the file is opened. Where it throws, the file stays
-    ///     as it was. An answer that does not say how long it is is then refused.
-    ///   - onPiece: shown every piece of the body and where in the file it was written, as `onProgress` is.
-    ///   - onProgress: told the answer's headers and how long the file is, when the body begins and with every piece; on the
-    ///     client's thread, so it must return quickly. By it a caller knows what a download that broke off was of.
-    /// - Returns: the answer; its `bodyLength` is what was written now.
+    ///   - request: the request.
+    ///   - file: the destination of the body.
+    ///   - offset: how many bytes of the file to keep. Bytes after them are truncated.
+    ///   - maximumLength: the largest number of bytes to write. A longer body throws `tooLarge`.
+    ///   - accept: gets the answer's headers and the length of the whole file before the file is opened. If it throws,
+    ///     the file is unchanged. With `accept`, an answer without a length is refused.
+    ///   - onPiece: gets every piece of the body and its offset in the file, on the client's thread.
+    ///   - onProgress: gets the answer's headers and the length of the file, when the body begins and after every
+    ///     piece. It runs on the client's thread, so it must return quickly. After an interrupted download the caller
+    ///     knows from it which file the download was.
+    ///   - Returns: the answer. Its `bodyLength` is the number of bytes written by this call.
     package func download(
         _ request: HTTPRequest, to file: HTTPFile, startingAt offset: Int64 = 0, maximumLength: Int64 = HTTPLimits.downloadedFile,
         accept: HTTPFile.Acceptance? = nil, onPiece: (@Sendable (UnsafeRawBufferPointer, Int64) -> Void)? = nil,
         onProgress: (@Sendable (HTTPHeaders, Int64) -> Void)? = nil
     ) async throws(HTTPError) -> HTTPResponse {
-        // The caller's mistake: nothing that comes from a server leads here.
+        // This is an error of the caller. No server can cause it.
         precondition(offset >= 0, "a file has no bytes before its first")
         var request = request
         if offset > 0 { request.headers.append(("Range", "bytes=\(offset)-")) }
@@ -103,7 +105,7 @@ public final class HTTPClient: Sendable {
         return try await perform(Transfer(request, sink: sink), promise)
     }
 
-    /// Sends a request and returns as soon as the answer's head is there; the body is read from the stream.
+    /// Sends a request and returns as soon as the answer's head has arrived. The caller reads the body from the stream.
     package func stream(_ request: HTTPRequest) async throws(HTTPError) -> HTTPStream {
         let promise = Promise<Result<ResponseHead, HTTPError>>()
         let channel = BodyChannel(limit: HTTPLimits.streamBuffer)
@@ -113,8 +115,8 @@ public final class HTTPClient: Sendable {
         return HTTPStream(status: head.status, headers: head.headers, body: body)
     }
 
-    /// Ends all transfers with the error `closed`, closes all connections, and ends the client's thread. Later
-    /// requests fail with `closed`; later calls return at once.
+    /// Ends all transfers with the error `closed`, closes all connections, and ends the client's thread. Later requests
+    /// fail with `closed`. Later calls of `shutdown` return at once.
     public func shutdown() async {
         await loop.close()
         thread.join()

@@ -1,6 +1,7 @@
-/// Why a request came to no answer. An answer with a status such as 404 is no error: it is a response.
+/// Why a request got no complete answer. An answer with an error status such as 404 is a response and not an
+/// `HTTPError`.
 ///
-/// `HTTPClient.init` throws it. What an agent meets on its way to a relay is told as `AnnalsError`.
+/// `HTTPClient.init` throws it. An agent reports errors between it and the relay as `AnnalsError`.
 ///
 ///     do {
 ///         let client = try HTTPClient()
@@ -9,46 +10,47 @@
 ///         print(error.kind, error.message)
 ///     }
 ///
-/// A message names the host at most: never a header, a body, a path or a query.
+/// A message may contain the host, but never a header, a body, a path or a query.
 public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Kind: String, Hashable, Sendable, CaseIterable {
-        /// Nothing listens at the address, or it did not accept the connection within the connect timeout.
+        /// No server accepts connections at the address, or it did not accept the connection within the connect
+        /// timeout.
         case cannotConnect
-        /// The host has no address.
+        /// The host name has no address.
         case cannotResolve
         /// The request took longer than its own `timeout`.
         case timeout
-        /// The connection moved no byte for the request's `stallTimeout`.
+        /// No byte moved on the connection for the request's `stallTimeout`, or bytes moved too slowly.
         case stalled
         /// The certificate was not accepted, or the handshake failed.
         case tls
-        /// Not an http or https address, or one with a user name or password in it.
+        /// The address is not an http or https address, or it contains a user name or password.
         case badURL
-        /// The method or a header has characters that HTTP does not allow, or sets what the body decides.
+        /// The method or a header has characters that HTTP does not allow, or a header is one that the client sets.
         case badRequest
         /// The answer is larger than the caller or `HTTPLimits` allows.
         case tooLarge
-        /// The task, or the reader of a stream, gave up.
+        /// The task, or the reader of a stream, cancelled the request.
         case cancelled
-        /// What came back is not HTTP, or contradicts the request.
+        /// The answer is not HTTP, or contradicts the request.
         case protocolError
         /// The client was shut down.
         case closed
         /// The connection broke while the request was sent.
         case sendFailed
-        /// The connection broke before the answer was whole.
+        /// The connection broke before the answer was complete.
         case receiveFailed
-        /// A file on this machine could not be read or written; `systemError` says why.
+        /// A file on this machine could not be read or written. `systemError` has the reason.
         case localFile
-        /// More requests wait than `HTTPLimits.waitingTransfers`.
+        /// More requests than `HTTPLimits.waitingTransfers` are waiting.
         case overloaded
     }
 
     public var kind: Kind
     public var message: String
-    /// Whether the server may have seen the request, or a part of it. When false, nothing happened there.
+    /// Whether the server may have seen the request or a part of it. If false, the request had no effect.
     public var wasSent: Bool
-    /// What is wrong with a certificate that was not accepted, or with those to trust.
+    /// The problem with the server's certificate or with the trusted certificates.
     public var certificate: CertificateProblem?
     /// The `errno` behind a `localFile` error, such as `ENOSPC`.
     public var systemError: Int32?

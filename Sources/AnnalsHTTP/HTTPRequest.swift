@@ -1,4 +1,4 @@
-/// One request, as values only; nothing is opened or sent before a client gets it.
+/// One request as a value. Nothing is opened or sent before a client gets it.
 ///
 ///     let push = HTTPRequest(
 ///         "POST", url: "http://127.0.0.1:8640/v1/spaces/shop/push",
@@ -7,25 +7,26 @@ package struct HTTPRequest: Sendable {
     package enum Body: Sendable {
         case none
         case bytes([UInt8])
-        /// A file, or a range of it, read piece by piece while it is sent. It must not change meanwhile.
+        /// A file or a range of a file, read in pieces while it is sent. It must not change during the request.
         case file(path: String, range: Range<Int64>? = nil)
     }
 
     package var method: String
     /// An absolute http or https address without user name and password.
     package var url: String
-    /// Sent as given, in this order. The body's length and framing, and the host, are set by the client.
+    /// Sent unchanged and in this order. The client sets the host and the length and framing of the body.
     package var headers: [(name: String, value: String)]
     package var body: Body
-    /// How long the whole exchange may take, from handing it over to the last byte of the answer, including
-    /// the time it waits for its turn; nil for as long as it moves.
+    /// The time limit for the whole exchange, from the call to the last byte of the answer. It includes the time in the
+    /// queue. nil means no limit.
     package var timeout: Duration?
-    /// How long a standing connection may move no byte, in either direction; nil for ever. A request that the
-    /// server answers only after a wait needs more than that wait. Time in which the reader of a stream does not
-    /// take what has arrived does not count.
+    /// The time limit without a moved byte on an open connection, in either direction. nil means no limit. If the
+    /// server waits before it answers, this limit must be longer than that wait. Time in which the reader of a stream
+    /// does not read arrived bytes is not counted.
     package var stallTimeout: Duration?
-    /// The least that the bodies must move, once their bytes come; nil for an event stream, whose heartbeats are few bytes. What is
-    /// left of a body may be less. The time until the answer begins does not count.
+    /// The slowest allowed rate of the bodies, after their first bytes. nil for an event stream, because its heartbeats
+    /// have few bytes. The rest of a body may be shorter than the rate demands. The time before the answer begins is
+    /// not counted.
     package var slowest: TransferRate?
 
     package init(
@@ -43,7 +44,8 @@ package struct HTTPRequest: Sendable {
 }
 
 extension HTTPRequest: CustomStringConvertible, CustomReflectable {
-    /// Shows the method and the names of headers, since a header's value or an address may hold a secret.
+    /// Contains only the method and the names of headers, because an address or the value of a header may contain a
+    /// secret.
     package var description: String {
         "HTTPRequest(\(method), headers: \(headers.map(\.name)))"
     }
@@ -52,7 +54,7 @@ extension HTTPRequest: CustomStringConvertible, CustomReflectable {
 }
 
 extension HTTPRequest {
-    /// Refuses what would let a value break out of its header line, or contradict the body.
+    /// Refuses characters that end a header line, and headers that contradict the body.
     func validate() throws(HTTPError) {
         guard !method.isEmpty, method.utf8.allSatisfy(Self.isTokenByte) else {
             throw HTTPError(.badRequest, "the request's method is not a word")
@@ -76,7 +78,7 @@ extension HTTPRequest {
 
     private static let reservedHeaders: Set<String> = ["content-length", "transfer-encoding", "expect", "host", "connection"]
 
-    /// RFC 9110's tchar.
+    /// A `tchar` of RFC 9110.
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true

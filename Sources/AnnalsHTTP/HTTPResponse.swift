@@ -1,4 +1,4 @@
-/// The header fields of an answer, in the order they came; names are looked up whatever their case.
+/// The header fields of an answer, in their order of arrival. Names are not case-sensitive.
 package struct HTTPHeaders: Sendable, Hashable {
     package struct Field: Sendable, Hashable {
         package var name: String
@@ -14,17 +14,17 @@ package struct HTTPHeaders: Sendable, Hashable {
 
     package init(_ fields: [Field] = []) { self.fields = fields }
 
-    /// The value of the first field with that name.
+    /// The value of the first field with this name.
     package subscript(name: String) -> String? {
         fields.first { asciiCaseInsensitivelyEqual($0.name, name) }?.value
     }
 
-    /// The values of all fields with that name.
+    /// The values of all fields with this name.
     package func values(of name: String) -> [String] {
         fields.filter { asciiCaseInsensitivelyEqual($0.name, name) }.map(\.value)
     }
 
-    /// What the Content-Type says, in lower case and without parameters: "text/html".
+    /// The Content-Type in lower case and without parameters, such as "text/html".
     package var mediaType: String? {
         guard let value = self["content-type"] else { return nil }
         let essence = value.prefix { $0 != ";" && $0 != " " }
@@ -32,22 +32,22 @@ package struct HTTPHeaders: Sendable, Hashable {
     }
 }
 
-/// What is known of an answer before its body.
+/// The answer before its body.
 struct ResponseHead: Sendable, Hashable {
     var status: Int
     var headers: HTTPHeaders
 
-    /// The length the server announced, if it did; only ever good for refusing early.
+    /// The length that the server announced, if any. It is used only to refuse an answer early.
     var announcedLength: Int64? { headers["content-length"].flatMap { Int64($0) } }
 }
 
-/// A whole answer, whatever its status.
+/// A complete answer, with any status.
 package struct HTTPResponse: Sendable, Hashable {
     package var status: Int
     package var headers: HTTPHeaders
-    /// The body, unless it went to a file.
+    /// The body. Empty if it was written to a file.
     package var body: [UInt8]
-    /// Bytes of the body in this answer, wherever they went.
+    /// The number of the body's bytes in this answer, in memory or in a file.
     package var bodyLength: Int64
 
     package init(status: Int, headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = []) {
@@ -65,7 +65,7 @@ package struct HTTPResponse: Sendable, Hashable {
     }
 }
 
-/// Compares as HTTP compares header names: ASCII letters without their case, all other bytes exactly.
+/// Compares header names as HTTP does: ASCII letters without case, all other bytes exactly.
 func asciiCaseInsensitivelyEqual(_ left: String, _ right: String) -> Bool {
     let (left, right) = (left.utf8, right.utf8)
     guard left.count == right.count else { return false }

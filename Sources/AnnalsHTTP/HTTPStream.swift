@@ -1,19 +1,19 @@
-/// An answer whose body is read as it comes.
+/// An answer with a body that is read while it arrives.
 ///
 ///     let stream = try await client.stream(request)
 ///     for try await bytes in stream.body { … }
 ///
-/// The connection is paused while more than `HTTPLimits.streamBuffer` bytes wait to be read, so memory stays
-/// flat however fast the server is. The transfer ends when the body does, when the reading task is cancelled,
-/// with `cancel()`, or when the last copy of the stream is gone.
+/// If more than `HTTPLimits.streamBuffer` bytes wait to be read, the connection is paused. So memory stays constant for
+/// any speed of the server. The transfer ends with the body, when the reading task is cancelled, by `cancel()`, or when
+/// the last copy of the stream is released.
 package struct HTTPStream: Sendable {
     package let status: Int
     package let headers: HTTPHeaders
     package let body: HTTPBody
 
-    /// The rest of the body in one piece: for an answer that turns out to be short, such as a refusal.
+    /// Returns the rest of the body at once. It is for short answers, such as a refusal.
     ///
-    /// Throws `tooLarge` beyond `limit` bytes, and ends the transfer then.
+    /// Throws `tooLarge` beyond `limit` bytes and then ends the transfer.
     package func collect(limit: Int = HTTPLimits.refusalBody) async throws(HTTPError) -> [UInt8] {
         var collected: [UInt8] = []
         var iterator = body.makeAsyncIterator()
@@ -27,11 +27,11 @@ package struct HTTPStream: Sendable {
         return collected
     }
 
-    /// Ends the transfer; a reader gets the error `cancelled`.
+    /// Ends the transfer. A reader gets the error `cancelled`.
     package func cancel() { body.lease.cancel() }
 }
 
-/// The pieces of a body, as large as they happen to arrive. Read by one task, once.
+/// The pieces of a body, in the sizes in which they arrive. Only one task may read them, once.
 package struct HTTPBody: AsyncSequence, Sendable {
     package typealias Element = [UInt8]
     package typealias Failure = HTTPError
@@ -43,7 +43,7 @@ package struct HTTPBody: AsyncSequence, Sendable {
     package struct AsyncIterator: AsyncIteratorProtocol {
         let lease: StreamLease
 
-        /// The next piece, never empty; nil at the end.
+        /// The next piece, never empty. nil at the end.
         package mutating func next() async throws(HTTPError) -> [UInt8]? {
             try await lease.next()
         }
@@ -54,7 +54,7 @@ package struct HTTPBody: AsyncSequence, Sendable {
     }
 }
 
-/// Holds a streamed transfer, and the client under it, for as long as someone may read it.
+/// Keeps a streamed transfer and its client alive as long as it may be read.
 final class StreamLease: Sendable {
     let channel: BodyChannel
     private let transfer: Transfer

@@ -1,50 +1,49 @@
-/// The bounds of every request, each with its reason. A caller may ask for less, or for more where a parameter
-/// says so.
+/// The limits of every request, with their reasons. A caller may set a lower limit, or a higher one by a parameter.
 public enum HTTPLimits {
-    /// Bytes of status line and header fields in one answer. A relay needs a few hundred.
+    /// The size of the status line and header fields of one answer, in bytes. A relay needs a few hundred.
     package static let headBytes = 64 * 1024
 
-    /// How long name lookup, connecting and the TLS handshake may take together.
+    /// The time limit for name lookup, connection and TLS handshake together.
     public static let connectTimeout: Duration = .seconds(10)
 
-    /// How long a standing connection may move no byte in either direction. A relay's heartbeats on an event
-    /// stream come more often. One byte is enough, since a heartbeat is hardly longer than that; a trickle is
-    /// caught by a request's own `timeout` or `slowest`.
+    /// The time limit without a moved byte on an open connection, in either direction. A relay sends heartbeats on an
+    /// event stream more often. One byte is enough, because a heartbeat is only a little longer. A request's own
+    /// `timeout` or `slowest` ends a connection that moves only a few bytes.
     package static let stallTimeout: Duration = .seconds(60)
 
-    /// The least that a large body must move, on average a kibibyte in a second. A slow mobile line has several; a page
-    /// that drips is given up after a minute.
+    /// The slowest allowed rate of a large body: on average one kibibyte a second. A slow mobile connection has
+    /// several. A page that arrives more slowly fails after a minute.
     package static let slowestBody = TransferRate(bytes: 60 << 10, in: .seconds(60))
 
-    /// Bytes of an answer that `send` holds in memory, unless the caller gives another bound. A page of entries
-    /// is one to four MiB.
+    /// The largest answer that `send` keeps in memory, in bytes, unless the caller sets another limit. A page of
+    /// entries has one to four MiB.
     package static let bufferedBody = 8 * 1024 * 1024
 
-    /// Bytes of an answer that refuses a download: a problem document, or some proxy's HTML.
+    /// The size of an answer that refuses a download, in bytes: a problem document, or a proxy's HTML.
     package static let refusalBody = 256 * 1024
 
-    /// Bytes a download may write to a file, unless the caller gives another bound.
+    /// How many bytes a download may write to a file, unless the caller sets another limit.
     package static let downloadedFile: Int64 = 1 << 40
 
-    /// Bytes of a streamed answer that wait for their reader before the connection is paused.
+    /// How many bytes of a streamed answer may wait for the reader before the connection is paused.
     package static let streamBuffer = 512 * 1024
 
-    /// Bodies up to this size are sent together with the request's head, in one piece.
+    /// Bodies up to this size are sent together with the request's head.
     package static let inlineBody = 64 * 1024
 
-    /// Bytes read from a socket at once.
+    /// How many bytes are read from a socket in one call.
     package static let receiveBuffer = 64 * 1024
 
-    /// Bytes written to a socket at once.
+    /// How many bytes are written to a socket in one call.
     package static let sendBuffer = 64 * 1024
 
-    /// Requests under way at once; each may hold one file descriptor and some hundred KiB. Further ones wait
-    /// their turn.
+    /// The largest number of simultaneous requests. Each may need one file descriptor and some hundred KiB. Further
+    /// requests wait in a queue.
     public static let activeTransfers = 128
 
-    /// Requests that may wait for their turn. Beyond it a request fails with `overloaded`.
+    /// The length of the queue. A request beyond it fails with `overloaded`.
     package static let waitingTransfers = 4096
 
-    /// Idle connections kept open for the next request.
+    /// The number of idle connections that are kept open for later requests.
     package static let idleConnections = 16
 }

@@ -8,10 +8,10 @@ import Synchronization
     import Darwin
 #endif
 
-/// A thread of its own, since libcurl's multi interface sleeps in a system call and would hold up the threads
-/// that Swift's tasks share.
+/// A dedicated thread. libcurl's multi interface sleeps in a system call and would block a thread that Swift's tasks
+/// share.
 final class LoopThread: Sendable {
-    /// `@unchecked Sendable` because it is a mere name of a thread, which any other may join.
+    /// `@unchecked Sendable` is safe because it is only the handle of a thread, and any thread may join it.
     private struct Name: @unchecked Sendable {
         var thread: pthread_t
     }
@@ -43,11 +43,11 @@ final class LoopThread: Sendable {
     }
 
     deinit {
-        // Nobody joined it: then it frees itself when it ends.
+        // No thread joined it, so it must free itself when it ends.
         if let name = takeName() { pthread_detach(name.thread) }
     }
 
-    /// Waits for the thread's end, which should be at hand. Later calls return at once.
+    /// Waits for the end of the thread, which should be near. Later calls return at once.
     func join() {
         if let name = takeName() { pthread_join(name.thread, nil) }
     }
@@ -76,8 +76,9 @@ final class LoopThread: Sendable {
         Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
     }
 
-    /// A connection the server has closed is an error to report, not a signal that ends the process. libcurl
-    /// asks the system so where it can, but the TLS library does not. Threads that libcurl starts inherit this.
+    /// If the server has closed a connection, the client must get an error and not a signal that ends the process.
+    /// libcurl disables the signal where it can, but the TLS library does not. Threads that libcurl starts inherit this
+    /// mask.
     private static func blockBrokenPipes() {
         var signals = sigset_t()
         sigemptyset(&signals)

@@ -6,23 +6,23 @@
     import Darwin
 #endif
 
-/// What the system says of an `errno`, such as "No space left on device".
+/// The system's message for an `errno`, such as "No space left on device".
 func systemMessage(_ number: Int32) -> String {
     String(cString: strerror(number))
 }
 
-/// An owned file descriptor, closed with its last reference.
+/// A file descriptor. If it is owned, it is closed with the last reference.
 final class OpenFile: Sendable {
     let descriptor: Int32
     private let isOwned: Bool
 
-    /// Wraps a descriptor that stays the caller's.
+    /// Wraps a descriptor that the caller keeps and closes.
     init(borrowing descriptor: Int32) {
         self.descriptor = descriptor
         self.isOwned = false
     }
 
-    /// A file that is made is its owner's alone.
+    /// Opens a file. A created file has mode 0600.
     init(opening path: String, _ flags: Int32, _ what: String) throws(HTTPError) {
         descriptor = retryingInterrupted { open(path, flags | O_CLOEXEC, 0o600) }
         isOwned = true
@@ -33,7 +33,7 @@ final class OpenFile: Sendable {
         if isOwned, descriptor >= 0 { close(descriptor) }
     }
 
-    /// Bytes in the file; nil when it is not a regular file.
+    /// The size of the file in bytes. nil if it is not a regular file.
     func size() throws(HTTPError) -> Int64? {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw Self.failure("cannot look at the file") }
@@ -41,14 +41,14 @@ final class OpenFile: Sendable {
         return Int64(status.st_size)
     }
 
-    /// Reads up to a buffer's size from an offset; 0 at the file's end.
+    /// Reads up to the buffer's size from an offset. Returns 0 at the end of the file.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(HTTPError) -> Int {
         let count = retryingInterrupted { pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset)) }
         guard count >= 0 else { throw Self.failure("cannot read the file to send") }
         return count
     }
 
-    /// Writes all the bytes at an offset.
+    /// Writes all bytes at an offset.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(HTTPError) {
         var done = 0
         while done < bytes.count {
@@ -59,7 +59,7 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// Cuts the file to a length.
+    /// Truncates the file to a length.
     func truncate(to length: Int64) throws(HTTPError) {
         guard retryingInterrupted({ ftruncate(descriptor, off_t(length)) }) == 0 else {
             throw Self.failure("cannot write the downloaded file")

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// One value, set once by the client's thread and awaited by one task.
+/// A value that the client's thread sets once and that one task awaits.
 final class Promise<Value: Sendable>: Sendable {
     private enum State {
         case empty
@@ -36,7 +36,7 @@ final class Promise<Value: Sendable>: Sendable {
                         state = .awaited(continuation)
                         return nil
                     case .awaited:
-                        // The caller's mistake: nothing that comes from a server leads here.
+                        // This is an error of the caller. No server can cause it.
                         preconditionFailure("a promise is awaited by one task")
                     case .fulfilled(let value):
                         return value

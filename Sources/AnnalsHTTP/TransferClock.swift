@@ -1,8 +1,8 @@
-/// When a transfer has taken too long: as a whole, without moving, and for too few bytes. Time comes in from
-/// outside, so this holds no clock.
+/// Decides when a transfer has taken too long: in total, without a moved byte, or with too few bytes. The caller passes
+/// the time, so this type has no clock.
 ///
-/// libcurl's own low-speed limit is not used: it averages over several seconds, so that the short heartbeats of
-/// an event stream count as nothing, and it reports the same error as a timeout.
+/// libcurl's own low-speed limit is not used. It averages over several seconds, so the short heartbeats of an event
+/// stream would not count, and it reports the same error as a timeout.
 struct TransferClock {
     typealias Instant = ContinuousClock.Instant
 
@@ -11,10 +11,11 @@ struct TransferClock {
     private let end: Instant?
     private let stallTimeout: Duration?
     private let slowest: TransferRate?
-    /// When a byte last moved; nil while that is no fault of the server: before the connection stands, and
-    /// while the reader of a stream keeps it paused.
+    /// When a byte moved last. nil while the server is not responsible: before the connection is open, and while the
+    /// reader of a stream keeps it paused.
     private var lastMove: Instant?
-    /// When the first of `bytes` moved, which are not yet as many as `slowest` says; nil while the server may take its time.
+    /// When the first of `bytes` moved. There are fewer `bytes` than `slowest` demands. nil while the rate is not
+    /// checked.
     private var bytesSince: Instant?
     private var bytes = 0
 
@@ -24,13 +25,13 @@ struct TransferClock {
         self.slowest = slowest
     }
 
-    /// The connection stands, or goes on after a pause.
+    /// The connection is open, or resumes after a pause.
     mutating func run(_ now: Instant) { (lastMove, bytesSince) = (now, nil) }
 
-    /// The reader of the stream does not take what has arrived.
+    /// The reader of the stream does not read the arrived bytes.
     mutating func pause() { (lastMove, bytesSince) = (nil, nil) }
 
-    /// Bytes moved, in either direction.
+    /// Bytes moved in either direction.
     mutating func move(_ now: Instant, bytes count: Int) {
         guard lastMove != nil else { return }
         lastMove = now
@@ -40,10 +41,10 @@ struct TransferClock {
         if bytes >= slowest.bytes { (bytesSince, bytes) = (now, 0) }
     }
 
-    /// The request is sent. Until its answer begins, only a stall counts.
+    /// The request is sent. Until the answer begins, only a stall is checked.
     mutating func waitForAnswer() { bytesSince = nil }
 
-    /// The moment at which to look again; it may be too early, never too late.
+    /// When to check again. This time may be too early, but never too late.
     var deadline: Instant? {
         let stall = lastMove.flatMap { last in stallTimeout.map { last.advanced(by: $0) } }
         let slow = bytesSince.flatMap { since in slowest.map { since.advanced(by: $0.time) } }

@@ -1,5 +1,5 @@
-/// The least that a body must move: so many bytes in so much time, over and over. A slow line goes on for as long as it needs, and a
-/// server that sends a byte now and then comes to an end.
+/// The slowest allowed rate of a body: this number of bytes in each period of this time. A slow connection may take as
+/// long as it needs. A server that sends a byte only now and then gets an error.
 package struct TransferRate: Sendable, Hashable {
     package var bytes: Int
     package var time: Duration

@@ -1,10 +1,10 @@
-/// A column's type affinity: which storage classes a value may be turned into when it is stored.
+/// The type affinity of a column. It determines how a value is converted when it is stored.
 package enum Affinity: String, Hashable, Codable, Sendable, CaseIterable {
     case integer, text, blob, real, numeric
-    /// ANY in a STRICT table: nothing is ever turned into anything else.
+    /// ANY in a STRICT table: values are never converted.
     case any
 
-    /// SQLite's rules for a declared type, in their order.
+    /// Applies SQLite's rules for a declared type, in their order.
     package init(declaredType: String, isStrict: Bool) {
         let type = declaredType.uppercased()
         if isStrict && type == "ANY" {
@@ -22,9 +22,9 @@ package enum Affinity: String, Hashable, Codable, Sendable, CaseIterable {
         }
     }
 
-    /// Whether the column can hold both 1 and 1.0, which `IS NOT` takes for equal.
+    /// Whether the column can contain both 1 and 1.0. `IS NOT` treats these values as equal.
     ///
-    /// INTEGER and NUMERIC turn 1.0 into 1, REAL turns 1 into 1.0, TEXT turns both into text.
+    /// INTEGER and NUMERIC convert 1.0 to 1, REAL converts 1 to 1.0, and TEXT converts both to text.
     package var keepsIntegralReals: Bool {
         self == .blob || self == .any
     }

@@ -2,26 +2,27 @@ import AnnalsCore
 import Foundation
 package import GRDB
 
-/// What can be said of a database file before SQLite opens it, and how it is opened.
+/// Checks a database file before SQLite opens it, and opens it.
 ///
-/// The file itself is never opened but by SQLite: when a process closes a file, the system takes away every lock that
-/// the process holds on it, also those of SQLite's connections, and then another program may drop the -wal file under
-/// them (https://sqlite.org/howtocorrupt.html, section 2.2).
+/// Only SQLite may open the file itself. When a process closes a file, the system releases every lock of the process on
+/// it, including those of SQLite's connections. Then another program may delete the -wal file while these connections
+/// use it (https://sqlite.org/howtocorrupt.html, section 2.2).
 package enum DatabaseFile {
-    /// A path as SQLite takes it for one. It has other meanings for names that begin with `file:`, and for `:memory:`.
+    /// The path in a form that SQLite reads as a path. Names that begin with `file:`, and `:memory:`, have other
+    /// meanings.
     package static func plain(_ path: String) -> String {
         path.hasPrefix("file:") || path == ":memory:" ? "./\(path)" : path
     }
 
-    /// The file of a database that somebody else has opened; `:memory:` where SQLite has none, as behind an empty name or one that asks
-    /// for memory. An address (`file:`) is not a path, and SQLite says which it means.
+    /// The file of a database that the caller has opened. `:memory:` if it has no file, as with an empty name or a name
+    /// for a database in memory. If the name is a URI (`file:`), SQLite's own path is used.
     package static func path(of writer: any DatabaseWriter) -> String {
         let file = (try? writer.unsafeReentrantRead { db in db.mainFile }) ?? writer.path
         guard FileManager.default.fileExists(atPath: file) else { return ":memory:" }
         return writer.path.hasPrefix("file:") ? file : writer.path
     }
 
-    /// - Throws: `AnnalsError` when there is no such file, it is none, or it is empty.
+    /// - Throws: `AnnalsError` if there is no such file, or if it is a folder, unreadable or empty.
     package static func check(_ path: String) throws {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
@@ -35,7 +36,7 @@ package enum DatabaseFile {
         if size == 0 { throw AnnalsError(.notADatabase, operation: "open", "\(path) is empty", hint: "Create its tables first") }
     }
 
-    /// Whether a new file may be made there without touching anything: there is none, or an empty one.
+    /// Whether a new database may be created there without changing anything: there is no file, or it is empty.
     package static func isMissing(_ path: String) throws -> Bool {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else { return true }
@@ -43,7 +44,7 @@ package enum DatabaseFile {
         return try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64 == 0
     }
 
-    /// Makes a file, in WAL mode: then readers and the writer do not wait for each other.
+    /// Creates a file in WAL mode, so that readers and the writer do not block each other.
     ///
     /// - Throws: `AnnalsError.cannotCreate`.
     package static func create(_ path: String, _ options: GRDB.Configuration) throws -> any DatabaseWriter {
@@ -56,7 +57,7 @@ package enum DatabaseFile {
         }
     }
 
-    /// Opens it in the journal mode that it has: a pool would turn a file with a rollback journal to WAL.
+    /// Opens a file in its own journal mode. A pool alone would change a rollback journal to WAL.
     package static func open(_ path: String, _ options: GRDB.Configuration) throws -> any DatabaseWriter {
         let queue = try DatabaseQueue(path: path, configuration: options)
         let mode = try queue.unsafeRead { db in try String.fetchOne(db, sql: "PRAGMA journal_mode") }
@@ -64,14 +65,15 @@ package enum DatabaseFile {
             try makeCommitsDurable(queue)
             return queue
         }
-        // The pool comes first, so that the queue is not the last connection, whose end would drop the -wal file.
+        // The pool is opened first, so that the queue is not the last connection. The last connection would delete the
+        // -wal file when it closes.
         let pool = try DatabasePool(path: path, configuration: options)
         try queue.close()
         return pool
     }
 
-    /// A rollback journal whose removal a loss of power undoes takes the last commit back. By default (FULL) SQLite does not sync its
-    /// folder after the removal. Who chose less than that has it.
+    /// If a loss of power undoes the deletion of a rollback journal, the last commit is lost. By default (FULL) SQLite
+    /// does not sync the folder after the deletion, so EXTRA is set. A weaker setting is a user's choice and stays.
     private static func makeCommitsDurable(_ queue: DatabaseQueue) throws {
         try queue.unsafeRead { db in
             guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == fullSynchronous else { return }

@@ -1,10 +1,10 @@
 extension String {
-    /// SQLite's comparison of names: A–Z and a–z are the same, everything else by its bytes.
+    /// Compares names as SQLite does: A–Z equal a–z, and all other bytes must be equal.
     package func isSameIdentifier(as other: String) -> Bool {
         utf8.elementsEqual(other.utf8) { asciiLowercased($0) == asciiLowercased($1) }
     }
 
-    /// The form under which equal names are equal strings.
+    /// A form in which equal names are equal strings.
     package var foldedIdentifier: String {
         String(decoding: utf8.map(asciiLowercased), as: UTF8.self)
     }

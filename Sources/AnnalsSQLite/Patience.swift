@@ -5,9 +5,9 @@ import Synchronization
 
 /// How a store waits for another program's lock.
 ///
-/// SQLite's own way of waiting looks for the lock after growing pauses, up to a tenth of a second, and a program that
-/// commits in a loop leaves it free for microseconds: then it can be missed for as long as one waits. Looking every
-/// millisecond finds it. A program that is about to end (`SQLiteProcess.stop`) waits no more.
+/// SQLite's own busy handler checks the lock after growing pauses, up to a tenth of a second. A program that commits in
+/// a loop releases the lock for only microseconds, so these checks can miss it until the timeout. A check every
+/// millisecond finds it. After `SQLiteProcess.stop` nothing waits.
 package final class Patience: Sendable {
     private let limitMilliseconds: Int
     private let isOff = Atomic(false)
@@ -16,7 +16,7 @@ package final class Patience: Sendable {
         limitMilliseconds = Int(clamping: timeout.wholeMilliseconds)
     }
 
-    /// What GRDB asks when the lock is taken, with the number of times that it has asked.
+    /// GRDB calls it when the lock is taken, with the number of calls so far.
     package var busyMode: Database.BusyMode {
         .callback { [self] tries in
             guard tries < limitMilliseconds, !isOff.load(ordering: .relaxed), !SQLiteProcess.isStopped else { return false }
@@ -25,7 +25,7 @@ package final class Patience: Sendable {
         }
     }
 
-    /// Runs work that does not wait at all.
+    /// Runs work that does not wait for locks.
     package func suspended<T>(_ work: () throws -> T) rethrows -> T {
         isOff.store(true, ordering: .relaxed)
         defer { isOff.store(false, ordering: .relaxed) }

@@ -3,17 +3,19 @@ package import AnnalsWire
 package import GRDB
 import GRDBSQLite
 
-/// A statement on GRDB's connection through the C interface, for loops where GRDB's own statement costs twice as much.
+/// A statement on GRDB's connection through the C interface. It is for loops in which GRDB's own statement costs twice
+/// as much.
 ///
-/// It lives no longer than the connection's exclusive access in which it was made, and is used by that access only.
+/// Use it only within the exclusive access to the connection in which it was created.
 package final class PreparedStatement {
     private let connection: OpaquePointer
     private let statement: OpaquePointer
     package let sql: String
-    /// Parameters that hold a large value, which goes when the statement has run: it would stay until another takes its place.
+    /// The parameters with a large value. The value is released after the statement has run. Otherwise it would stay in
+    /// memory until the next binding.
     private var large: [Int32] = []
 
-    /// Bytes from which a value is a large one.
+    /// The size in bytes from which a value is large.
     private static let largeBytes = 1 << 20
 
     package init(_ db: Database, _ sql: String) throws {
@@ -55,7 +57,7 @@ package final class PreparedStatement {
         sqlite3_bind_double(statement, Int32(index), real)
     }
 
-    /// Binds a value as it lies in a body's bytes, without making a `Value`.
+    /// Binds a value from the bytes of a body, without a `Value`.
     package func bind(_ index: Int, _ value: WireValue, in bytes: UnsafeRawBufferPointer) {
         switch value {
         case .null: sqlite3_bind_null(statement, Int32(index))
@@ -66,7 +68,7 @@ package final class PreparedStatement {
         }
     }
 
-    /// The same without a copy of a large value: the bytes must stay where they are until the statement has `run`.
+    /// The same without a copy of a large value. The bytes must stay valid and unchanged until the statement has `run`.
     package func bind(_ index: Int, lending value: WireValue, in bytes: UnsafeRawBufferPointer) {
         switch value {
         case .text(let range) where range.count >= Self.largeBytes:
@@ -77,10 +79,10 @@ package final class PreparedStatement {
         }
     }
 
-    /// Binds another statement's current column as it is. The other must stay where it is until this one has `run`: a large value
-    /// is not copied.
+    /// Binds the current column of another statement. A large value is not copied, so the other statement must stay on
+    /// its row until this one has `run`.
     ///
-    /// - Returns: bytes of a text or a blob; 0 for another value.
+    /// - Returns: the number of bytes of a text or a blob, 0 for another value.
     @discardableResult
     package func bind(_ index: Int, columnOf other: PreparedStatement, _ column: Int) -> Int {
         let type = sqlite3_column_type(other.statement, Int32(column))
@@ -93,7 +95,7 @@ package final class PreparedStatement {
         return count
     }
 
-    /// Makes room for a blob that a `StoredBlob` fills.
+    /// Binds a blob of zeros with this size. A `StoredBlob` fills it.
     package func bind(_ index: Int, roomFor byteCount: Int) {
         sqlite3_bind_zeroblob64(statement, Int32(index), UInt64(byteCount))
     }
@@ -126,7 +128,7 @@ package final class PreparedStatement {
 
     // MARK: Running
 
-    /// Steps once; true when there is a row.
+    /// Advances to the next row. Returns false if there is none.
     package func step() throws -> Bool {
         let code = sqlite3_step(statement)
         switch code {
@@ -139,7 +141,7 @@ package final class PreparedStatement {
         }
     }
 
-    /// Runs a statement that returns no row to its end, and makes it ready for the next time.
+    /// Runs a statement that returns no row, and resets it for the next run.
     package func run() throws {
         defer {
             for index in large { sqlite3_bind_null(statement, index) }
@@ -153,7 +155,7 @@ package final class PreparedStatement {
         sqlite3_reset(statement)
     }
 
-    /// Runs with a blob bound where it lies, without the copy that `bind` makes.
+    /// Runs with a blob that is bound without a copy.
     package func run(lending index: Int, _ buffer: UnsafeRawBufferPointer) throws {
         if let base = buffer.baseAddress, !buffer.isEmpty {
             sqlite3_bind_blob64(statement, Int32(index), base, UInt64(buffer.count), nil)
@@ -164,7 +166,7 @@ package final class PreparedStatement {
         try run()
     }
 
-    /// Rows changed by the last run.
+    /// The number of rows that the last run changed.
     package var changes: Int { Int(sqlite3_changes(connection)) }
 
     // MARK: Columns, from 0
@@ -188,7 +190,7 @@ package final class PreparedStatement {
     package func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
     package func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL }
 
-    /// Whether the column is a text or a blob of more bytes.
+    /// Whether the column is a text or a blob with more than this number of bytes.
     package func isLarge(_ column: Int, _ bytes: Int) -> Bool {
         isTextOrBlob(column) && Int(sqlite3_column_bytes(statement, Int32(column))) > bytes
     }
@@ -198,7 +200,7 @@ package final class PreparedStatement {
         return type == SQLITE_TEXT || type == SQLITE_BLOB
     }
 
-    /// Hands a column to `body` without making a `Value`; buffers are valid during the call only.
+    /// Passes a column to `visitor` without a `Value`. Buffers are valid only during the call.
     package func withColumn(_ column: Int, _ visitor: (borrowing RawValue) -> Void) {
         let index = Int32(column)
         switch sqlite3_column_type(statement, index) {
@@ -210,7 +212,7 @@ package final class PreparedStatement {
         }
     }
 
-    /// A column as SQLite holds it.
+    /// The value of a column in SQLite's own memory.
     package enum RawValue {
         case null
         case integer(Int64)
@@ -219,7 +221,7 @@ package final class PreparedStatement {
         case blob(UnsafeRawBufferPointer)
     }
 
-    /// True when the column has the same storage class and bytes.
+    /// Whether the column has the same storage class and bytes.
     package func column(_ column: Int, equals value: WireValue, in bytes: UnsafeRawBufferPointer) -> Bool {
         let index = Int32(column)
         switch (sqlite3_column_type(statement, index), value) {
@@ -233,7 +235,7 @@ package final class PreparedStatement {
         }
     }
 
-    /// True when the column has the same storage class and bytes.
+    /// Whether the column has the same storage class and bytes.
     package func column(_ column: Int, equals value: Value) -> Bool {
         let index = Int32(column)
         switch (sqlite3_column_type(statement, index), value) {
@@ -247,7 +249,7 @@ package final class PreparedStatement {
         }
     }
 
-    /// True when two columns of the current row have the same storage class and bytes.
+    /// Whether two columns of the current row have the same storage class and bytes.
     package func column(_ column: Int, equalsColumn other: Int) -> Bool {
         let index = Int32(column)
         let type = sqlite3_column_type(statement, index)

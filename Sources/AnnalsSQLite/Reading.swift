@@ -2,32 +2,33 @@ import AnnalsCore
 package import GRDB
 import GRDBSQLite
 
-/// What GRDB says of a connection that was closed.
+/// GRDB's message for a closed connection.
 package enum ClosedConnection {
     package static let message = "Connection is closed"
 }
 
 extension DatabaseWriter {
-    /// Lets code of ours that only reads look at one committed state.
+    /// Runs read-only code of Annals on one committed state.
     ///
-    /// GRDB's `read` keeps a caller's closure from writing: on a queue it sets `query_only` before and after, whereupon SQLite
-    /// compiles every statement of the connection anew. What is ours does not need that.
+    /// GRDB's `read` keeps a caller's closure from writing. On a queue it sets `query_only` before and after it, and
+    /// SQLite then compiles every statement of the connection again. Annals' own code does not need this protection.
     package func reading<T: Sendable>(_ body: @Sendable (Database) throws -> T) async throws -> T {
         try await unsafeRead { db in try db.inOneState { try body(db) } }
     }
 
-    /// The same on the calling thread.
+    /// The same, synchronously on the calling thread.
     package func reading<T>(_ body: (Database) throws -> T) throws -> T {
         try unsafeRead { db in try db.inOneState { try body(db) } }
     }
 
-    /// GRDB's `read`, for a caller's closure. GRDB lets it use the connection of a queue that was closed, which is gone.
+    /// GRDB's `read`, for a closure of the caller. On a closed queue GRDB would use the connection although it no
+    /// longer exists, so this is checked first.
     package func readingOnly<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
         guard self is DatabaseQueue else { return try await read(body) }
         return try await unsafeRead { db in try db.inOneStateOnly { try body(db) } }
     }
 
-    /// The same on the calling thread.
+    /// The same, synchronously on the calling thread.
     package func readingOnly<T>(_ body: (Database) throws -> T) throws -> T {
         guard self is DatabaseQueue else { return try read(body) }
         return try unsafeRead { db in try db.inOneStateOnly { try body(db) } }
@@ -35,7 +36,7 @@ extension DatabaseWriter {
 }
 
 extension Database {
-    /// A transaction that GRDB does not see, so that nobody is told of a commit in which nothing was written.
+    /// A transaction that GRDB does not see. So GRDB's observers are not notified of a commit without writes.
     fileprivate func inOneState<T>(_ body: () throws -> T) throws -> T {
         try checkIsOpen()
         guard !isInsideTransaction else { return try body() }
@@ -50,7 +51,7 @@ extension Database {
         }
     }
 
-    /// What GRDB does for `read` on a queue.
+    /// The same steps as GRDB's `read` on a queue.
     fileprivate func inOneStateOnly<T>(_ body: () throws -> T) throws -> T {
         try checkIsOpen()
         guard !isInsideTransaction else { return try readOnly(body) }

@@ -2,10 +2,10 @@ import Foundation
 package import GRDB
 
 extension GRDB.Row {
-    /// What a column of Annals' own tables, or of SQLite's schema, holds.
+    /// The value of a column of Annals' own tables or of SQLite's schema.
     ///
-    /// GRDB's subscripts end the process where a value is of another type. Any program may write into a store, and a snapshot comes
-    /// from another machine: so everything is read by this.
+    /// GRDB's subscripts end the process if a value has another type. Any program may write to a store, and a snapshot
+    /// comes from another machine. So all values are read by this method.
     ///
     ///     let author: String? = try row.value("author")
     ///
@@ -18,7 +18,7 @@ extension GRDB.Row {
         }
     }
 
-    /// A number that Annals counts itself. Throws `StoreDamage`.
+    /// A number that Annals counts. Throws `StoreDamage`.
     package func number<Number: FixedWidthInteger & DatabaseValueConvertible>(
         _ column: String, in range: ClosedRange<Int64> = CountedNumbers.range
     ) throws -> Number {
@@ -27,7 +27,7 @@ extension GRDB.Row {
         return number
     }
 
-    /// What a column holds as JSON. Throws `StoreDamage`.
+    /// Decodes the JSON in a column. Throws `StoreDamage`.
     package func json<Value: Decodable>(_ column: String) throws -> Value {
         let data: Data = try value(column)
         do {
@@ -39,17 +39,17 @@ extension GRDB.Row {
 }
 
 extension Statement {
-    /// A number that Annals counts itself; zero for NULL. Throws `StoreDamage`.
+    /// A number that Annals counts. NULL is zero. Throws `StoreDamage`.
     package func number(at column: Int) throws -> Int64 { try CountedNumbers.checked(integer(at: column)) }
 }
 
 extension PreparedStatement {
-    /// A number that Annals counts itself; zero for NULL. Throws `StoreDamage`.
+    /// A number that Annals counts. NULL is zero. Throws `StoreDamage`.
     package func number(_ column: Int) throws -> Int64 { try CountedNumbers.checked(integer(column)) }
 }
 
-/// What can be the number of a transaction, of a raw change, or of anything else that Annals counts from 1: far from where
-/// arithmetic ends.
+/// The valid numbers of transactions, of raw changes, and of everything else that Annals counts from 1. The limit is so
+/// low that arithmetic cannot overflow.
 package enum CountedNumbers {
     package static let range: ClosedRange<Int64> = 0...1 << 53
 

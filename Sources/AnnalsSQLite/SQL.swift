@@ -1,6 +1,6 @@
-/// Text that goes into SQL statements.
+/// Builds parts of SQL statements.
 package enum SQL {
-    /// An identifier in double quotes, whatever it holds: spaces, quotes, keywords.
+    /// An identifier in double quotes. It may contain spaces, quotes and keywords.
     package static func quote(_ identifier: String) -> String {
         "\"" + identifier.replacing("\"", with: "\"\"") + "\""
     }
@@ -10,9 +10,9 @@ package enum SQL {
         "'" + text.replacing("'", with: "''") + "'"
     }
 
-    /// The terms joined by a binary operator as a balanced tree.
+    /// Joins the terms by a binary operator, as a balanced tree.
     ///
-    /// A chain of a thousand ORs is an expression a thousand levels deep, which SQLite refuses; the tree has ten.
+    /// SQLite refuses a chain of a thousand ORs, because its expression has a thousand levels. The tree has ten.
     package static func balanced(_ terms: [String], operator name: String) -> String {
         guard terms.count > 1 else { return terms.first ?? "" }
         let middle = terms.count / 2

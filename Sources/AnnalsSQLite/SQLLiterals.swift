@@ -1,8 +1,8 @@
 package import AnnalsCore
 
-/// Values as SQL text from which SQLite makes the very same value again: class and bytes.
+/// Converts values to SQL text from which SQLite creates exactly the same values, with storage class and bytes.
 package struct SQLLiterals {
-    /// As PRAGMA encoding calls it. A blob becomes text by bytes of the database's own encoding.
+    /// The database's encoding, as PRAGMA encoding returns it. A blob in this encoding is cast to text.
     package let encoding: String
 
     package init(encoding: String) {
@@ -12,7 +12,7 @@ package struct SQLLiterals {
     package func text(_ value: Value) -> String {
         switch value {
         case .null: "NULL"
-        // As a positive number followed by a minus it would be out of range.
+        // As a literal, the number without its minus sign would be out of range.
         case .integer(.min): "(-9223372036854775807 - 1)"
         case .integer(let integer): String(integer)
         case .real(let real): Self.real(real)
@@ -21,7 +21,7 @@ package struct SQLLiterals {
         }
     }
 
-    /// The same without an affinity, which CAST would lend to what it is compared with.
+    /// The same without an affinity. CAST would give its affinity to the other operand of a comparison.
     package func operand(_ value: Value) -> String {
         let text = text(value)
         return text.hasPrefix("CAST") ? "+" + text : text
@@ -29,8 +29,8 @@ package struct SQLLiterals {
 
     // MARK: Text
 
-    /// Between quotes where every reader of lines takes it as it stands: the shell drops a carriage return at a line's end,
-    /// and text ends at a NUL for most.
+    /// Quotes the text if every program that reads lines accepts it unchanged. The shell removes a carriage return at
+    /// the end of a line, and most programs end a text at a NUL.
     private func text(_ text: ByteString) -> String {
         guard let string = text.string else { return "CAST(X'\(Hexadecimal.encode(text.bytes))' AS TEXT)" }
         let isPlain = text.bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\t") }
@@ -48,8 +48,9 @@ package struct SQLLiterals {
 
     // MARK: Reals
 
-    /// Fifteen digits and a small exponent are read exactly by every SQLite; of more, some versions lose the last bit. Such
-    /// a number is told as a whole one multiplied or divided by powers of two, which loses nothing.
+    /// All versions of SQLite read reals with fifteen digits and a small exponent exactly. With more digits some
+    /// versions lose the last bit. Such a number is written as an integer that is multiplied or divided by powers of
+    /// two, which is exact.
     private static func real(_ real: Double) -> String {
         guard real.isFinite else { return real < 0 ? "-9e999" : "9e999" }
         let text = (real + 0).description

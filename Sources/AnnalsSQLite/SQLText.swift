@@ -1,21 +1,21 @@
-/// The text of a CREATE statement, cut into its words as SQLite's own tokenizer would.
+/// The tokens of a CREATE statement, as SQLite's own tokenizer splits it.
 ///
-/// Only what the schema tables do not say otherwise is read from it: CHECK constraints, generated columns and the
+/// It is used only for facts that the schema tables do not provide: CHECK constraints, generated columns and the
 /// expressions of an index.
 package struct SQLText {
     package struct Token: Hashable {
         package enum Kind { case word, quotedName, literal, symbol }
         package var kind: Kind
-        /// As written, quotes included.
+        /// As written, including quotes.
         package var text: String
-        /// Where it stands, in bytes.
+        /// The range in bytes.
         package var range: Range<Int>
 
         package func isKeyword(_ keyword: String) -> Bool {
             kind == .word && text.isSameIdentifier(as: keyword)
         }
 
-        /// The name this token spells, without its quotes; nil for a literal or a symbol.
+        /// The name of this token without quotes. nil for a literal or a symbol.
         package var identifier: String? {
             switch kind {
             case .word: return text
@@ -37,17 +37,17 @@ package struct SQLText {
         self.tokens = tokens
     }
 
-    /// What follows the table's or index's name, with single spaces and without comments.
+    /// The text after the name of the table or index, with single spaces and without comments.
     package var normalizedBody: String {
         let start = tokens.firstIndex { $0.text == "(" } ?? tokens.endIndex
         return tokens[start...].map(\.text).joined(separator: " ")
     }
 
-    /// The words with single spaces, names without their quotes and in the form under which equal names are equal strings: SQLite
-    /// puts quotes around what it renames.
+    /// The tokens with single spaces. Names have no quotes and are folded, so that equal names are equal strings.
+    /// SQLite adds quotes to a name that it renames.
     package var comparable: String { Self.comparable(tokens[...]) }
 
-    /// The same of what follows the table's or index's name.
+    /// The same for the text after the name of the table or index.
     package var comparableBody: String { Self.comparable(tokens[(tokens.firstIndex { $0.text == "(" } ?? tokens.endIndex)...]) }
 
     private static func comparable(_ tokens: ArraySlice<Token>) -> String {
@@ -60,14 +60,14 @@ package struct SQLText {
         return tokens[using + 1].identifier
     }
 
-    /// Whether a CREATE TRIGGER statement makes one that runs after the change.
+    /// Whether a CREATE TRIGGER statement creates an AFTER trigger.
     package var isAfterTrigger: Bool {
         let keywords = ["BEFORE", "AFTER", "INSTEAD", "DELETE", "INSERT", "UPDATE"]
-        // The name comes first, and may be such a word in quotes only.
+        // The trigger's name comes first. It can only be one of these keywords if it is quoted.
         return tokens.first { token in keywords.contains { token.isKeyword($0) } }?.isKeyword("AFTER") ?? false
     }
 
-    /// The expressions of a CREATE INDEX statement, one per column, without their ASC or DESC.
+    /// The expressions of a CREATE INDEX statement, one for each column, without ASC or DESC.
     package var indexExpressions: [String] {
         parenthesized(from: 0).map { part in
             let isOrdered = tokens[part].last.map { $0.isKeyword("ASC") || $0.isKeyword("DESC") } ?? false
@@ -75,7 +75,7 @@ package struct SQLText {
         }
     }
 
-    /// The WHERE clause of a CREATE INDEX statement, columns without the table's name before them.
+    /// The WHERE clause of a CREATE INDEX statement, without the table's name before columns.
     package var indexCondition: String? {
         guard let open = tokens.firstIndex(where: { $0.text == "(" }), let close = closing(open),
             close + 1 < tokens.count, tokens[close + 1].isKeyword("WHERE")
@@ -84,14 +84,15 @@ package struct SQLText {
         return source(condition, leavingOut: condition.filter(isOfQualifier))
     }
 
-    /// Whether a token is the name or the point of a qualifier: of `t.` in `t.a`, but of nothing in `BETWEEN .5 AND 1.5`.
+    /// Whether a token is the name or the dot of a qualifier, as in `t.` of `t.a`. The dot in `BETWEEN .5 AND 1.5` is
+    /// not.
     private func isOfQualifier(_ index: Int) -> Bool {
         let name = tokens[index].text == "." ? index - 1 : index
         guard name >= 0, name + 2 < tokens.count, tokens[name + 1].text == "." else { return false }
         return tokens[name].identifier != nil && tokens[name + 2].identifier != nil
     }
 
-    /// The expressions of a CREATE TABLE statement's CHECK constraints.
+    /// The expressions of the CHECK constraints in a CREATE TABLE statement.
     package var checkExpressions: [String] {
         tokens.indices.compactMap { index in
             guard tokens[index].isKeyword("CHECK"), index + 1 < tokens.count, tokens[index + 1].text == "(", let close = closing(index + 1)
@@ -100,7 +101,8 @@ package struct SQLText {
         }
     }
 
-    /// The expression of a generated column in a CREATE TABLE statement, with the columns of `inlined` put in place.
+    /// The expression of a generated column in a CREATE TABLE statement. The columns of `inlined` are replaced by their
+    /// own expressions.
     package func generationExpression(of column: String, inlining inlined: [String] = []) -> String? {
         let definition = parenthesized(from: 0).first { part in
             tokens[part].first?.identifier?.isSameIdentifier(as: column) ?? false
@@ -115,7 +117,7 @@ package struct SQLText {
         }
     }
 
-    /// What stands between the first opening parenthesis and its closing one, cut at the commas.
+    /// The parts between the first opening parenthesis and its closing one, split at the commas.
     private func parenthesized(from start: Int) -> [Range<Int>] {
         guard let open = tokens[start...].firstIndex(where: { $0.text == "(" }), let close = closing(open) else { return [] }
         var parts: [Range<Int>] = []
@@ -144,7 +146,7 @@ package struct SQLText {
         return nil
     }
 
-    /// The text of some tokens as it was written, names replaced where `replacement` says so.
+    /// The text of some tokens as written. Names are replaced if `replacement` returns a text.
     private func source(
         _ part: Range<Int>, leavingOut omitted: [Int] = [], replacement: (String) -> String? = { _ in nil }
     ) -> String {
@@ -208,7 +210,7 @@ package struct SQLText {
             bytes[position...].starts(with: mark.utf8)
         }
 
-        /// Past the closing quote; a doubled one stands for itself.
+        /// Skips the closing quote. A doubled quote is a part of the text.
         private mutating func skipQuoted(closing quote: UInt8) {
             position += 1
             while position < bytes.count {
@@ -220,7 +222,7 @@ package struct SQLText {
             }
         }
 
-        /// Letters, digits, _, $ and everything beyond ASCII, as SQLite reads names.
+        /// Letters, digits, _, $ and all characters beyond ASCII, as in SQLite's names.
         private static func isNameByte(_ byte: UInt8) -> Bool {
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),

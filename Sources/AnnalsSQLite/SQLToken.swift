@@ -1,11 +1,11 @@
 /// One token of SQL text.
 ///
-/// Only as much of SQLite's grammar is known here as splitting a trigger needs: where strings, quoted names and
-/// comments begin and end, so that a semicolon or an END inside them is not taken for one of the trigger's own.
-/// A name in single quotes and a string are the same token, as for SQLite, which tells them apart by their place.
+/// The lexer knows only as much of SQLite's grammar as is needed to split a trigger: where strings, quoted names and
+/// comments begin and end. So a semicolon or an END inside them is not a part of the trigger's own syntax. A name in
+/// single quotes and a string are the same kind of token. SQLite distinguishes them by their position.
 package struct SQLToken: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
-        /// A keyword, or a name without quotes.
+        /// A keyword or an unquoted name.
         case word
         /// Text in '…', "…", `…` or […].
         case quoted
@@ -16,12 +16,12 @@ package struct SQLToken: Hashable, Sendable {
     }
 
     package let kind: Kind
-    /// Where it lies in the UTF-8 bytes of the text.
+    /// The range in the UTF-8 bytes of the text.
     package let range: Range<Int>
-    /// As written; of quoted text what the quotes mean.
+    /// As written. For quoted text, the content without quotes.
     package let text: String
 
-    /// Whether this is `keyword` (or that name), without quotes and in any case.
+    /// Whether this is `keyword` or the name, without quotes and in any case.
     package func isWord(_ keyword: String) -> Bool {
         kind == .word && text.foldedIdentifier == keyword.foldedIdentifier
     }
@@ -30,10 +30,10 @@ package struct SQLToken: Hashable, Sendable {
         kind == .symbol && text == symbol
     }
 
-    /// Whether a name may stand here.
+    /// Whether the token can be a name.
     package var isName: Bool { kind == .word || kind == .quoted }
 
-    /// The tokens of `source` in order, without spaces and comments. Text that ends inside quotes ends there.
+    /// The tokens of `source` in order, without spaces and comments. An unterminated quote ends at the end of the text.
     package static func all(in source: [UInt8]) -> [SQLToken] {
         var lexer = SQLLexer(source: source)
         var tokens: [SQLToken] = []

@@ -1,24 +1,25 @@
 internal import CAnnalsSQLite
 
-/// What holds for SQLite in the whole process.
+/// SQLite settings of the whole process.
 package enum SQLiteProcess {
-    /// Has SQLite count no memory, for which it would lock a mutex with every allocation of any connection.
+    /// Turns off SQLite's memory statistics. With them, SQLite locks a mutex for every allocation of any connection.
     ///
-    /// For a program's first lines: once there is a connection it changes nothing. A library leaves that to its app.
+    /// Call it at the start of a program. After the first connection it has no effect. A library must leave this to its
+    /// app.
     package static func countNoMemory() {
         _ = annals_sqlite_count_no_memory()
     }
 
-    /// Has every connection that is opened from now on obey `stop`.
+    /// From now on every new connection obeys `stop`.
     ///
-    /// For a program's first lines, after `countNoMemory`. Where the system's SQLite cannot do it, only accesses whose task is cancelled
-    /// end early.
+    /// Call it at the start of a program, after `countNoMemory`. If the system's SQLite does not support this, only
+    /// accesses of cancelled tasks end early.
     package static func makeStoppable() {
         _ = annals_sqlite_make_stoppable()
     }
 
-    /// Ends every statement and every wait for a lock in this process, also those to come: it is about to end. Transactions are rolled
-    /// back. Short statements still run, so that what was set up can be put back.
+    /// Ends all current and later statements and lock waits in this process, because the process is about to end.
+    /// Transactions are rolled back. Short statements still run, so that temporary settings can be undone.
     package static func stop() {
         annals_sqlite_stop()
     }

@@ -1,29 +1,29 @@
 package import GRDB
 import GRDBSQLite
 
-/// Statements given to SQLite directly, for setting a connection up and back.
+/// Runs statements by SQLite directly, to set up a connection and to undo that.
 ///
-/// GRDB refuses every statement in an access that was cancelled, and forgets its compiled statements when it sees a change
-/// of the schema. Setting a connection back must work after a cancellation too, and TEMP triggers change no table.
+/// GRDB refuses every statement in a cancelled access, and drops its compiled statements when it sees a change of the
+/// schema. The undo must also work after a cancellation, and TEMP triggers do not change a table.
 package enum SQLiteStatements {
     package static func run(_ sql: String, on db: Database) throws {
         _ = try names(sql, on: db)
     }
 
-    /// Puts a connection back as it was before a step, whatever became of that: GRDB refuses every statement of an access that was
-    /// cancelled. There is nobody to tell of an error then.
+    /// Undoes the settings of a step on a connection, whether the step succeeded or not. It also works in a cancelled
+    /// access, in which GRDB refuses statements. There is no caller that could handle an error, so errors are ignored.
     package static func putBack(_ sql: String, on db: Database) {
         try? run(sql, on: db)
-        // GRDB did not see it, and would look for tables in what was detached.
+        // GRDB did not see the statement. With its old cache it would look for tables in a detached schema.
         db.clearSchemaCache()
     }
 
-    /// The first column of every row.
+    /// Returns the first column of every row.
     package static func names(_ sql: String, on db: Database) throws -> [String] {
         do {
             return try attempt(sql, on: db)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
-            // An interrupt lasts for as long as a statement is under way.
+            // An interrupt stays in effect as long as any statement runs.
             var statement = sqlite3_next_stmt(db.sqliteConnection, nil)
             while let current = statement {
                 sqlite3_reset(current)
@@ -33,7 +33,7 @@ package enum SQLiteStatements {
         }
     }
 
-    /// Compiles without running, with the triggers that the statement fires.
+    /// Compiles a statement and the triggers that it fires, without running it.
     package static func compile(_ sql: String, on db: Database) throws {
         sqlite3_finalize(try prepare(sql, on: db))
     }

@@ -2,16 +2,16 @@ package import AnnalsCore
 package import GRDB
 internal import GRDBSQLite
 
-/// Values straight from and to SQLite, byte for byte: GRDB's own would repair text that is not valid UTF-8.
+/// Reads and binds values byte for byte. GRDB's own methods would repair text that is not valid UTF-8.
 extension Statement {
-    /// The value in a result column of the row the statement stands on.
+    /// The value in a result column of the current row.
     package func value(at column: Int) -> Value {
         let column = CInt(column)
         switch sqlite3_column_type(sqliteStatement, column) {
         case SQLITE_INTEGER: return .integer(sqlite3_column_int64(sqliteStatement, column))
         case SQLITE_FLOAT: return .real(sqlite3_column_double(sqliteStatement, column) + 0)
         case SQLITE_TEXT:
-            // The text first: asking for it may convert it, and the count is that of what it became.
+            // The text must be read first. Reading may convert it, and the count must be that of the converted text.
             let text = sqlite3_column_text(sqliteStatement, column)
             let count = Int(sqlite3_column_bytes(sqliteStatement, column))
             return .text(ByteString(UnsafeRawBufferPointer(start: text, count: text == nil ? 0 : count)))
@@ -23,7 +23,7 @@ extension Statement {
         }
     }
 
-    /// The integer in a result column; zero for anything that is not a number.
+    /// The integer in a result column. Zero if the value is not a number.
     package func integer(at column: Int) -> Int64 {
         sqlite3_column_int64(sqliteStatement, CInt(column))
     }
@@ -37,7 +37,7 @@ extension Statement {
         columns.map(value(at:))
     }
 
-    /// Binds a value to a parameter, the first being 1. It stays bound through `reset`.
+    /// Binds a value to a parameter. The first parameter is 1. The value stays bound after `reset`.
     package func bind(_ value: Value, at parameter: Int) throws {
         let parameter = CInt(parameter)
         let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
@@ -48,7 +48,7 @@ extension Statement {
             case .real(let real): sqlite3_bind_double(sqliteStatement, parameter, real)
             case .text(let text):
                 text.bytes.withUnsafeBytes { buffer in
-                    // An empty buffer has no address, and SQLite would take that for NULL.
+                    // An empty buffer has no address, and SQLite would bind NULL.
                     withUnsafePointer(to: 0 as CChar) { empty in
                         let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self) ?? empty
                         return sqlite3_bind_text(sqliteStatement, parameter, start, CInt(buffer.count), transient)
@@ -64,7 +64,7 @@ extension Statement {
         try check(code)
     }
 
-    /// Advances to the next row; false when there is none.
+    /// Advances to the next row. Returns false if there is none.
     package func step() throws -> Bool {
         switch sqlite3_step(sqliteStatement) {
         case SQLITE_ROW: return true
@@ -73,7 +73,7 @@ extension Statement {
         }
     }
 
-    /// Makes the statement ready to run again, its parameters kept.
+    /// Resets the statement and keeps its parameters.
     package func rewind() {
         sqlite3_reset(sqliteStatement)
     }

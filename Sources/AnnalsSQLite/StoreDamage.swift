@@ -1,6 +1,6 @@
 import AnnalsCore
 
-/// One of the store's own tables holds what Annals never writes there.
+/// Corruption: one of the store's own tables contains a value that Annals never writes.
 package struct StoreDamage: Error {
     package var place: String
 

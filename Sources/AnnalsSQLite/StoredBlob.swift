@@ -1,9 +1,11 @@
 package import GRDB
 internal import GRDBSQLite
 
-/// One column's blob, read and written in place: SQLite would otherwise put it together as a whole, and so would we.
+/// The blob of one column, read and written in place. Otherwise both SQLite and Annals would need the whole blob in
+/// memory.
 ///
-/// It lives no longer than the connection's exclusive access in which it was made, and the row must not change meanwhile.
+/// Use it only within the exclusive access to the connection in which it was created. The row must not change
+/// meanwhile.
 package final class StoredBlob {
     private let connection: OpaquePointer
     private let blob: OpaquePointer
@@ -13,7 +15,7 @@ package final class StoredBlob {
         case write = 1
     }
 
-    /// Bytes handed over at once.
+    /// The size of the pieces in `forEachPiece`, in bytes.
     package static let pieceBytes = 64 << 10
 
     package init(_ db: Database, table: String, column: String, row: Int64, _ access: Access) throws {
@@ -31,7 +33,7 @@ package final class StoredBlob {
         sqlite3_blob_close(blob)
     }
 
-    /// Goes to another row of the same table.
+    /// Moves to another row of the same table.
     package func move(to row: Int64) throws {
         try check(sqlite3_blob_reopen(blob, row))
     }
@@ -56,7 +58,7 @@ package final class StoredBlob {
         }
     }
 
-    /// Fills the blob, which has the pieces' length.
+    /// Fills the blob. The pieces must have the blob's total length.
     package func write(_ pieces: [[UInt8]]) throws {
         var offset = 0
         for piece in pieces {

@@ -1,8 +1,9 @@
-/// The text of one CREATE TRIGGER, split so that it can be written again with some of its statements.
+/// The parts of a CREATE TRIGGER statement. The trigger can be created again with only some of its statements.
 ///
-/// BEGIN and END are not reserved in SQLite: a column may have such a name without quotes. So the BEGIN of the body is
-/// the one before which no dot stands and after which a statement begins, and its END is the last word. In between,
-/// a semicolon outside quotes and comments always ends a statement, whatever CASE … END lies around it.
+/// BEGIN and END are not reserved in SQLite: a column may have one of these names without quotes. So the BEGIN of the
+/// body is the first one that does not follow a dot and that precedes the first word of a statement. The END of the
+/// body is the last word. In between, every semicolon outside of quotes and comments ends a statement, even inside CASE
+/// … END.
 package struct TriggerDefinition: Hashable, Sendable {
     package enum Timing: Hashable, Sendable {
         case before
@@ -13,12 +14,12 @@ package struct TriggerDefinition: Hashable, Sendable {
     package let table: String
     package let timing: Timing
     package let event: TriggerEvent
-    /// The names after UPDATE OF; empty where any column counts.
+    /// The names after UPDATE OF. Empty if any column fires the trigger.
     package let columns: [String]
     package let statements: [TriggerStatement]
-    /// RAISE in the WHEN clause.
+    /// The RAISE calls in the WHEN clause.
     package let conditionRaises: RaiseKinds
-    /// Every word of the WHEN clause, folded.
+    /// All words of the WHEN clause, folded.
     package let conditionWords: Set<String>
 
     /// Timing, event and columns, as written.
@@ -26,7 +27,7 @@ package struct TriggerDefinition: Hashable, Sendable {
     /// FOR EACH ROW and the WHEN clause, as written.
     private let condition: String
 
-    /// Nil where the text is not a CREATE TRIGGER that can be understood.
+    /// nil if the text is not a CREATE TRIGGER statement that can be parsed.
     package init?(sql: String) {
         let source = Array(sql.utf8)
         var scanner = TriggerScanner(tokens: SQLToken.all(in: source)[...])
@@ -49,8 +50,9 @@ package struct TriggerDefinition: Hashable, Sendable {
 
     /// The same trigger in the temp schema, with these statements.
     ///
-    /// Names in its body carry no schema (SQLite forbids one after INSERT INTO, UPDATE and DELETE FROM in a trigger), and
-    /// those of a TEMP trigger are looked up in temp first, then in main. So a temporary table must not have their name.
+    /// Names in the body have no schema, because SQLite forbids one after INSERT INTO, UPDATE and DELETE FROM in a
+    /// trigger. In a TEMP trigger, SQLite looks names up in temp first, then in main. So no temporary table may have
+    /// one of these names.
     package func temporarySQL(named name: String, statements: [String]) -> String {
         """
         CREATE TEMP TRIGGER \(SQL.quote(name))
@@ -69,7 +71,7 @@ package struct TriggerDefinition: Hashable, Sendable {
     }
 }
 
-/// Reads the tokens of a CREATE TRIGGER from the left.
+/// Reads the tokens of a CREATE TRIGGER statement from left to right.
 private struct TriggerScanner {
     struct Header {
         package let table: String
@@ -81,7 +83,7 @@ private struct TriggerScanner {
 
     var tokens: ArraySlice<SQLToken>
 
-    /// Everything up to the name of the table.
+    /// Reads everything up to the name of the table.
     mutating func header() -> Header? {
         guard skip("CREATE") else { return nil }
         _ = skip("TEMP") || skip("TEMPORARY")
@@ -95,7 +97,7 @@ private struct TriggerScanner {
         return Header(table: table, timing: timing, event: event, columns: columns, occasion: occasion)
     }
 
-    /// What lies before BEGIN, and the tokens between BEGIN and the last semicolon.
+    /// Reads the tokens before BEGIN, and the tokens between BEGIN and the last semicolon.
     mutating func conditionAndBody() -> (condition: ArraySlice<SQLToken>, body: ArraySlice<SQLToken>)? {
         while tokens.last?.isSymbol(";") == true { tokens.removeLast() }
         guard let begin = bodyStart(), tokens.popLast()?.isWord("END") == true, tokens.popLast()?.isSymbol(";") == true else { return nil }
@@ -115,7 +117,7 @@ private struct TriggerScanner {
         return nil
     }
 
-    /// Without a word SQLite takes BEFORE.
+    /// Without a keyword the timing is BEFORE.
     private mutating func timing() -> TriggerDefinition.Timing? {
         if skip("AFTER") { return .after }
         if skip("INSTEAD") { return skip("OF") ? .insteadOf : nil }
@@ -136,7 +138,7 @@ private struct TriggerScanner {
         return (.update, columns)
     }
 
-    /// A name, with or without its schema.
+    /// A name with or without a schema.
     private mutating func name() -> String? {
         guard let first = tokens.popFirst(), first.isName else { return nil }
         guard tokens.first?.isSymbol(".") == true else { return first.text }

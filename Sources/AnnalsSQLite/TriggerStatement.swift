@@ -1,28 +1,29 @@
-/// What fires a trigger.
+/// The event that fires a trigger.
 package enum TriggerEvent: String, Hashable, Sendable {
     case insert
     case update
     case delete
 }
 
-/// One statement of a trigger's body, as far as it must be known to decide whether it runs while entries are applied.
+/// One statement of a trigger's body, with the facts that decide whether it runs while entries are applied.
 package struct TriggerStatement: Hashable, Sendable {
     package enum Effect: Hashable, Sendable {
-        /// Writes the rows of one table or view. The event is the one that an INSTEAD OF trigger would answer.
+        /// Writes rows of one table or view. The event is the one that an INSTEAD OF trigger would handle.
         case writes(table: String, event: TriggerEvent)
-        /// A SELECT, whose result nobody sees.
+        /// A SELECT. Its result is not used.
         case reads
     }
 
     package let text: String
     package let effect: Effect
     package let raises: RaiseKinds
-    /// What it calls, folded; keywords and names of common table expressions before a parenthesis may be among them.
+    /// The names of called functions, folded. Keywords and names of common table expressions before a parenthesis may
+    /// be among them.
     package let functions: Set<String>
-    /// Every word and quoted text, folded: the names it uses are among them.
+    /// Every word and quoted text, folded. They include all names that the statement uses.
     package let words: Set<String>
 
-    /// Nil where the tokens are none of the statements that SQLite allows in a trigger.
+    /// nil if the tokens are not a statement that SQLite allows in a trigger.
     package init?(_ tokens: ArraySlice<SQLToken>, source: [UInt8]) {
         guard let first = tokens.first, let last = tokens.last, let effect = Self.effect(of: tokens) else { return nil }
         self.text = String(decoding: source[first.range.lowerBound..<last.range.upperBound], as: UTF8.self)
@@ -36,7 +37,7 @@ package struct TriggerStatement: Hashable, Sendable {
         Set(tokens.lazy.filter(\.isName).map(\.text.foldedIdentifier))
     }
 
-    /// The words with which a statement of a trigger can begin.
+    /// The words with which a statement in a trigger can begin.
     package static let firstWords = ["INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT", "VALUES", "WITH"]
 
     private static func effect(of tokens: ArraySlice<SQLToken>) -> Effect? {
@@ -69,7 +70,7 @@ package struct TriggerStatement: Hashable, Sendable {
         return .writes(table: table.text, event: event)
     }
 
-    /// The tokens from the verb on: a leading WITH clause ends with the parenthesis before it.
+    /// The tokens from the verb on. A leading WITH clause ends with the parenthesis before the verb.
     private static func afterCommonTables(_ tokens: ArraySlice<SQLToken>) -> ArraySlice<SQLToken>? {
         guard tokens.first?.isWord("WITH") == true else { return tokens }
         var depth = 0
@@ -96,7 +97,7 @@ package struct TriggerStatement: Hashable, Sendable {
     }
 }
 
-/// The calls of RAISE in a piece of a trigger.
+/// The RAISE calls in a part of a trigger.
 package struct RaiseKinds: OptionSet, Hashable, Sendable {
     package let rawValue: Int
 
@@ -104,9 +105,9 @@ package struct RaiseKinds: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// RAISE(IGNORE), which ends the trigger early and skips the row.
+    /// RAISE(IGNORE). It ends the trigger early and skips the row.
     package static let ignore = RaiseKinds(rawValue: 1)
-    /// RAISE(ABORT | FAIL | ROLLBACK, …), which refuses the write.
+    /// RAISE(ABORT | FAIL | ROLLBACK, …). It refuses the write.
     package static let refuse = RaiseKinds(rawValue: 2)
 
     package init(in tokens: ArraySlice<SQLToken>) {

@@ -1,10 +1,10 @@
-/// Pauses between tries: exponential with full jitter, so that many replicas do not come back at once.
+/// The pauses between attempts: exponential with jitter, so that many replicas do not retry at the same time.
 ///
 /// Source: Marc Brooker, "Exponential Backoff and Jitter", 2015.
 struct Backoff {
     private var attempt = 0
 
-    /// The next pause; `random` gives a number in 0..<1.
+    /// The next pause. `random` returns a number in 0..<1.
     mutating func next(random: () -> Double) -> Duration {
         let factor = Double(UInt64(1) << UInt64(min(attempt, 20)))
         attempt += 1

@@ -1,7 +1,6 @@
 import AnnalsCore
 
-/// Whether the relay answers, as one who watches it knows: tells when that changes, and whether an error is one that
-/// passes by itself.
+/// Whether the relay answers. It reports changes of this state, and whether an error may end without a user's action.
 struct Contact {
     enum Change: Equatable {
         case made
@@ -26,15 +25,15 @@ struct Contact {
         }
     }
 
-    /// The exchange failed, for a reason that passes.
+    /// The exchange failed with an error that may end by itself.
     mutating func failed() -> Change? {
         defer { state = .away }
         return state == .away ? nil : .lost
     }
 
-    /// What is no relay at first is a wrong address. Later it is a network that shows its own page for a while, or a certificate
-    /// that somebody is about to renew. A schema that the space refuses is about to be changed, here or in the space: meanwhile what is
-    /// written here is captured.
+    /// If an address never was a relay, it is wrong. If it was one, the error may be temporary: a network that shows
+    /// its own page, or a certificate that must be renewed. A schema that the space refuses can be changed, here or in
+    /// the space. Until then local writes are captured.
     func passes(_ error: AnnalsError) -> Bool {
         error.isRetryable || error.code == .schemaRefused || ([.notARelay, .relayUnreachable].contains(error.code) && wasInTouch)
     }

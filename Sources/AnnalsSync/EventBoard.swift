@@ -2,22 +2,23 @@ import AnnalsCore
 import Foundation
 import Synchronization
 
-/// Hands an agent's events to whoever listens, each at a pace of its own.
+/// Delivers an agent's events to its listeners. Each listener reads at its own speed.
 ///
-/// A listener who is busy keeps nobody waiting: so many events wait for it, and beyond them the oldest go.
+/// A slow listener does not block the agent or other listeners. A limited number of events waits for it. Above the
+/// limit the oldest are dropped.
 final class EventBoard: Sendable {
     private struct State {
         var listeners: [Int: AsyncStream<SyncEvent>.Continuation] = [:]
         var lastListener = 0
         var lastOperation = 0
-        /// The operation that was told of last, which what happens to a snapshot belongs to.
+        /// The operation of the last event. Events about a snapshot belong to it.
         var current: SyncEvent?
     }
 
     private let state = Mutex(State())
     private let now: @Sendable () -> Int64
 
-    /// - Parameter now: milliseconds since 1970.
+    /// - Parameter now: the time in milliseconds since 1970.
     init(now: @escaping @Sendable () -> Int64) {
         self.now = now
     }
@@ -26,7 +27,7 @@ final class EventBoard: Sendable {
         for listener in state.withLock({ $0.listeners }).values { listener.finish() }
     }
 
-    /// The events from now on, until the board goes or the stream does.
+    /// The events from now on. The stream ends when the board or the stream is released.
     func listen() -> AsyncStream<SyncEvent> {
         let (stream, continuation) = AsyncStream<SyncEvent>.makeStream(bufferingPolicy: .bufferingNewest(SyncLimits.waitingEvents))
         let number = state.withLock { state in
@@ -39,7 +40,7 @@ final class EventBoard: Sendable {
     }
 
     private func forget(_ listener: Int) {
-        // What goes with a continuation must not go while the lock is held.
+        // The continuation must not be released while the lock is held.
         _ = state.withLock { $0.listeners.removeValue(forKey: listener) }
     }
 
@@ -66,7 +67,7 @@ final class EventBoard: Sendable {
         for listener in listeners.values { listener.yield(event) }
     }
 
-    /// A snapshot has got on. What goes on in an agent that is doing nothing else is told by nobody.
+    /// Reports the progress of a snapshot. If no operation is under way, nothing is reported.
     func note(_ transfer: SyncEvent.Transfer) {
         let event = state.withLock { state -> SyncEvent? in
             guard var event = state.current, !event.hasEnded else { return nil }
@@ -82,7 +83,7 @@ final class EventBoard: Sendable {
         if let event { tell(event) }
     }
 
-    /// The operation that failed last is going to be tried again after a pause.
+    /// Reports that the operation that failed last will be tried again after a pause.
     func noteRetry(after pause: Duration) {
         guard var event = state.withLock({ $0.current }), event.error != nil else { return }
         event.retryAfter = pause

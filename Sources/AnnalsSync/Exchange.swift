@@ -1,11 +1,12 @@
 import AnnalsCore
 import AnnalsWire
 
-/// Which step of an exchange comes next. A value that takes what happened and says what to do; the agent does it.
+/// A state machine that decides the next step of an exchange. It is a value: it gets the events, and the agent carries
+/// out the steps.
 ///
-/// A push comes before a pull, since its answer brings the log after its base when it is refused. Nothing that may
-/// have been sent is rewritten before the relay has said whether it holds it: while a push has no definite answer the
-/// only step is to send it again.
+/// A push comes before a pull, because the answer to a refused push contains the log after its base. Transactions that
+/// may have been sent are not rewritten before the relay has said whether it has them. So while a push has no definite
+/// answer, the only step is to send it again.
 struct Exchange {
     enum Direction: Sendable {
         case both, pushOnly, pullOnly
@@ -14,16 +15,16 @@ struct Exchange {
     enum Step: Equatable {
         case push
         case pull
-        /// Another replica has the turn; try again after this many milliseconds.
+        /// Another replica has the push lease. Try again after this many milliseconds.
         case wait(milliseconds: Int)
         case done
     }
 
     enum Event {
-        /// What the store holds at the beginning, or after something changed it.
+        /// The state of the store at the beginning, or after a change of it.
         case ready(outbox: Int, isPushUnderWay: Bool)
         case answered(PushAnswer.Outcome, isBehind: Bool, outbox: Int)
-        /// The relay does not take what was pushed, now or later: nothing more is sent.
+        /// The relay refuses the push permanently. Nothing more is sent.
         case refused
         case pulled(isBehind: Bool, outbox: Int)
     }
@@ -59,7 +60,7 @@ struct Exchange {
         }
     }
 
-    /// The relay's answer told the head, so a pull would bring nothing.
+    /// The relay's answer showed that the replica has the whole log, so a pull would return nothing.
     mutating func noteCaughtUp() {
         hasPulled = true
     }

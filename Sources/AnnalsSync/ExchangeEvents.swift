@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsReplica
 import AnnalsStore
 
-/// The operations of one exchange, told as they go on.
+/// Reports the operations of one exchange as events.
 struct ExchangeEvents {
     private let board: EventBoard
     private var open: [SyncEvent.Stage: SyncEvent] = [:]
@@ -24,7 +24,7 @@ struct ExchangeEvents {
         }
     }
 
-    /// What the exchange has moved so far. The answer to a push may bring what others wrote.
+    /// Reports the progress of the exchange. The answer to a push may contain entries of other replicas.
     mutating func note(_ summary: SyncAgent.Summary, _ status: ExchangeStatus) {
         if summary.pulled.transactions > 0 { begin(.import) }
         move(.export, summary.pushed, remaining: status.outbox)
@@ -41,7 +41,7 @@ struct ExchangeEvents {
         board.tell(event)
     }
 
-    /// The exchange goes on from there with a relay that was restored.
+    /// Ends the setup. The exchange continues from this position with a restored relay.
     mutating func follow(from position: Position?) {
         open[.setup]?.followed = position
         end(.setup)
@@ -53,7 +53,7 @@ struct ExchangeEvents {
         board.tell(event, isEnd: true)
     }
 
-    /// Ends whatever is under way. What failed before it had a name was setting up.
+    /// Ends all operations with an error. An error before the first operation counts as an error of the setup.
     mutating func fail(_ error: any Error) {
         if open.isEmpty { begin(.setup) }
         for stage in SyncEvent.Stage.allCases {

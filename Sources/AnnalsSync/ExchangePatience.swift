@@ -1,58 +1,62 @@
 import AnnalsCore
 
-/// How long one exchange goes on with a relay whose answers bring nothing: wait, send the parts again, come back later, an empty page of
-/// a log that is said to go on.
+/// Limits how long one exchange continues with a relay if its answers make no progress. Such answers are *wait*, a
+/// request to send the parts again, a request to come back later, or an empty page of a log that has more entries.
 ///
-/// Pauses and the time of requests add up until something moves; then the count begins anew. So a large exchange may take as long as it
-/// needs, and one that stands still ends. A value without a clock: times come in as parameters.
+/// The times of pauses and requests are added until there is progress. Then the count starts again at zero. So a large
+/// exchange may take as long as it needs, and an exchange without progress ends. This value has no clock; the caller
+/// passes all times.
 struct ExchangePatience {
-    /// Spent since something moved.
+    /// The time since the last progress.
     private var spent = Duration.zero
     private var fruitlessRounds = 0
     private var backoff = Backoff()
-    /// Where the log and this replica's own counters have come to. What is dropped and comes again is no progress.
+    /// The last position of the log that was received, and the last counter of this replica that was accepted. Data
+    /// that is dropped and received again is no progress.
     private var furthest = Position.zero
     private var furthestCounter = Counter.zero
 
-    /// Something moved.
+    /// Progress: the count starts again at zero.
     mutating func renew() {
         (spent, fruitlessRounds, backoff) = (.zero, 0, Backoff())
     }
 
-    /// The log is here up to a position.
+    /// The log was received up to a position.
     mutating func note(logThrough position: Position) {
         guard position > furthest else { return }
         furthest = position
         renew()
     }
 
-    /// The relay has taken a part, which has a counter of its own.
+    /// The relay has accepted a part of a transaction. A part has its own counter.
     mutating func note(partTaken counter: Counter) {
         guard counter > furthestCounter else { return }
         furthestCounter = counter
         renew()
     }
 
-    /// A request was answered, or not. Only some of its time counts, since one that moves many bytes over a slow line takes long by itself.
+    /// A request has ended, with or without an answer. Only a part of its time counts, because a request with many
+    /// bytes takes long on a slow connection.
     mutating func note(request time: Duration) {
         spent += min(max(time, .zero), SyncLimits.countedTimeOfRequest)
     }
 
-    /// Whether there is enough left for a pause, which is then spent.
+    /// Whether there is enough time left for a pause. If so, the pause is counted.
     mutating func allows(_ pause: Duration) -> Bool {
         guard spent + pause <= SyncLimits.patience else { return false }
         spent += pause
         return true
     }
 
-    /// The same for the pause that a *wait* names, no shorter than a relay's own. It is counted by its time, and not as a round.
+    /// The same for the pause of a *wait* answer. The pause is at least as long as the shortest one of our relay. Its
+    /// time is counted, but it does not count as a round.
     mutating func turn(in milliseconds: Int) -> Duration? {
         let pause = max(.milliseconds(milliseconds), SyncLimits.shortestWaitForTurn)
         fruitlessRounds = 0
         return allows(pause) ? pause : nil
     }
 
-    /// The pause before another round, none before the first ones after something moved; nil when there were too many.
+    /// The pause before another round. Zero for the first rounds after progress, nil if there were too many rounds.
     mutating func nextRound(random: () -> Double) -> Duration? {
         fruitlessRounds += 1
         guard fruitlessRounds <= SyncLimits.fruitlessRounds else { return nil }

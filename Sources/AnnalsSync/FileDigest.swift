@@ -1,12 +1,12 @@
 import AnnalsCore
 import Foundation
 
-/// Digests of files, read piece by piece.
+/// Digests of files, which are read in pieces.
 enum FileDigest {
     private static let pieceBytes = 256 << 10
 
-    /// - Parameter range: of the file's bytes; all of them where none is given.
-    /// - Throws: when the file cannot be read.
+    /// - Parameter range: the range of the file's bytes. nil means all of them.
+    /// - Throws: an error if the file cannot be read.
     static func sha256(_ path: String, _ range: Range<Int64>? = nil) throws -> Digest {
         let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
         defer { try? file.close() }
@@ -21,13 +21,14 @@ enum FileDigest {
     }
 }
 
-/// The digest of a file whose pieces are seen as they are written to it, from its beginning on.
+/// The digest of a file, computed while pieces are written to it, from the beginning on.
 struct RunningDigest: Sendable {
     private var hasher = Digest.Hasher()
     private var count: Int64 = 0
     private var isWhole = true
 
-    /// Takes a piece that is written at an offset; one at the beginning begins anew, and what was taken before counts once.
+    /// Adds a piece that is written at an offset. A piece at offset 0 restarts the digest. Bytes that were added before
+    /// are not added again.
     mutating func take(_ piece: UnsafeRawBufferPointer, at offset: Int64) {
         if offset == 0 { self = RunningDigest() }
         guard offset <= count else {
@@ -39,6 +40,6 @@ struct RunningDigest: Sendable {
         count = offset + Int64(piece.count)
     }
 
-    /// nil where pieces were written that this has not seen.
+    /// nil if the file has bytes that were not added.
     var digest: Digest? { isWhole ? hasher.finish() : nil }
 }

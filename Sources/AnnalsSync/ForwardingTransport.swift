@@ -1,7 +1,7 @@
 public import AnnalsCore
 public import AnnalsWire
 
-/// A way to a relay by another: everything that is not written anew is passed on as it is.
+/// A transport that wraps another one. Methods that are not overridden call the wrapped transport.
 ///
 ///     /// Counts what is sent.
 ///     struct MeteredTransport: ForwardingTransport {

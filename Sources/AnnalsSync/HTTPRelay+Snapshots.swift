@@ -4,9 +4,9 @@ public import AnnalsWire
 import Foundation
 import Synchronization
 
-/// Snapshots both ways. A connection that breaks costs no more than what was under way: a download goes on where it broke
-/// off, if the snapshot is still the same one, and an upload is sent in parts of which the relay keeps the whole ones. It is the
-/// same when the process ended meanwhile, as long as the file is there.
+/// Upload and download of snapshots. A broken connection loses only the part under way. A download resumes if the
+/// snapshot is still the same. An upload is sent in parts, and the relay keeps complete parts. Both also work after a
+/// restart of the process, as long as the file exists.
 extension HTTPRelay {
     public func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position {
         try await download("", to: path, progress)
@@ -41,7 +41,7 @@ extension HTTPRelay {
         var mayBeOther = earlier != nil
         var patience = Patience()
         while true {
-            // One byte again, so that a request for a file that is whole is answered like any other.
+            // The last received byte is requested again, so that the request for a complete file gets a normal answer.
             let (tag, start) = state.withLock { $0.tag == nil ? (nil, 0) : ($0.tag, max(0, $0.length - 1)) }
             do {
                 let request = request("GET", Endpoints.snapshot(space) + query, headers: tag.map { [("If-Range", $0)] } ?? [], timeout: nil)
@@ -54,7 +54,7 @@ extension HTTPRelay {
                                     defer { told = (headers["ETag"], length) }
                                     return told
                                 }
-                                // The same snapshot cannot grow: its first length bounds all tries together.
+                                // The same snapshot cannot grow. Its first length limits all attempts together.
                                 if let before, before.tag == headers["ETag"], before.length != length {
                                     throw HTTPError(.protocolError, "the snapshot has \(length) bytes, and had \(before.length) before")
                                 }
@@ -74,8 +74,8 @@ extension HTTPRelay {
                 return try check(response, running.withLock { $0.digest } ?? (try? FileDigest.sha256(path)))
             } catch {
                 let (tag, length) = state.withLock { $0 }
-                // What was asked for lies beyond the file, so it is another one by now; or what an earlier process left is not
-                // what it wrote.
+                // The requested range is beyond the end of the file, so the relay has another snapshot now. Or the
+                // bytes of an earlier process belong to another snapshot.
                 let isOther = error.code == .rangeNotSatisfiable && tag != nil
                 if isOther || (error.isBadChecksum && mayBeOther) {
                     mayBeOther = false
@@ -88,8 +88,8 @@ extension HTTPRelay {
         }
     }
 
-    /// Refuses an answer that is no snapshot, or for which there is no room, before any of it is written. The length that it gives is the
-    /// relay's word, and nothing beyond it is written.
+    /// Refuses an answer that is not a snapshot, or that does not fit on the disk, before anything is written. The
+    /// length is only the relay's claim, but no byte beyond it is written.
     private func checkHead(_ headers: HTTPHeaders, _ length: Int64, for path: String) throws(HTTPError) {
         guard headers.mediaType == Endpoints.MediaType.snapshot, headers[Endpoints.Header.digest] != nil,
             headers[Endpoints.Header.position] != nil
@@ -119,21 +119,21 @@ extension HTTPRelay {
         return position
     }
 
-    // MARK: Up
+    // MARK: Upload
 
     public func uploadSnapshot(
         at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
         let size = try Self.size(of: path)
         let upload = Upload(path: path, size: size, seen: seen, digest: digest)
-        // An earlier process may have sent some of it.
+        // An earlier process may have sent parts of it.
         var offset: Int64? = size > WireLimits.snapshotPartBytes ? nil : 0
         var furthest: Int64 = 0
         var patience = Patience()
         while true {
             do {
                 guard let start = offset else {
-                    // What became of the last part, or of an earlier try, is not known.
+                    // It is unknown whether the relay has the last part or parts of an earlier attempt.
                     offset = try await send(nil, of: upload)
                     continue
                 }
@@ -155,7 +155,7 @@ extension HTTPRelay {
         }
     }
 
-    /// A snapshot's file on its way up.
+    /// The file of a snapshot upload.
     private struct Upload {
         var path: String
         var size: Int64
@@ -163,7 +163,8 @@ extension HTTPRelay {
         var digest: Digest
     }
 
-    /// Sends a part, or asks with none. Returns how many bytes the relay has; nil when it has all of them.
+    /// Sends a part. Without a part it asks the relay for its state. Returns how many bytes the relay has, or nil if it
+    /// has all.
     private func send(_ part: Range<Int64>?, of upload: Upload) async throws(TransportError) -> Int64? {
         let path = "\(Endpoints.snapshot(space))?\(Endpoints.Query.position)=\(upload.seen.position)"
         let part = part.flatMap { $0.isEmpty ? nil : $0 }
@@ -209,7 +210,7 @@ extension TransportError {
     }
 }
 
-/// How often a transfer that broke off is taken up again, and how long it waits: for as long as it moves.
+/// Limits the attempts and pauses of an interrupted transfer. The count restarts whenever the transfer makes progress.
 private struct Patience {
     private var tries = 0
     private var backoff = Backoff()

@@ -3,19 +3,19 @@ public import AnnalsHTTP
 public import AnnalsWire
 import Foundation
 
-/// A relay reached over HTTP, for one space and one replica.
+/// The transport to a relay over HTTP, for one space and one replica.
 ///
 ///     let transport = try HTTPRelay(address: relay, space: address.space, client: HTTPClient())
 ///     print(try await transport.describe().head)
 public struct HTTPRelay: RelayTransport {
-    /// Who asks, as far as the relay is told.
+    /// The identity that a replica shows to the relay.
     public struct Identity: Sendable {
-        /// What the relay shows to its operator.
+        /// The name that the relay shows to its operator.
         public var name: String
-        /// The bearer token; never logged, printed or put in an address.
+        /// The bearer token. It is never logged, printed or put into a URL.
         public var credential: String?
-        /// Gives the token as it is now, for each request: some last for minutes, and whoever stays in touch outlives them. Where it
-        /// is nil or has none, `credential` is sent.
+        /// Returns the current token for each request. Tokens may be valid for only a few minutes, and an agent may run
+        /// longer. If this closure is nil or returns nil, `credential` is sent.
         public var renewal: (@Sendable () -> String?)?
 
         public init(name: String = "", credential: String? = nil, renewal: (@Sendable () -> String?)? = nil) {
@@ -29,17 +29,17 @@ public struct HTTPRelay: RelayTransport {
     let space: SpaceName
     private let identity: Identity
     let client: HTTPClient
-    /// The least that bodies must move.
+    /// The slowest allowed rate of bodies.
     var slowest = HTTPLimits.slowestBody
-    /// Bytes that are free in the file system of a folder; nil where nobody knows.
+    /// Returns the free bytes in the file system of a folder. nil if they are not known.
     var freeBytes: @Sendable (_ folder: String) -> Int64? = DiskSpace.freeBytes
 
     /// - Parameters:
     ///   - address: the relay's base address, `http` or `https`.
     ///   - space: the space.
-    ///   - identity: who asks.
+    ///   - identity: the identity for the relay.
     ///   - client: sends the requests.
-    /// - Throws: `AnnalsError` with code `usage` when it is not one.
+    /// - Throws: `AnnalsError` with code `usage` if `address` is not such an address.
     public init(address: String, space: SpaceName, identity: Identity = Identity(), client: HTTPClient) throws(AnnalsError) {
         guard address.hasPrefix("http://") || address.hasPrefix("https://"), let url = URL(string: address), url.host?.isEmpty == false,
             url.user == nil, url.query == nil
@@ -118,7 +118,7 @@ public struct HTTPRelay: RelayTransport {
         return Int64(words[1]).flatMap(Position.init(fromElsewhere:))
     }
 
-    /// The relay's clock when it answered, in milliseconds since 1970; nil where it does not say, or says what cannot be.
+    /// The relay's clock when it answered, in milliseconds since 1970. nil if the relay did not send a valid time.
     func relayTime(_ response: HTTPResponse) -> Int64? {
         let limits = -WireLimits.maximumMilliseconds...WireLimits.maximumMilliseconds
         return response.headers[Endpoints.Header.time].flatMap { Int64($0) }.flatMap { limits.contains($0) ? $0 : nil }
@@ -131,7 +131,8 @@ public struct HTTPRelay: RelayTransport {
     static func headers(_ seen: LogMark) -> [(String, String)] {
         var headers = [(Endpoints.Header.lineage, seen.lineage.description)]
         if let value = seen.headerValue { headers.append((Endpoints.Header.seen, value)) }
-        // The store's own word: it may be a replica of its own since the connection was made, or a copy that is none at all.
+        // The id comes from the store with each request. The store may have taken a new id since this transport was
+        // created, or it may be a copy without an id.
         if let replica = seen.replica { headers.append((Endpoints.Header.replica, replica.description)) }
         return headers
     }

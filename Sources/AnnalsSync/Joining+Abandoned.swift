@@ -3,11 +3,11 @@ import AnnalsReplica
 import AnnalsStore
 import AnnalsWire
 
-/// A space whose maker brought its first entry and never its rows: interrupted for good, since the file is lost or left the
-/// space. The snapshot at the first entry's position is one store's alone, so another store with the same schema can bring
-/// its own; should the first come back, it joins as any other.
+/// Takes over a space that has a first entry but no rows. Its creator was interrupted forever: the file was lost or has
+/// left the space. Only one store can upload the snapshot at the position of the first entry. So another store with the
+/// same schema can upload its own. If the first store returns, it joins like any other store.
 extension Joining {
-    /// The log's first entry, if nothing came after it for a while and the store could have written it.
+    /// The log's first entry, if no entry followed for some time and this store could have written it.
     func abandonedFirstEntry(_ description: SpaceDescription, _ store: Store) async throws -> Store.FirstEntry? {
         guard description.head == Position.first, description.snapshot == nil else { return nil }
         let page = try await transport.page(after: .zero, seen: LogMark(lineage: description.lineage))

@@ -3,14 +3,16 @@ import AnnalsStore
 import AnnalsWire
 import Foundation
 
-/// Files on their way, and what of a transfer outlives the process that began it.
+/// Temporary files, and the parts of a transfer that are kept after the process has ended.
 extension Joining {
-    /// A folder for files on their way, on the disk where the result will be; gone on every way out but one.
+    /// Runs `body` with a temporary folder on the disk of the result. The folder is removed at the end, with one
+    /// exception.
     ///
-    /// Where the relay went away in the middle, a packed snapshot in a folder that was noted for a purpose stays there, as it
-    /// does when the process is killed: whoever asks for a folder of the same purpose goes on with it.
+    /// The exception: the relay becomes unreachable, and the folder has a packed snapshot and a noted purpose. Then the
+    /// snapshot stays, as it does when the process is killed. The next call with the same purpose continues with it.
     ///
-    /// - Parameter purpose: takes over what was kept for the same purpose, and notes the folder for it.
+    /// - Parameter purpose: takes over a folder that was kept for the same purpose, and notes the purpose of the
+    ///   folder.
     func withTemporaryFolder<T>(beside path: String, for purpose: String? = nil, _ body: (WorkFolder) async throws -> T) async throws -> T {
         let parent = Self.folder(of: path)
         let kept = purpose.flatMap { WorkFolder(keptIn: parent, for: $0) }
@@ -33,7 +35,7 @@ extension Joining {
         path == ":memory:" ? FileManager.default.temporaryDirectory.path : URL(fileURLWithPath: path).deletingLastPathComponent().path
     }
 
-    /// What a download is of: the newest snapshot, or the newest that holds no later position.
+    /// The purpose of a download: the newest snapshot, or the newest snapshot that is not after a position.
     static func purpose(ofDownload description: SpaceDescription, atOrBefore position: Position? = nil) -> String {
         "download \(description.lineage) \(position.map { "\($0)" } ?? "newest")"
     }
@@ -42,7 +44,7 @@ extension Joining {
         "join \(lineage) \(digest)"
     }
 
-    /// Whether the relay is merely away.
+    /// Whether the relay is only unreachable or overloaded.
     private static func passes(_ error: any Error) -> Bool {
         switch error {
         case let error as TransportError: error.isWorthRetrying

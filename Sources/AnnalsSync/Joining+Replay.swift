@@ -4,26 +4,28 @@ import AnnalsStore
 import AnnalsWire
 import Foundation
 
-/// A space as it was, written into a file.
+/// The rows of a space at an earlier position, written to a file.
 package struct SpaceReplay: Sendable {
-    /// The position whose rows it holds: the one asked for, or the last before it where that lies within one transaction.
+    /// The position of the rows: the requested position, or the last one before it if that one is within a transaction
+    /// in parts.
     package var position: Position
-    /// The position of the snapshot with which it began.
+    /// The position of the snapshot that was used.
     package var snapshot: Position
-    /// Untracked tables of the space, which come empty.
+    /// The untracked tables of the space. They are empty in the file.
     package var emptyTables: [String]
 }
 
-/// The space as it was at any kept position, with no store at hand: the newest snapshot that is not later, and the log after it.
+/// Restores the space at any kept position without a local store: from the newest snapshot that is not later, and the
+/// log after it.
 extension Joining {
-    /// Writes the space's rows at a position into a new file, an ordinary database with nothing of Annals in it.
+    /// Writes the space's rows at a position to a new file. The file is an ordinary database without data of Annals.
     ///
     /// - Parameters:
-    ///   - position: of the log.
+    ///   - position: the position in the log.
     ///   - path: the file.
-    ///   - force: replaces a file that is there.
-    /// - Throws: `AnnalsError`; `expired` where the position is not kept any more, with the oldest that is; `usage` where the
-    ///   space has not come so far; `cannotCreate`.
+    ///   - force: replaces an existing file.
+    /// - Throws: `AnnalsError`: `expired` if the position is no longer kept, with the oldest kept one; `usage` if the
+    ///   position is after the head of the space; `cannotCreate`.
     package func replay(to position: Position, output path: String, force: Bool = false) async throws -> SpaceReplay {
         guard force || !FileManager.default.fileExists(atPath: path) else {
             throw AnnalsError(.cannotCreate, operation: "replay", "\(path) exists already", hint: "Give another name, or --force")
@@ -70,12 +72,12 @@ extension Joining {
             try await expectExplained(copy.passedVoids(), of: copy)
             return (copy, snapshot)
         } catch let error as AnnalsError where error.code == .expired {
-            // Purged between the look and the request.
+            // The log was purged between the description and the request.
             throw gone(position, try await transport.describe().horizon, description.head)
         }
     }
 
-    /// What was passed over as voided on the way to a position, the relay's own entries later in the log must explain.
+    /// Checks that later entries of the relay explain every entry that the copy passed over as voided.
     private func expectExplained(_ passed: [VoidedEntry], of copy: Store) async throws {
         guard !passed.isEmpty, var seen = try await copy.replicaState()?.seen else { return }
         seen.replica = nil

@@ -6,27 +6,27 @@ import AnnalsWire
 import Foundation
 import Synchronization
 
-/// Makes replicas: a store that joins a space, or a new file cloned from one.
+/// Creates replicas: lets a store join a space, or clones a space into a new file.
 ///
 ///     let joining = Joining(transport: relay, address: "http://127.0.0.1:8640", space: space, name: "laptop")
 ///     _ = try await joining.clone(to: "laptop.db")
 package struct Joining: Sendable {
-    /// What a join did.
+    /// The result of a join.
     package enum Outcome: Sendable {
-        /// The space is new; its rows are the store's.
+        /// The space is new and has the rows of the store.
         case created(Position)
-        /// The space existed and its rows are the store's.
+        /// The space existed, and its rows equal those of the store.
         case recognised(Position)
-        /// The space existed with other rows, and both came together.
+        /// The space existed with other rows, and both were merged.
         case merged(Position, ExistingSummary)
     }
 
-    /// What a clone made.
+    /// The result of a clone.
     package struct Clone: Sendable {
         package var position: Position
-        /// Untracked tables of the space, which come empty.
+        /// The untracked tables of the space. They are empty in the clone.
         package var emptyTables: [String]
-        /// Newer snapshots that could not be used, so that an older one and the log after it were taken.
+        /// Newer snapshots that could not be used. An older one and the log after it were used instead.
         package var unusableSnapshots: [Position] = []
     }
 
@@ -40,32 +40,32 @@ package struct Joining: Sendable {
     private let spaceKeyFile: String?
     private let configuration: Store.Configuration
     let environment: SyncAgent.Environment
-    /// Told what goes on: a stage, and bytes done in it.
+    /// Gets the progress: a stage, and the number of bytes done in it.
     let progress: @Sendable (Stage, Int64) -> Void
 
     /// What a join would find.
     package enum Prospect: Sendable {
-        /// There is no such space yet: it would be made from the store's rows.
+        /// The space does not exist. A join would create it from the store's rows.
         case new
-        /// The space exists; how its rows and the store's compare.
+        /// The space exists. The value compares its rows with those of the store.
         case existing(RowDifferences)
     }
 
     package typealias Stage = SyncEvent.Transfer.Stage
 
     /// - Parameters:
-    ///   - transport: the way to the relay.
+    ///   - transport: the transport to the relay.
     ///   - address: the relay's base address.
     ///   - space: the space.
-    ///   - name: what the relay shows to its operator.
-    ///   - credentialFile: the file that holds the token; the store remembers it.
-    ///   - trust: whom to trust at an https address.
-    ///   - spaceKeys: the space's keys, where it is sealed or is to be; without them those of `configuration`.
-    ///   - spaceKeyFile: where they are from; the store that joins, or is made, reads it again. A store that was opened with
-    ///     keys of its own needs none.
+    ///   - name: the name that the relay shows to its operator.
+    ///   - credentialFile: the file with the token. The store remembers its path.
+    ///   - trust: the certificates and keys to trust at an https address.
+    ///   - spaceKeys: the space's keys, if it is sealed or must be sealed. If nil, those of `configuration` are used.
+    ///   - spaceKeyFile: the file of the keys. The joining or new store reads it again later. A store that was opened
+    ///     with keys does not need it.
     ///   - configuration: how the store is opened.
-    ///   - environment: clock and identities, which a test gives.
-    ///   - progress: told how far it is.
+    ///   - environment: pauses and randomness. A test passes its own.
+    ///   - progress: gets the progress.
     package init(
         transport: any RelayTransport, address: String, space: SpaceName, name: String, credentialFile: String? = nil,
         trust: RelayTrust = RelayTrust(), spaceKeys: SpaceKeyRing? = nil, spaceKeyFile: String? = nil,
@@ -87,23 +87,24 @@ package struct Joining: Sendable {
 
     // MARK: Join
 
-    /// Makes the store a replica: creates the space from its rows if it is new, or recognises equal rows.
+    /// Makes the store a replica. If the space is new, it is created from the store's rows. If it exists with equal
+    /// rows, the store adopts it.
     ///
-    /// A join that was interrupted is taken up again by calling this once more. A space that somebody began and never put
-    /// anything into is new.
+    /// Call it again to continue an interrupted join. A space that was begun but has no entry counts as new.
     ///
     /// - Parameters:
     ///   - store: the store.
-    ///   - existing: what becomes of rows that differ from the space's; without it they are refused. A store without rows needs none.
-    ///   - schema: what may be declared otherwise than in the space.
-    /// - Throws: `AnnalsError`; code `rowsDiffer` when the space exists and its rows are not the store's, `schemaRefused`
-    ///   when its tables are declared otherwise, `constraint` when rows break a foreign key. Nothing was changed then.
+    ///   - existing: how to merge rows that differ from those of the space. If nil, different rows are refused. A store
+    ///     without rows does not need it.
+    ///   - schema: which differences from the space's schema are allowed.
+    /// - Throws: `AnnalsError`: `rowsDiffer` if the space exists with other rows, `schemaRefused` if its tables have
+    ///   another declaration, `constraint` if rows violate a foreign key. Then nothing was changed.
     package func join(_ store: Store, existing: ExistingRows? = nil, schema: JoinedSchema = .equal) async throws -> Outcome {
         if try await store.replicaState() != nil, try await store.creationStage() == nil {
             throw AnnalsError(.alreadyJoined, operation: "join", "the store is joined to a space already", hint: "Run annals leave first")
         }
         try await checkKeys(of: store)
-        // Before anything is asked of the relay, so that no space is left without rows.
+        // This check comes before any request, so that no space without rows is left at the relay.
         if try await store.status().tracked.isEmpty {
             throw AnnalsError(.notTracked, operation: "join", "no table is tracked", hint: "Run annals track first")
         }
@@ -119,7 +120,8 @@ package struct Joining: Sendable {
             .busy, operation: "join", "others make the space \(space) at this moment", hint: "Run annals join again", isRetryable: true)
     }
 
-    /// A store that has keys must not make a space that its relay can read, and one that cannot have them none that is sealed.
+    /// A store with keys must not create a space that the relay can read. A store that will not have the key must not
+    /// create a sealed space.
     private func checkKeys(of store: Store) async throws {
         let own = store.configuration.spaceKeys
         if spaceKeys == nil, own != nil {
@@ -132,7 +134,7 @@ package struct Joining: Sendable {
                 .configuration, operation: "join", "the space is to be sealed, and the store would not have its key",
                 hint: "Open the store with the key, or name its file; nothing was changed")
         }
-        // A join that was interrupted goes on as it began.
+        // An interrupted join must continue with the same kind of key.
         guard let begun = try await store.replicaState(), begun.space == space else { return }
         switch (begun.sealedUnder, spaceKeys) {
         case (let id?, nil): throw AnnalsError.keyNeeded(for: space, id, operation: "join")
@@ -142,9 +144,10 @@ package struct Joining: Sendable {
         }
     }
 
-    /// nil when another store made the space meanwhile: look again.
+    /// nil if another store created the space meanwhile. The caller tries again.
     private func attempt(_ store: Store, _ existing: ExistingRows?, _ schema: JoinedSchema) async throws -> Outcome? {
-        // In this order: what was begun meanwhile is then never taken for something that the relay does not have.
+        // The stage is read first. So a space that is begun meanwhile is not mistaken for one that the relay does not
+        // have.
         let stage = try await store.creationStage()
         let description = try await describe()
         if let stage {
@@ -161,7 +164,7 @@ package struct Joining: Sendable {
                     return try await create(store, description)
                 }
             }
-            // What this store began is not what the relay has, so it is as if it never had.
+            // The relay has another space than the one that this store began. So the store drops what it began.
             try await store.abandonSpace(stage.lineage)
         }
         guard let description else { return try await create(store, nil) }
@@ -170,7 +173,7 @@ package struct Joining: Sendable {
         return try await recognise(store, description, existing, schema)
     }
 
-    /// nil when there is no such space.
+    /// nil if there is no such space.
     private func describe() async throws -> SpaceDescription? {
         do {
             return try await transport.describe()
@@ -184,9 +187,9 @@ package struct Joining: Sendable {
         try await store.replicaState()?.position ?? .zero
     }
 
-    /// Says what a join would find, and changes nothing here or at the relay.
+    /// Returns what a join would find. Changes nothing here or at the relay.
     ///
-    /// - Throws: `AnnalsError` where `join` would, whatever became of rows that differ.
+    /// - Throws: `AnnalsError` where `join` would throw independently of `existing`.
     package func prospect(of store: Store, schema: JoinedSchema = .equal) async throws -> Prospect {
         do {
             guard let description = try await describe(), !description.isEmpty else {
@@ -204,9 +207,9 @@ package struct Joining: Sendable {
         }
     }
 
-    /// Brings the first entry and the first snapshot to the relay; nil when another store's are there.
+    /// Uploads the first entry and the first snapshot. Returns nil if those of another store are at the relay already.
     ///
-    /// What can fail here is tried before the space is made.
+    /// Everything that can fail locally is tried before the space is created.
     private func create(_ store: Store, _ known: SpaceDescription?, after first: Store.FirstEntry? = nil) async throws -> Outcome? {
         try await withTemporaryFolder(beside: store.path) { folder in
             let packed = folder.packed
@@ -235,7 +238,7 @@ package struct Joining: Sendable {
         }
     }
 
-    /// Seals the rows with which the space begins; nil where it is not sealed.
+    /// The sealer for the first rows of the space. nil if the space is not sealed.
     private func sealer(of store: Store) async throws -> SnapshotSealer? {
         guard let spaceKeys, let state = try await store.replicaState() else { return nil }
         let logDigest = state.position == Position.first ? state.logDigest : nil
@@ -243,8 +246,8 @@ package struct Joining: Sendable {
         return try spaceKeys.cipher(for: space).sealer(of: first)
     }
 
-    /// Brings a packed snapshot that an earlier process made for the same join, so that what the relay has of it is not sent
-    /// again; nil when there is none, or another store's came first.
+    /// Uploads a packed snapshot that an earlier process made for the same join. So the parts that the relay has are
+    /// not sent again. Returns nil if there is none, or if another store's snapshot came first.
     private func bringKept(_ store: Store, _ lineage: Lineage, _ digest: Digest) async throws -> Outcome? {
         let purpose = Self.purpose(ofJoin: lineage, digest)
         guard WorkFolder.isKept(in: Self.folder(of: store.path), for: purpose) else { return nil }
@@ -282,7 +285,7 @@ package struct Joining: Sendable {
             }
             if let existing { return try await merge(existing) }
             let differences = try await store.differences(from: copy.path, schema: schema)
-            // Rows that are written meanwhile are kept by this rule.
+            // This rule keeps rows that are written meanwhile.
             if differences.hasNoneHere || (differences.areEqual && !differences.haveEqualTables) { return try await merge(.sameKey) }
             throw AnnalsError(
                 .rowsDiffer, operation: "join", "the space \(space) has other rows than this store: \(Self.describe(differences))",
@@ -298,12 +301,13 @@ package struct Joining: Sendable {
 
     // MARK: Clone
 
-    /// Makes a new store at `path` from the space: the newest snapshot's rows by bulk, and the log after it.
+    /// Creates a new store at `path` from the space: it imports the newest snapshot, and then applies the log after it.
     ///
-    /// Untracked tables come empty. The file is in WAL mode, as every one that a store makes, and appears when it is whole. A transfer that
-    /// the relay or a crash cut off is kept beside it for a day, for the next try to go on from; whoever is cancelled leaves nothing behind.
+    /// Untracked tables are empty. The file is in WAL mode, like every file that a store creates, and appears at `path`
+    /// only when it is complete. If the relay or a crash interrupts the transfer, its files are kept beside `path` for
+    /// a day, so that the next attempt resumes. A cancelled clone leaves no files.
     ///
-    /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists.
+    /// - Throws: `AnnalsError` with code `cannotCreate` if the file exists.
     package func clone(to path: String) async throws -> Clone {
         guard !OutputFile.exists(path) else {
             throw AnnalsError(.cannotCreate, operation: "clone", "\(path) exists already", hint: "Choose another name")
@@ -324,12 +328,12 @@ package struct Joining: Sendable {
         }
     }
 
-    /// A replica in a temporary folder, brought up to the head.
+    /// A replica in a temporary folder, up to the head of the log.
     ///
-    /// A member of the space made the snapshot, and may have made a bad one. Where it cannot be used, or the log does not fit its rows,
-    /// the next older one is taken: the log after that leads to the same rows.
+    /// A member of the space made the snapshot, and may have made a bad one. If a snapshot cannot be used, or if the
+    /// log contradicts its rows, the next older snapshot is used. The log after that leads to the same rows.
     ///
-    /// - Returns: also the positions of the snapshots that could not be used.
+    /// - Returns: the store, and the positions of the snapshots that could not be used.
     private func replica(
         in folder: WorkFolder, _ description: SpaceDescription, isKept: Bool = false
     ) async throws -> (store: Store, unusable: [Position]) {
@@ -347,7 +351,7 @@ package struct Joining: Sendable {
                     try await SyncAgent(store: store, transport: LogThrough(of: transport), environment: environment).sync(.pullOnly)
                 } catch {
                     try store.close()
-                    // Of which log an older one is, its maker alone says.
+                    // Only the author of an older snapshot says which log it belongs to.
                     let isOlder = tried.withLock { $0 } != description.snapshot?.position
                     if isOlder, (error as? AnnalsError)?.code == .relayWentBack { throw Self.otherLog }
                     throw error
@@ -359,7 +363,7 @@ package struct Joining: Sendable {
                 unusable.append(position)
                 folder.clear()
             } catch {
-                // There is no older one: what was wrong with the newest is what counts.
+                // There is no older snapshot, so the error of the newest one is reported.
                 throw first ?? error
             }
         }
@@ -369,31 +373,32 @@ package struct Joining: Sendable {
         AnnalsError(.corruptBatch, operation: "clone", "the relay's snapshot says that it is of another log than the relay has")
     }
 
-    /// Whether another snapshot may do where this one does not.
+    /// Whether another snapshot may work although this one does not.
     static func isOfSnapshot(_ error: AnnalsError) -> Bool {
-        // What a snapshot says of the authors may be made up, too, and then the log seems to lack entries.
+        // The snapshot's records about authors may be false, too. Then the log seems to lack entries.
         [.corruptBatch, .diverged, .schemaRefused, .notADatabase, .relayInconsistent].contains(error.code)
     }
 
-    /// Whether a clone tries an older one. A file can claim a newer format; and what is unforeseen may come of a file that somebody made up.
+    /// Whether a clone tries an older snapshot. A file can claim a newer format, and a forged file can cause an
+    /// unexpected error.
     private static func mayHaveOlder(_ error: AnnalsError) -> Bool {
         isOfSnapshot(error) || [.newerFormat, .defect].contains(error.code)
     }
 
-    /// Which snapshot a replica begins with.
+    /// The snapshot with which a replica begins.
     enum SnapshotChoice: Sendable {
         case newest
-        /// The newest that holds no later position.
+        /// The newest one that is not after this position.
         case atOrBefore(Position)
-        /// The one of that position, also where nobody has confirmed it.
+        /// The one at this position, even if no replica has confirmed it.
         case exactly(Position)
     }
 
-    /// A replica in a temporary folder, at a snapshot's position.
+    /// A replica in a temporary folder, at the position of a snapshot.
     ///
     /// - Parameters:
-    ///   - isKept: the file is to be made durable in the end, which begins while its rows are looked through.
-    ///   - received: is given the snapshot's position once it is here.
+    ///   - isKept: whether the file must be durable at the end. Writing to disk then starts while the rows are checked.
+    ///   - received: gets the snapshot's position after it was received.
     func snapshotReplica(
         in folder: WorkFolder, _ description: SpaceDescription, _ choice: SnapshotChoice = .newest, isKept: Bool = false,
         received: @escaping @Sendable (Position) -> Void = { _ in }
@@ -436,13 +441,13 @@ package struct Joining: Sendable {
             at: plain, membership: membership(description.lineage, sealedUnder: seal?.keyID), configuration: scratch,
             relayTime: description.time
         ) {
-            // What a replica sealed goes before what the relay says.
+            // The record that a replica sealed takes precedence over the relay's.
             if let seal { return seal.position == $0 ? seal.logDigest : nil }
-            // A newer one may have come since the space was described.
+            // The relay may have a newer snapshot than at the time of its description.
             return $0 == snapshot?.position ? snapshot?.logDigest.flatMap { Digest($0) } : nil
         }
         await storing
-        // A purge and the pulls after it go by the position that the relay has.
+        // A purge, and the pulls after the snapshot, depend on the position that the relay has for it.
         guard let claimed = claimed.withLock({ $0 }), try await store.replicaState()?.position == claimed else {
             try store.close()
             throw AnnalsError(
@@ -465,7 +470,7 @@ package struct Joining: Sendable {
             isRetryable: true)
     }
 
-    /// Of which log a sealed snapshot is, is what its maker said, not the relay.
+    /// The author of a sealed snapshot states which log it belongs to. The relay's statement must agree.
     private func check(_ seal: SnapshotSeal, _ snapshot: SpaceDescription.Snapshot?, _ lineage: Lineage) throws {
         guard seal.lineage == lineage else { throw AnnalsError.relayWentBack(operation: "clone") }
         guard let snapshot, snapshot.position == seal.position, let told = snapshot.logDigest, let known = seal.logDigest else { return }
@@ -480,6 +485,6 @@ package struct Joining: Sendable {
 }
 
 extension SpaceDescription {
-    /// Nobody has put anything into the space: whoever comes next makes it.
+    /// Whether the space has no content, so that the next store creates it.
     fileprivate var isEmpty: Bool { head == .zero && snapshot == nil }
 }

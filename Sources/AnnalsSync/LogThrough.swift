@@ -1,11 +1,12 @@
 import AnnalsCore
 import AnnalsWire
 
-/// A log for a copy that is no replica which anything is kept for: as it was when it ended at a position, or as it is.
+/// The log for a temporary copy that the relay does not count as a replica: the whole log, or the log up to a position.
 struct LogThrough: ForwardingTransport {
     let last: Position?
     let base: any RelayTransport
-    /// Own entries that must stand there; others do in the log of a relay that was put back to an older backup and went on.
+    /// Own entries that the log must have at these positions. A relay that was restored from an older backup may have
+    /// other entries there.
     let own: [Position: Digest]
 
     init(last: Position? = nil, of base: any RelayTransport, own: [Position: Digest] = [:]) {
@@ -21,7 +22,7 @@ struct LogThrough: ForwardingTransport {
         do {
             page = try await base.pull(after: position, seen: seen, byteLimit: byteLimit, wait: wait)
         } catch  where last != nil && error.code == .expired {
-            // A copy that was to stand at a position must not go on by a later snapshot.
+            // The copy must end at a fixed position, so it must not continue with a later snapshot.
             throw .problem(Problem(.snapshotSuperseded, detail: "the log was purged meanwhile", hint: "Run sync again"), retryAfter: nil)
         }
         var isOwn = true
@@ -37,7 +38,7 @@ struct LogThrough: ForwardingTransport {
 }
 
 extension Page {
-    /// Whether entries that are known stand where they should.
+    /// Whether the page has the known entries at their positions.
     fileprivate func holds(_ own: [Position: Digest]) throws(WireError) -> Bool {
         guard !own.isEmpty else { return true }
         for frame in frames {
@@ -48,8 +49,8 @@ extension Page {
         return true
     }
 
-    /// Cuts off what comes after a position, and before it a transaction in parts whose last part does: then the log ends
-    /// where that one begins.
+    /// Removes the entries after a position. If a transaction in parts ends after the position, all its parts are
+    /// removed, and the log ends before it.
     fileprivate mutating func end(at last: Position) throws(WireError) {
         head = last
         frames.removeAll { $0.firstPosition > last }

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// Whether an agent is to keep still. Whoever waits for that to change is woken when it does.
+/// Whether an agent is paused. Tasks that wait for a change are woken.
 ///
-/// Pauses are counted, so that one that was over before anybody looked is noticed all the same: who resumes wants something to
-/// be tried at once.
+/// Pauses are counted. So a pause that has ended before the agent noticed it is noticed later: a resume must always
+/// cause an immediate attempt.
 final class PauseGate: Sendable {
     private struct Waiter {
-        /// nil: waits for the pause to end; else for one after so many.
+        /// nil: waits for the end of the pause. Otherwise it waits for a pause after this number of pauses.
         var seen: Int?
         var continuation: CheckedContinuation<Void, any Error>
     }
@@ -35,7 +35,7 @@ final class PauseGate: Sendable {
         for continuation in woken { continuation.resume() }
     }
 
-    /// Returns while there is no pause, and says how many there were.
+    /// Waits until there is no pause, and returns the number of pauses so far.
     ///
     /// - Throws: `CancellationError`.
     func waitUntilResumed() async throws -> Int {
@@ -43,7 +43,7 @@ final class PauseGate: Sendable {
         return state.withLock { $0.pauses }
     }
 
-    /// Returns when there was a pause after so many.
+    /// Waits until there was a pause after this number of pauses.
     ///
     /// - Throws: `CancellationError`.
     func waitForPause(after seen: Int) async throws { try await wait(seen: seen) }
@@ -57,7 +57,7 @@ final class PauseGate: Sendable {
             try await withCheckedThrowingContinuation { continuation in
                 let outcome = state.withLock { state -> Result<Void, any Error>? in
                     if state.isOver(seen) { return .success(()) }
-                    // Cancelled before it began to wait; later the handler below finds it.
+                    // The task was cancelled before it waited. If it is cancelled later, the handler below finds it.
                     if Task.isCancelled { return .failure(CancellationError()) }
                     state.waiters[number] = Waiter(seen: seen, continuation: continuation)
                     return nil

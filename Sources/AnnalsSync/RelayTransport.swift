@@ -1,60 +1,63 @@
 public import AnnalsCore
 public import AnnalsWire
 
-/// How a replica reaches its relay. HTTP is one form; tests use one in memory.
+/// The connection of a replica to its relay. `HTTPRelay` is one implementation. Tests use one in memory.
 ///
-/// Every method throws `TransportError`. What it throws decides what the agent may believe: after anything but a
-/// definite answer a push may have been accepted, and is sent again with the same bytes.
+/// Every method throws `TransportError`. After an error that is not a definite answer, a push may have been accepted.
+/// So the agent sends the same bytes again.
 public protocol RelayTransport: Sendable {
-    /// The space's head and lineage; throws `.problem` with code `space-not-found` when there is none.
+    /// The space's head and lineage. Throws `.problem` with code `space-not-found` if the space does not exist.
     func describe() async throws(TransportError) -> SpaceDescription
-    /// Makes the space; throws `.problem` with code `space-exists` when there is one.
+    /// Creates the space. Throws `.problem` with code `space-exists` if it exists.
     func create() async throws(TransportError) -> SpaceDescription
+    /// Sends a batch.
+    ///
     /// - Parameters:
-    ///   - batch: its bytes, which a transport passes on as they are.
-    ///   - seen: what the author has seen of the log; a relay that has another refuses with code `went-back`.
+    ///   - batch: the bytes of the batch. A transport sends them unchanged.
+    ///   - seen: what the author has seen of the log. A relay with another log refuses with code `went-back`.
     func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer
-    /// The log after a position, up to about `byteLimit` bytes. With `wait` the relay holds the answer back until
-    /// there is something or the time is over.
+    /// The log after a position, up to about `byteLimit` bytes. With `wait`, the relay delays its answer until there
+    /// are entries or the time is over.
     func pull(after position: Position, seen: LogMark, byteLimit: Int, wait: Duration?) async throws(TransportError) -> Page
-    /// Sends a compressed snapshot file that holds the rows at a position.
+    /// Uploads a compressed snapshot file with the rows at a position.
     ///
     /// - Parameters:
     ///   - path: the file.
-    ///   - seen: that position, and of which log; a relay that has another refuses with code `went-back`.
-    ///   - digest: of the packed file.
-    ///   - progress: told how far it is.
+    ///   - seen: the position and the log of the rows. A relay with another log refuses with code `went-back`.
+    ///   - digest: the digest of the packed file.
+    ///   - progress: gets the number of sent bytes.
     func uploadSnapshot(at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)
         async throws(TransportError)
-    /// Fetches the newest snapshot into a file, and says which position it holds.
+    /// Downloads the newest snapshot to a file, and returns its position.
     func downloadSnapshot(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws(TransportError) -> Position
-    /// The same with the newest that holds no later position than this; code `expired` when the log begins later.
+    /// Downloads the newest snapshot that is not after this position. Throws code `expired` if the log begins later.
     func downloadSnapshot(
         atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) -> Position
-    /// Fetches the snapshot of that position, whatever is known of it; code `no-snapshot` when there is none.
+    /// Downloads the snapshot at this position, even if no replica has confirmed it. Throws code `no-snapshot` if there
+    /// is none.
     func downloadSnapshot(
         at position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError)
-    /// Tells the relay whether a snapshot has this replica's rows.
+    /// Reports to the relay whether a snapshot has this replica's rows.
     func report(_ check: SnapshotCheck) async throws(TransportError)
-    /// Tells the relay's operator of an entry that cannot be applied here. `table` is nil in a sealed space.
+    /// Reports an entry that cannot be applied here to the relay's operator. `table` is nil in a sealed space.
     func report(_ entry: RefusedEntry) async throws(TransportError)
-    /// Tells the relay that a replica has left the space, so that the log is not kept for it.
+    /// Reports to the relay that a replica has left the space, so that the relay does not keep the log for it.
     func retire(_ replica: ReplicaID) async throws(TransportError)
 }
 
 extension RelayTransport {
-    /// For a transport without such a way.
+    /// Does nothing. For transports that do not support it.
     public func report(_ entry: RefusedEntry) async throws(TransportError) {}
 
-    /// For a transport without such a way.
+    /// Does nothing. For transports that do not support it.
     public func retire(_ replica: ReplicaID) async throws(TransportError) {}
 
-    /// For a transport without such a way.
+    /// Does nothing. For transports that do not support it.
     public func report(_ check: SnapshotCheck) async throws(TransportError) {}
 
-    /// For a transport that knows the newest only.
+    /// For transports that can only download the newest snapshot.
     public func downloadSnapshot(
         at position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) {
@@ -62,15 +65,15 @@ extension RelayTransport {
         guard found == position else { throw .problem(Problem(.noSnapshot), retryAfter: nil) }
     }
 
-    /// For a transport that knows the newest only: whoever asks looks at what position it got.
+    /// For transports that can only download the newest snapshot. The caller must check the returned position.
     public func downloadSnapshot(
         atOrBefore position: Position, to path: String, progress: @escaping @Sendable (Int64) -> Void
     ) async throws(TransportError) -> Position {
         try await downloadSnapshot(to: path, progress: progress)
     }
 
-    /// The same as `pull`, for reading on page by page: one that begins elsewhere is refused, or a relay that hands out the same
-    /// page again and again would keep its reader for ever.
+    /// Pulls one page of a sequence. A page that begins elsewhere is refused, because a relay that returns the same
+    /// page again and again would keep its reader forever.
     func page(after position: Position, seen: LogMark) async throws(TransportError) -> Page {
         let page = try await pull(after: position, seen: seen, byteLimit: SyncLimits.pageBytes, wait: nil)
         guard page.after == position else { throw .badAnswer(.badValue("position")) }
@@ -78,21 +81,21 @@ extension RelayTransport {
     }
 }
 
-/// Why an exchange with the relay gave no answer to use.
+/// Why a request to the relay got no usable answer.
 public enum TransportError: Error, Sendable {
-    /// No connection, or it broke. `wasSent`: the relay may have seen the request.
+    /// There was no connection, or it broke. `wasSent`: whether the relay may have seen the request.
     case unreachable(String, wasSent: Bool)
-    /// The connection stood, and no answer came in the time that a request has. The relay may have seen it.
+    /// The connection was open, but no answer arrived in time. The relay may have seen the request.
     case unanswered(String)
-    /// Its certificate or key is not one to trust; nothing was sent. What is wrong, and what to do.
+    /// The relay's certificate or key is not trusted. Nothing was sent. The values are the message and the hint.
     case untrusted(String, hint: String)
-    /// The relay said no, in the form that relays use.
+    /// The relay refused the request with problem details.
     case problem(Problem, retryAfter: Duration?)
-    /// Something answered that is not a relay, such as a proxy's HTML page.
+    /// The answer is not from a relay. It is, for example, a proxy's HTML page.
     case notARelay(String)
-    /// The answer was a relay's but its bytes are not what the format says.
+    /// The answer is from a relay, but its bytes break the format.
     case badAnswer(WireError)
-    /// A file on this machine could not be read or written, for the disk is full or for another reason.
+    /// A file on this machine could not be read or written, because the disk is full or for another reason.
     case localFile(String, isDiskFull: Bool)
     case cancelled
 }

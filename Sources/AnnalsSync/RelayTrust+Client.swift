@@ -3,7 +3,7 @@ public import AnnalsReplica
 public import AnnalsStore
 
 extension HTTPClient.Configuration {
-    /// A client for a relay that is trusted so.
+    /// The configuration of a client for a relay with this trust.
     public init(trust: RelayTrust) {
         self.init(caFile: trust.caFile, pinnedKeys: trust.pins)
     }

@@ -4,9 +4,9 @@ import AnnalsSQLite
 import AnnalsStore
 import AnnalsWire
 
-/// Snapshots between the form that SQLite reads and the one that travels.
+/// Converts snapshots between a SQLite file and the form that is sent.
 enum SnapshotPacking {
-    /// - Parameter sealer: seals what is packed; nil where the space is not sealed.
+    /// - Parameter sealer: seals the packed bytes. nil if the space is not sealed.
     static func pack(
         _ plain: String, _ packed: String, sealer: SnapshotSealer? = nil, progress: (Int64) -> Void = { _ in }
     ) throws -> Compression.FileResult {
@@ -23,9 +23,9 @@ enum SnapshotPacking {
         AnnalsError(.diskFull, operation: "join", "the disk is full", hint: "Make room; nothing was changed")
     }
 
-    /// Unpacks, and says in words what stands in the way.
+    /// Runs `body`, which unpacks a snapshot, and converts its errors to messages.
     ///
-    /// - Parameter space: whose snapshot it is.
+    /// - Parameter space: the space of the snapshot.
     static func unpacking<T>(_ cipher: SpaceCipher?, of space: SpaceName, _ body: () throws -> T) throws -> T {
         do {
             return try body()
@@ -50,7 +50,7 @@ enum SnapshotPacking {
 }
 
 extension SpaceCipher {
-    /// Seals a snapshot of the rows there.
+    /// A sealer for a snapshot of the rows at this position.
     func sealer(of mark: LogMark) throws -> SnapshotSealer {
         try SnapshotSealer(self, SnapshotSeal(self, lineage: mark.lineage, position: mark.position, logDigest: mark.digest))
     }

@@ -4,14 +4,14 @@ import AnnalsStore
 import AnnalsWire
 import Synchronization
 
-/// Unpacks a snapshot while it comes in, so that the one does not wait for the other.
+/// Unpacks a snapshot while it is downloaded.
 ///
-/// What was unpacked counts only when the download has ended well, and the packed file has the digest that the relay told.
-/// Where the download begins anew, so does this.
+/// The unpacked file is valid only if the download has succeeded and the packed file has the digest that the relay
+/// sent. If the download starts again, the unpacking starts again.
 final class SnapshotReceiving: Sendable {
     private struct Arrived {
         var length: Int64 = 0
-        /// How often the file began anew.
+        /// How often the file started again.
         var beginnings = 0
     }
 
@@ -24,8 +24,8 @@ final class SnapshotReceiving: Sendable {
     private let tell: AsyncStream<Void>.Continuation
 
     /// - Parameters:
-    ///   - cipher: of the space, where it is sealed.
-    ///   - space: for what is told when it does not open.
+    ///   - cipher: the cipher of the space, if it is sealed.
+    ///   - space: the space, for error messages.
     init(_ packed: String, to plain: String, cipher: SpaceCipher?, of space: SpaceName) {
         self.cipher = cipher
         self.space = space
@@ -34,13 +34,13 @@ final class SnapshotReceiving: Sendable {
         (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Runs a download and unpacks what it brings meanwhile.
+    /// Runs a download and unpacks the bytes as they arrive.
     ///
-    /// A key that is missing or too many shows in the first bytes: the rest is not waited for.
+    /// The first bytes show whether a key is missing or not needed. Then the rest of the download is cancelled.
     ///
-    /// - Parameter download: fetches the file, and calls what it is given with the file's length whenever it has grown.
-    /// - Returns: what the head of a sealed snapshot says.
-    /// - Throws: what `download` throws, and `AnnalsError` where the file cannot be unpacked.
+    /// - Parameter download: downloads the file. It must call its argument with the file's length after each growth.
+    /// - Returns: the head of a sealed snapshot.
+    /// - Throws: the errors of `download`, and `AnnalsError` if the file cannot be unpacked.
     func run(_ download: @escaping @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Void) async throws -> SnapshotSeal? {
         let unpacked = try await withThrowingTaskGroup(of: Result<SnapshotSeal?, any Error>?.self) { group in
             group.addTask { await self.unpack() }
@@ -67,14 +67,15 @@ final class SnapshotReceiving: Sendable {
 
     private func note(_ length: Int64) {
         arrived.withLock { arrived in
-            // A download that goes on reports where it does; one that begins anew reports nothing at first.
+            // A resumed download reports its start offset. A restarted one reports 0 first.
             if length == 0, arrived.length > 0 { arrived.beginnings += 1 }
             arrived.length = length
         }
         tell.yield()
     }
 
-    /// What came of the file as it was when the download ended; what came of a download that failed does not matter.
+    /// The result for the file as it was at the end of the download. If the download failed, the result does not
+    /// matter.
     private func unpack() async -> Result<SnapshotSeal?, any Error> {
         var attempt = Attempt()
         for await _ in news {
@@ -89,15 +90,15 @@ final class SnapshotReceiving: Sendable {
         }
     }
 
-    /// The unpacking of what came since the file began anew.
+    /// The unpacking since the file started last.
     private struct Attempt {
         var unpacker: FileUnpacker?
         var beginnings: Int?
-        /// It goes no further. If the download begins anew, other bytes may come.
+        /// Unpacking has stopped. If the download starts again, other bytes may arrive.
         var failure: (any Error)?
     }
 
-    /// - Parameter isAll: the download has ended, and what it told no longer says how long the file is.
+    /// - Parameter isAll: the download has ended, and its last reported length no longer matters.
     private func advance(_ attempt: inout Attempt, isAll: Bool = false) {
         let now = arrived.withLock { $0 }
         guard isAll || now.length > 0 else { return }
@@ -115,7 +116,7 @@ final class SnapshotReceiving: Sendable {
 }
 
 extension WireError {
-    /// Another key, or none, is what it takes.
+    /// Whether the error needs another key, or no key.
     fileprivate var isAboutKeys: Bool {
         switch self {
         case .missingKey, .notSealed: true

@@ -3,7 +3,7 @@ public import AnnalsHTTP
 public import AnnalsReplica
 public import AnnalsStore
 
-/// Where a space is, and as whom a replica goes there: all that an app says about its relay.
+/// The address of a space and the identity of a replica there. It is everything that an app configures about its relay.
 ///
 ///     let address = try SpaceAddress("notes", at: relay, as: "Vera's phone", credential: token)
 ///     let agent = try SyncAgent(store: store, joining: address, existing: .sameKey)
@@ -12,18 +12,19 @@ public struct SpaceAddress: Sendable {
     public var space: SpaceName
     /// The relay's base address, `http` or `https`.
     public var relay: String
-    /// What history, blame and the relay's operator see of this replica. The relay of a sealed space does not learn it.
+    /// The name of this replica in history, in blame and for the relay's operator. The relay of a sealed space does not
+    /// get it.
     public var name: String
-    /// The bearer token. It is kept in memory only.
+    /// The bearer token. It is only kept in memory.
     public var credential: String?
-    /// Gives the token as it is now, where it changes while the app runs.
+    /// Returns the current token, if it changes while the app runs.
     public var renewal: (@Sendable () -> String?)?
-    /// Certificates and keys to trust instead of the system's.
+    /// Certificates and keys that are trusted instead of the system's.
     public var trust: RelayTrust
-    /// The keys of a space that is sealed end to end. The store must be opened with them, too.
+    /// The keys of an end-to-end encrypted space. The store must be opened with them, too.
     public var spaceKeys: SpaceKeyRing?
 
-    /// - Throws: `AnnalsError` with code `usage` where `space` is not 1 to 64 of `A–Z a–z 0–9 . _ -`.
+    /// - Throws: `AnnalsError` with code `usage` if `space` is not 1 to 64 of `A–Z a–z 0–9 . _ -`.
     public init(
         _ space: String, at relay: String, as name: String, credential: String? = nil, renewal: (@Sendable () -> String?)? = nil,
         trust: RelayTrust = RelayTrust(), spaceKeys: SpaceKeyRing? = nil
@@ -41,10 +42,10 @@ public struct SpaceAddress: Sendable {
         self.spaceKeys = spaceKeys
     }
 
-    /// The way there over HTTP.
+    /// The HTTP transport to this address.
     ///
-    /// - Parameter client: one that several ways share; without it they have one each.
-    /// - Throws: `AnnalsError` with code `usage` when `relay` is no such address.
+    /// - Parameter client: a client that several transports share. If nil, the transport gets its own.
+    /// - Throws: `AnnalsError` with code `usage` if `relay` is not an `http` or `https` address.
     public func transport(client: HTTPClient? = nil) throws(AnnalsError) -> HTTPRelay {
         let shared: HTTPClient
         if let client { shared = client } else { shared = try ownClient() }
@@ -61,13 +62,14 @@ public struct SpaceAddress: Sendable {
         }
     }
 
-    /// Makes a new file from the space and opens it: quicker than joining with an empty store, since the rows come by bulk.
+    /// Creates a new file from the space and opens it. This is faster than a join with an empty store, because the rows
+    /// are imported in bulk.
     ///
-    /// Untracked tables come empty, and so does what a migrator noted of its migrations: an app that has one opens a store of its
-    /// own and joins with it. Stages know a clone by its tables.
+    /// Untracked tables are empty, and so are the records of a migrator about its migrations. An app with a migrator
+    /// must open its own store and join with it. Stages recognise a clone by its tables.
     ///
-    /// - Throws: `AnnalsError`; code `cannotCreate` when the file exists, `spaceNotFound` when there is no such space, `usage` for a
-    ///   configuration with a migrator.
+    /// - Throws: `AnnalsError`: `cannotCreate` if the file exists, `spaceNotFound` if the space does not exist, `usage`
+    ///   for a configuration with a migrator.
     public func clone(
         to path: String, configuration: Store.Configuration = .init(), over transport: (any RelayTransport)? = nil,
         environment: SyncAgent.Environment = .system, progress: @escaping @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void = { _, _ in }

@@ -4,11 +4,12 @@ import AnnalsStore
 import AnnalsWire
 import Logging
 
-/// A replica that was away for so long that the log after its position is gone: it takes the newest snapshot, and lays what
-/// it had not pushed on top. From there it goes on like any other.
+/// Resyncs a replica from the newest snapshot because the relay no longer has the log after its position. The replica
+/// rebases its unpushed transactions on the snapshot and then syncs normally.
 ///
-/// No push is under way then: what may have been sent was sent again first, and the relay knows what it took last from each
-/// replica for ever. So work that is in the purged part of the log is not brought a second time (law 7).
+/// No push is under way at this point: a push that may have been sent was sent again first, and the relay keeps the
+/// last counter and digest of each replica forever. So transactions in the purged part of the log are not sent twice
+/// (law 7).
 extension SyncAgent {
     func comeBack(_ summary: inout Summary) async throws -> ExchangeStatus {
         logger.notice("this replica was away for so long that the log it lacks is gone: it comes back by a snapshot")
@@ -24,7 +25,7 @@ extension SyncAgent {
             hint: "Run sync again", isRetryable: true)
     }
 
-    /// nil when the store moved meanwhile.
+    /// nil if the store changed meanwhile.
     private nonisolated func comeBack(_ expired: ExpiredReplica) async throws -> CameBack? {
         guard let joining = try await joining(), let state = try await store.replicaState() else { return nil }
         let description = try await request { [transport] in try await transport.describe() }

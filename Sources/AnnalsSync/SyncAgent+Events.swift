@@ -2,23 +2,24 @@ import AnnalsCore
 import AnnalsStore
 
 extension SyncAgent {
-    /// What the agent does, from now on; see `SyncEvent`.
+    /// The agent's events from now on; see `SyncEvent`.
     ///
-    /// Each call makes a sequence of its own, for one task, which ends with that task or with the agent. A listener who is busy
-    /// misses the oldest of more than 64.
+    /// Each call returns a separate sequence for one task. It ends with that task or with the agent. If more than 64
+    /// events wait for a slow listener, the oldest are dropped.
     public nonisolated var events: AsyncStream<SyncEvent> { board.listen() }
 
-    /// Returns when the store holds what the space held when the store came to it: at once where that was long ago, in another
-    /// process, or where the space was made from this store.
+    /// Returns when the store has the rows that the space had when the store joined. It returns at once if that
+    /// happened earlier, even in another process, or if the space was created from this store.
     ///
     ///     let agent = try SyncAgent(store: store, joining: address, existing: .sameKey)
     ///     async let _: Void = agent.run()
     ///     try await agent.waitForInitialImport()
     ///     // From here on an empty list means that there is nothing.
     ///
-    /// Something else has to run the agent. No relay is asked, so it works without one where the import is done.
+    /// Something else must run the agent. This method sends no request, so it also works without a relay after the
+    /// import.
     ///
-    /// - Throws: `CancellationError`; the `AnnalsError` that keeps the store from joining, where trying again does not help.
+    /// - Throws: `CancellationError`, or the `AnnalsError` that prevents the join, if a retry cannot help.
     public nonisolated func waitForInitialImport() async throws {
         let events = board.listen()
         do {
@@ -33,8 +34,8 @@ extension SyncAgent {
         throw CancellationError()
     }
 
-    /// A store becomes a replica in the SQLite transaction that brings it the space's rows at the head of then, or, of a space
-    /// that it makes itself, when that is done. So there is nothing to note down.
+    /// A store becomes a replica in the same SQLite transaction that imports the space's rows. If the store creates the
+    /// space, it becomes a replica at the end of that. So no extra record is necessary.
     private nonisolated func isInitialImportDone() async throws -> Bool {
         guard try await store.replicaState() != nil else { return false }
         return try await store.creationStage() == nil
@@ -42,13 +43,13 @@ extension SyncAgent {
 
     // MARK: Pausing
 
-    /// Has `run` keep still until `resume`: for a network that costs, or an app in the background.
+    /// Pauses `run` until `resume`, for example on an expensive network or when the app is in the background.
     ///
-    /// An exchange that is under way is completed; a request that waits for news is given up. `sync` goes on to do what it is told,
-    /// as for a user who pulls to refresh.
+    /// An exchange that is under way is completed. A request that waits for new entries is cancelled. `sync` still
+    /// works, for example when a user pulls to refresh.
     public nonisolated func pause() { gate.set(isPaused: true) }
 
-    /// Has `run` go on, with an exchange at once, however long it would have waited for a relay that was away.
+    /// Resumes `run`, with an exchange at once, even if it was in a long pause because the relay was unreachable.
     public nonisolated func resume() { gate.set(isPaused: false) }
 
     public nonisolated var isPaused: Bool { gate.isPaused }

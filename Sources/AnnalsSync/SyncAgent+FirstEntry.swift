@@ -4,10 +4,10 @@ import AnnalsStore
 import AnnalsWire
 
 extension SyncAgent {
-    /// Sends the entry with which a space begins, as often as it takes, unless another store's is taken over.
+    /// Sends the first entry of a space until it has an answer. Stops if another store's first entry was accepted.
     ///
-    /// - Returns: false when the log begins with another store's entry.
-    /// - Throws: `AnnalsError`; the same entry is sent again the next time.
+    /// - Returns: false if the log begins with another store's entry.
+    /// - Throws: `AnnalsError`. The next call sends the same entry again.
     func pushFirstEntry() async throws -> Bool {
         var patience = ExchangePatience()
         while let state = try await store.replicaState(), state.lastCounter == .zero, state.position == .zero {

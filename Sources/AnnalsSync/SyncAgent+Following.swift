@@ -4,11 +4,11 @@ import AnnalsStore
 import AnnalsWire
 import Logging
 
-/// Goes on with a relay that was restored from a backup.
+/// Continues with a relay that was restored from a backup.
 ///
-/// The store looks for the last position that its log and the relay's have in common. What it has of the log after that becomes work that
-/// waits to be sent, and the exchange goes on as ever: what others have brought back by then is known by the ids of its transactions, and
-/// only what meets other work in the relay's log is rebased.
+/// The store finds the last position that its log and the relay's log have in common. The later entries of its log go
+/// back to the outbox, and the exchange continues normally. Transactions that other replicas have sent again meanwhile
+/// are recognised by their ids. Only transactions that conflict with other entries of the relay's log are rebased.
 extension SyncAgent {
     func follow(_ cause: AnnalsError, _ summary: inout Summary) async throws -> ExchangeStatus {
         guard let (mark, head) = try await lastCommonMark(&summary.patience) else { throw cause }
@@ -21,7 +21,7 @@ extension SyncAgent {
         return followed.status
     }
 
-    /// The last of the marks that the relay's log has, too, with that log's head; nil where it has none.
+    /// The last mark that the relay's log also has, with the head of that log. nil if it has none.
     private func lastCommonMark(_ patience: inout ExchangePatience) async throws -> (LogMark, head: Position)? {
         let marks = try await store.keptLogMarks()
         var found: (LogMark, head: Position)?
@@ -38,7 +38,7 @@ extension SyncAgent {
         return found
     }
 
-    /// The head of the relay's log, if that log is the same up to a mark.
+    /// The head of the relay's log, if that log is the same up to the mark.
     private func head(of mark: LogMark, _ patience: inout ExchangePatience) async throws -> Position? {
         do {
             return try await request(&patience) { [transport] in

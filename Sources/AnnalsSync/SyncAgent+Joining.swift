@@ -4,16 +4,17 @@ public import AnnalsStore
 public import Logging
 
 extension SyncAgent {
-    /// An agent that makes the store a replica of a space over HTTP, where it is none yet, and then keeps it in step.
+    /// An agent that makes the store a replica of a space over HTTP, if it is not one yet, and then syncs it.
     ///
     /// - Parameters:
     ///   - store: the store.
-    ///   - address: the relay's base address.
-    ///   - existing: what becomes of rows that differ from those of a space that exists. `.sameKey` fits an app that opens
-    ///     its store with the tables it needs, and then finds out that there is a space with rows already.
-    ///   - schema: what the store may declare otherwise than a space that exists. `.additions` fits an app whose versions meet in one space.
-    ///   - logger: told what is noteworthy.
-    /// - Throws: `AnnalsError` with code `usage` when the address is not one.
+    ///   - address: the address of the space.
+    ///   - existing: how to merge rows that differ from those of an existing space. `.sameKey` is right for an app that
+    ///     opens its store with the tables it needs, and may find that the space has rows already.
+    ///   - schema: which differences from the schema of an existing space are allowed. `.additions` is right for an app
+    ///     with several versions in one space.
+    ///   - logger: gets important events.
+    /// - Throws: `AnnalsError` with code `usage` if the address is not valid.
     public init(
         store: Store, joining address: SpaceAddress, existing: ExistingRows? = nil, schema: JoinedSchema = .equal,
         logger: Logger = Logger(label: "annals.sync")
@@ -21,9 +22,9 @@ extension SyncAgent {
         try self.init(store: store, transport: address.transport(), joining: address, existing: existing, schema: schema, logger: logger)
     }
 
-    /// Joins the space that the agent was given, where the store is no replica yet. Each exchange begins with it.
+    /// Joins the space of the agent's address, if the store is not a replica yet. Each exchange starts with it.
     ///
-    /// One call joins, and others wait for it: an actor's calls pass each other wherever they wait.
+    /// Calls of an actor interleave at each `await`. So one call joins, and the others wait for it.
     func joinIfNeeded() async throws {
         guard let home else { return }
         while joiningGate.isPaused { _ = try await joiningGate.waitUntilResumed() }
@@ -34,7 +35,7 @@ extension SyncAgent {
         do {
             _ = try await joining.join(store, existing: home.existing, schema: home.schema)
         } catch let error as AnnalsError where error.code == .alreadyJoined {
-            // By another agent, a moment ago.
+            // Another agent has joined it a moment ago.
             guard try await isJoined(to: home.address.space) else { throw error }
         }
         logger.notice("joined the space \(home.address.space)")
@@ -46,7 +47,7 @@ extension SyncAgent {
         return true
     }
 
-    /// Rows are never brought from one space to another because an app was given another address.
+    /// An app that gets another address must not move its rows to another space by this.
     private static func anotherSpace(_ joined: SpaceName, _ given: SpaceName) -> AnnalsError {
         AnnalsError(
             .alreadyJoined, operation: "join", "the store belongs to the space \(joined), not to \(given)",

@@ -4,19 +4,20 @@ import AnnalsStore
 import AnnalsWire
 
 extension SyncAgent {
-    /// Ends the store's membership of its space, and tells the relay, which then does not keep the log for this replica. Rows and history
-    /// stay.
+    /// Ends the store's membership in its space and tells the relay, so that the relay does not keep the log for this
+    /// replica. Rows and history stay.
     ///
     ///     let untold = try await agent.leave()
     ///
-    /// - Parameter force: also where something is lost by it; see `Store.leave(force:)`.
-    /// - Returns: nil where the relay knows; otherwise why it could not be told. The store has left all the same, and the relay keeps the
-    ///   log for the replica until it was not seen for 30 days, or an operator retires it.
-    /// - Throws: `AnnalsError`, as `Store.leave(force:)` does; nothing was changed then.
+    /// - Parameter force: leaves even if data is lost by it; see `Store.leave(force:)`.
+    /// - Returns: nil if the relay was told, otherwise the reason why not. The store has left in both cases. A relay
+    ///   that was not told keeps the log for the replica until it was not seen for 30 days, or until an operator
+    ///   retires it.
+    /// - Throws: `AnnalsError`, as `Store.leave(force:)` does. Then nothing was changed.
     @discardableResult
     public func leave(force: Bool = false) async throws -> AnnalsError? {
         let state = try await store.replicaState()
-        // The relay of a space that is not made yet knows no replica of it.
+        // If the space is not created yet, its relay does not know this replica.
         let isMember = try await store.creationStage() == nil
         try await store.leave(force: force)
         guard let state, isMember else { return nil }

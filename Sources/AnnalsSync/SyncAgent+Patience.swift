@@ -4,9 +4,9 @@ import AnnalsStore
 import AnnalsWire
 import Logging
 
-/// What an agent does while the relay gives no answer that helps: it tries again, waits and gives up.
+/// How an agent retries, waits and stops if the relay sends no useful answer.
 extension SyncAgent {
-    /// Refuses to go on with a relay whose answers bring nothing, after some pauses.
+    /// Starts a round after a pause if necessary. Throws if the relay's answers have made no progress for too long.
     func beginRound(_ step: Exchange.Step, _ status: ExchangeStatus, _ summary: inout Summary) async throws {
         guard summary.refusals <= SyncLimits.refusalsPerSync else { throw Self.partial(status.outbox) }
         summary.patience.note(logThrough: max(status.position, status.pulled))
@@ -14,19 +14,20 @@ extension SyncAgent {
         try await pauseForRound(&summary.patience) { Self.standstill(step, status) }
     }
 
-    /// Pauses before a round of which the ones before moved nothing, or throws.
+    /// Pauses before a round if the rounds before made no progress. Throws if there were too many.
     func pauseForRound(_ patience: inout ExchangePatience, otherwise error: () -> AnnalsError) async throws {
         guard let pause = patience.nextRound(random: environment.random) else { throw error() }
         if pause > .zero { try await environment.pause(pause) }
     }
 
-    /// Pauses for as long as the relay says, while another replica has the turn.
+    /// Pauses for the time that the relay asked for, because another replica has the push lease.
     func waitForTurn(_ milliseconds: Int, _ patience: inout ExchangePatience) async throws {
         guard let pause = patience.turn(in: milliseconds) else { throw Self.noTurn }
         try await environment.pause(pause)
     }
 
-    /// Sends one request until it is answered, with pauses between tries; gives up for now after some, or when patience is over.
+    /// Sends one request until it is answered, with pauses between attempts. Throws after some attempts, or when the
+    /// patience of the exchange is used up.
     nonisolated func request<Answer: Sendable>(
         _ patience: inout ExchangePatience, _ send: @Sendable () async throws -> Answer
     ) async throws -> Answer {
@@ -38,14 +39,14 @@ extension SyncAgent {
         }
     }
 
-    /// The same for a request that is no part of an exchange.
+    /// The same for a request outside of an exchange.
     nonisolated func request<Answer: Sendable>(_ send: @Sendable () async throws -> Answer) async throws -> Answer {
         var patience = ExchangePatience()
         return try await request(&patience, send)
     }
 
-    /// The same for a request that is; throws `TransportError`. `isUncertain` becomes true where a try got no answer, so that the
-    /// relay may have done what it asked.
+    /// The same, but throws `TransportError`. Sets `isUncertain` to true if an attempt got no answer, because the relay
+    /// may have carried it out.
     nonisolated func attempt<Answer: Sendable>(
         _ isUncertain: inout Bool, _ patience: inout ExchangePatience, _ send: @Sendable () async throws -> Answer
     ) async throws -> Answer {
@@ -70,7 +71,7 @@ extension SyncAgent {
         }
     }
 
-    // MARK: Why it gave up
+    // MARK: Errors
 
     static var partsDropped: AnnalsError {
         AnnalsError(
@@ -90,7 +91,7 @@ extension SyncAgent {
             hint: "Local work is kept. Run sync again; if this stays, ask the relay's operator", isRetryable: true)
     }
 
-    /// Why round after round moved nothing.
+    /// The error for too many rounds without progress.
     static func standstill(_ step: Exchange.Step, _ status: ExchangeStatus) -> AnnalsError {
         if status.areRowsInDoubt {
             return AnnalsError(

@@ -6,13 +6,14 @@ import AnnalsWire
 import Logging
 
 extension SyncAgent {
-    /// Compares the rows with the log's, where another program may have written some that no trigger saw, and takes up
-    /// what differs. It costs about as much as a clone.
+    /// Compares the rows with the log's, if another program may have written rows that no trigger captured. Records the
+    /// differences. This costs about as much as a clone.
     func reconcile(_ status: ExchangeStatus, _ summary: inout Summary) async throws -> ExchangeStatus {
         logger.notice("the rows may not be what the log says: comparing them with the space's")
         var status = status
         for _ in 0..<SyncLimits.triesToReconcile {
-            // What is on its way is in the log, or it is not: that decides what the rows are compared with.
+            // Entries under way may be in the log or not. This must be known first, because it decides which rows are
+            // compared.
             if status.isPushUnderWay {
                 status = try await finishPush(&summary)
                 continue
@@ -51,23 +52,24 @@ extension SyncAgent {
         }
     }
 
-    /// Whether the log leads to where the store is: a relay that was restored from an older backup may have got another one.
+    /// Whether the log leads to the store's state. A relay that was restored from an older backup may have another log.
     private nonisolated func isSameLog(_ copy: Store, _ doubt: RowsInDoubt, _ state: ReplicaState) async throws -> Bool {
         guard let there = try await copy.replicaState(), there.position == doubt.position else { return false }
         guard state.position == doubt.position, let digest = there.logDigest, let known = state.logDigest else { return true }
         return digest == known
     }
 
-    /// Brings a copy that stands at a position what is this replica's own after it, and nothing of others.
+    /// Adds this replica's own entries after a position to a copy at that position, without the entries of others.
     nonisolated func pullOwn(_ ahead: [Position], through last: Position, into copy: Store, at position: Position) async throws {
-        // A relay that makes up where own entries stand must not have all positions before them written down.
+        // A relay could claim far positions for own entries. The limit keeps the copy from recording all positions
+        // before them.
         guard last.rawValue - position.rawValue <= SyncLimits.positionsPassedOver else {
             throw TransportError.badAnswer(.badValue("position")).annalsError
         }
         let own = Set(ahead)
         try await copy.passOver(position.through(last).filter { !own.contains($0) })
         try await pull(copy, through: last, own: store.digestsAhead())
-        // A log that ends before them is not the one that took them.
+        // A log that ends before the own entries is not the log that accepted them.
         guard let position = try await copy.replicaState()?.position, position >= last else {
             throw AnnalsError.relayWentBack(operation: "sync")
         }
@@ -87,7 +89,7 @@ extension SyncAgent {
 }
 
 extension Position {
-    /// The positions behind this one, up to `last`.
+    /// The positions after this one, up to `last`.
     fileprivate func through(_ last: Position) -> [Position] {
         last > self ? (rawValue + 1...last.rawValue).map { Position($0) } : []
     }

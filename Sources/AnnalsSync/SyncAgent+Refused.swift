@@ -3,14 +3,14 @@ import AnnalsReplica
 import AnnalsStore
 import AnnalsWire
 
-/// What becomes of a push that the relay refuses to take, such as from a token that may only read.
+/// Handles a push that the relay refuses, for example because of a token that may only read.
 ///
-/// Its transactions go back to the outbox, where they may be rewritten and keep nothing from being pulled. But an earlier
-/// try of the same bytes may have been taken, its answer lost; then the log has them, and says so.
+/// Its transactions go back to the outbox. There they may be rewritten and do not block pulls. But the relay may have
+/// accepted an earlier attempt with the same bytes, and its answer was lost. Then the log contains the transactions.
 extension SyncAgent {
     /// Settles a refused push.
     ///
-    /// - Parameter isUncertain: something was sent before that got no answer.
+    /// - Parameter isUncertain: whether an earlier attempt got no answer.
     func giveBack(
         _ push: FrozenPush, isUncertain: Bool, _ refusal: AnnalsError, _ status: ExchangeStatus, _ patience: inout ExchangePatience
     ) async throws -> SettledPush {
@@ -20,14 +20,14 @@ extension SyncAgent {
             do {
                 try await lookUp(push, after: status.position, &answer, &patience)
             } catch let error as AnnalsError where error.code == .expired {
-                // Only the relay can tell now, when it takes the same bytes again.
+                // Only the relay can tell, when the same bytes are sent again.
                 throw refusal
             }
         }
         return try await store.settle(answer, to: push)
     }
 
-    /// Makes the answer that got lost from the log after a position.
+    /// Builds the lost answer from the log after a position.
     private func lookUp(
         _ push: FrozenPush, after position: Position, _ answer: inout PushAnswer, _ patience: inout ExchangePatience
     ) async throws {
@@ -56,7 +56,7 @@ extension SyncAgent {
         if answer.positions.count == (push.parts == 1 ? push.digests.count : 1) { answer.outcome = .accepted }
     }
 
-    /// Where the push's transactions are in a frame; of one in parts where its first is.
+    /// The positions of the push's transactions in a frame. For a transaction in parts, the position of its first part.
     private static func positions(of push: FrozenPush, in frame: LogFrame, _ header: BatchHeader) -> [Position] {
         header.certificates.indices.compactMap { index in
             let place = Int(header.counter(of: index).rawValue - push.firstCounter.rawValue)

@@ -7,8 +7,9 @@ import Foundation
 import Logging
 
 extension SyncAgent {
-    /// Makes the snapshot that the relay asked this replica for. What keeps it from that is no failure of the exchange, which
-    /// is done: the relay asks another replica after a while. Only that the relay went back meanwhile is told.
+    /// Makes the snapshot that the relay asked this replica for. A failure does not fail the exchange, which is
+    /// complete: the relay asks another replica after some time. Only a relay that went back, and a cancellation, are
+    /// thrown.
     func bringSnapshot(_ summary: inout Summary) async throws {
         do {
             summary.snapshot = try await makeSnapshot()
@@ -22,10 +23,11 @@ extension SyncAgent {
         }
     }
 
-    /// Makes a snapshot of the space from the log's state and brings it to the relay, which asks for one when it is due: a
-    /// clone, or a replica that was away for long, then begins there.
+    /// Makes a snapshot of the space from the log's state and uploads it. The relay asks for one when it is due.
+    /// Clones, and replicas that lack the purged log, begin with it.
     ///
-    /// - Returns: its position; nil when the rows are not what the log has at one position just now, or the relay has it.
+    /// - Returns: the position of the snapshot. nil if the rows do not match the log at one position at the moment, or
+    ///   if the relay has the snapshot already.
     /// - Throws: `AnnalsError`.
     package nonisolated func makeSnapshot() async throws -> Position? {
         guard let joining = try await joining(), let state = try await store.replicaState() else { return nil }
@@ -51,7 +53,7 @@ extension SyncAgent {
         }
     }
 
-    /// nil when another replica was quicker.
+    /// nil if another replica was faster.
     private nonisolated func bring(_ folder: WorkFolder, _ seen: LogMark, _ digest: Digest) async throws -> Position? {
         let progress = progress
         do {
@@ -63,7 +65,7 @@ extension SyncAgent {
         }
     }
 
-    /// What makes copies of this store's space; nil when it is not joined.
+    /// Makes copies of this store's space. nil if the store is not joined.
     nonisolated func joining() async throws -> Joining? {
         guard let state = try await store.replicaState() else { return nil }
         return Joining(

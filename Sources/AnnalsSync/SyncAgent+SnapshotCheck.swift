@@ -4,20 +4,20 @@ package import AnnalsStore
 import AnnalsWire
 import Logging
 
-/// How the rows of a replica compare with those of its space.
+/// The result of a comparison of a replica's rows with those of its space.
 package enum SpaceComparison: Sendable {
-    /// The rows of the snapshot and the log after it are the replica's.
+    /// The snapshot and the log after it have the rows of the replica.
     case equal(snapshot: Position, at: Position)
     case different(snapshot: Position, at: Position, RowDifferences)
-    /// Nothing can be begun with the snapshot, or the log does not fit its rows.
+    /// The snapshot cannot be used, or the log contradicts its rows.
     case unusable(snapshot: Position, AnnalsError)
-    /// The replica's rows are not what the log has at one position just now.
+    /// The replica's rows do not match the log at one position at the moment.
     case notNow
 }
 
 extension SyncAgent {
-    /// Compares the snapshot that the relay names with this replica's rows, and tells the relay. Why it could not be done is no failure
-    /// of the exchange: the relay asks another replica after a while.
+    /// Compares the snapshot that the relay named with this replica's rows, and reports the result to the relay. A
+    /// failure does not fail the exchange: the relay asks another replica after some time.
     func checkSnapshot(at position: Position) async throws {
         do {
             let (comparison, digest) = try await compare(snapshotAt: position)
@@ -47,11 +47,13 @@ extension SyncAgent {
         }
     }
 
-    /// Compares this replica's rows, without what waits in the outbox, with those of its space: a clone is made in a folder beside the
-    /// store and brought to this replica's position. Nothing is changed, and writers of the store do not wait.
+    /// Compares this replica's rows, without the outbox, with those of its space. For this a clone is made in a folder
+    /// beside the store and brought to this replica's position. Nothing is changed, and writers of the store do not
+    /// wait.
     ///
-    /// - Parameter position: of the snapshot to begin with; nil: the one that a clone begins with.
-    /// - Throws: `AnnalsError`; `notJoined` where the store is joined to no space.
+    /// - Parameter position: the position of the snapshot to use. If nil, the newest snapshot up to the replica's
+    ///   position is used.
+    /// - Throws: `AnnalsError`: `notJoined` if the store is not joined.
     package func compare(snapshotAt position: Position? = nil) async throws -> (SpaceComparison, snapshot: Digest?) {
         guard let joining = try await joining() else {
             throw AnnalsError(.notJoined, operation: "verify", "the store is joined to no space", hint: "Run annals join first")
@@ -88,7 +90,8 @@ extension Joining {
                     guard others.isEmpty else { return (.unusable(snapshot: snapshot, Self.otherwise(others)), digest) }
                     return (.equal(snapshot: snapshot, at: own.position), digest)
                 } catch let error as AnnalsError where Self.isOfSnapshot(error) || error.code == .relayWentBack {
-                    // A relay that still has this replica's log has not gone back: the snapshot says that it is of another.
+                    // If the relay still has this replica's log, it has not gone back. Then the snapshot claims to
+                    // belong to another log.
                     if error.code == .relayWentBack, let state = try await store.replicaState() {
                         _ = try await transport.pull(after: state.position, seen: state.seen, byteLimit: 1, wait: nil)
                     }
@@ -101,7 +104,7 @@ extension Joining {
         }
     }
 
-    /// A snapshot with the right rows can say wrong things beside them, by which clones go.
+    /// A snapshot with the right rows can contain other false facts, on which clones depend.
     private static func otherwise(_ differences: [String]) -> AnnalsError {
         AnnalsError(
             .corruptBatch, operation: "verify",

@@ -5,11 +5,12 @@ import AnnalsWire
 import Logging
 import Synchronization
 
-/// What a replica knows of an author from a snapshot alone can be made up by the snapshot's maker. Where the log contradicts it, an older
-/// snapshot and the log after it show who is right: the log's own batches then say what the author's newest entry was.
+/// A replica may know an author's newest entry only from a snapshot, and the replica that made the snapshot may have
+/// stated it falsely. If the log contradicts the snapshot, an older snapshot and the log after it show which is right,
+/// because the log's own batches then state the author's newest entry.
 extension SyncAgent {
-    /// Applies a page; where it contradicts nothing but the snapshot that this replica began with, what is known of the authors is learnt
-    /// anew first.
+    /// Applies a page. If the page contradicts only the snapshot with which this replica began, the authors' newest
+    /// entries are first determined again.
     func applyTryingOlderSnapshots(_ page: Page, _ summary: inout Summary) async throws -> TakenPage {
         var before: Position?
         while true {
@@ -31,9 +32,9 @@ extension SyncAgent {
         }
     }
 
-    /// Learns the authors' newest entries from the newest usable snapshot before a position.
+    /// Determines the authors' newest entries from the newest usable snapshot before a position and the log after it.
     ///
-    /// - Returns: false where there is none, or what it comes to is not what this store has.
+    /// - Returns: false if there is no such snapshot, or if it leads to another state than this store's.
     private nonisolated func learnAuthors(before snapshot: Position) async throws -> Bool {
         guard let joining = try await joining(), let state = try await store.replicaState() else { return false }
         let description = try await request { [transport] in try await transport.describe() }

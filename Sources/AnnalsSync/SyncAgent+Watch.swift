@@ -6,18 +6,18 @@ import AnnalsWire
 import Logging
 
 extension SyncAgent {
-    /// What wakes a waiting agent.
+    /// The events that wake a waiting agent.
     private enum Notice: Sendable {
         case committed
-        /// `isHasty`: at once, though there was nothing to tell.
+        /// `isHasty`: the answer came at once although there was nothing new.
         case answered(Page, isHasty: Bool)
         case unanswered(TransportError)
     }
 
-    /// Stays in touch until the task is cancelled, and then returns: exchanges at once, then whenever something is committed here
-    /// by any process, or the relay has something new.
+    /// Syncs continuously until the task is cancelled, and then returns. It exchanges at once, and then whenever a
+    /// process commits something to this file or the relay has new entries.
     ///
-    /// While the relay is away it tries again after growing pauses, and comes back by itself.
+    /// If the relay is unreachable, the agent tries again after growing pauses.
     ///
     ///     try await withThrowingDiscardingTaskGroup { group in
     ///         group.addTask { try await agent.run() }
@@ -25,15 +25,15 @@ extension SyncAgent {
     ///         group.cancelAll()
     ///     }
     ///
-    /// - Parameter report: told of the first exchange, and then of each that moved something.
-    /// - Throws: `AnnalsError` for what does not pass by itself, such as rows that are not what the log says, or a store that was
-    ///   closed.
+    /// - Parameter report: gets the summary of the first exchange, and of each later one with changes.
+    /// - Throws: `AnnalsError` for errors that do not end by themselves, for example if rows differ from the log or the
+    ///   store was closed.
     public func run(report: @escaping @Sendable (Summary) -> Void = { _ in }) async throws {
         let commits: any CommitNotices = store.path == ":memory:" ? HistoryCommits(store.database) : try CommitWatcher(path: store.path)
         try await run(commits: commits, report: report)
     }
 
-    /// The same with another source of notices; nil: only the relay wakes it.
+    /// The same with another source of commit notices. If nil, only the relay wakes the agent.
     package func run(commits: (any CommitNotices)?, report: @escaping @Sendable (Summary) -> Void = { _ in }) async throws {
         do {
             try await stayInTouch(commits, report)
@@ -44,7 +44,7 @@ extension SyncAgent {
         }
     }
 
-    /// It was paused, and keeps still until it is resumed.
+    /// The agent was paused. It waits until it is resumed.
     private struct Paused: Error {}
 
     private func stayInTouch(_ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) -> Void) async throws {
@@ -93,7 +93,7 @@ extension SyncAgent {
                 case .unanswered(let error):
                     isAsking = false
                     pause = pauses.next(random: environment.random)
-                    // Nothing at all is asked of a relay before the time that it names.
+                    // Nothing is sent to a relay before the time that it named.
                     if let named = error.retryAfter { try await rest(named) }
                     try await recover(from: error, &contact, report)
                 }
@@ -101,18 +101,18 @@ extension SyncAgent {
         }
     }
 
-    // MARK: What wakes it
+    // MARK: What wakes the agent
 
     private static func committed(_ commits: any CommitNotices, _ store: Store) async throws -> Notice {
         try await store.next(of: commits)
         return .committed
     }
 
-    /// Asks for what comes after the replica's position and lets the relay hold back the answer until there is something.
+    /// Pulls after the replica's position and lets the relay delay its answer until there are new entries.
     ///
-    /// It goes on while local work is pushed, so that no connection is given up for that; what it brings of this
-    /// replica's own is then behind its position and dropped. `pause` comes first where the last answer was none or
-    /// was hasty, so that something between that does not let requests wait is not asked without end.
+    /// The request continues while local transactions are pushed, so that its connection is not given up. This
+    /// replica's own entries in its answer are then before the position and are dropped. `pause` comes first if the
+    /// last request got no answer or a hasty one. So a proxy that does not let requests wait is not asked without end.
     private static func ask(
         _ transport: any RelayTransport, _ state: ReplicaState, _ environment: Environment, after pause: Duration?
     ) async throws -> Notice {
@@ -127,9 +127,9 @@ extension SyncAgent {
         }
     }
 
-    // MARK: What it then does
+    // MARK: What the agent does then
 
-    /// Something was committed here. Often that was this agent itself, and then there is nothing to send.
+    /// Something was committed here. Often this agent itself did it, and then there is nothing to send.
     private func send(_ contact: inout Contact, _ report: (Summary) -> Void) async throws {
         let summary = try await persisting(&contact) { () async throws -> Summary? in
             let status = try await self.store.prepareOutbox()
@@ -154,7 +154,8 @@ extension SyncAgent {
                 events.note(summary, status)
                 events.end(.import, isCaughtUp: !status.isBehind)
             } catch let error as AnnalsError where error.isRetryable || isFollowed(error) {
-                // A push has no answer yet, another program holds the lock, or the relay was restored: the whole exchange settles that.
+                // A push has no answer yet, another program holds the lock, or the relay was restored. A whole exchange
+                // resolves each case.
                 events.end(.import)
                 return try await self.sync()
             } catch {
@@ -176,14 +177,15 @@ extension SyncAgent {
     private func recover(from error: TransportError, _ contact: inout Contact, _ report: (Summary) -> Void) async throws {
         if case .cancelled = error { throw CancellationError() }
         let known = error.annalsError
-        // One that was away for too long comes back by a snapshot.
+        // A replica whose log was purged resyncs from a snapshot.
         guard contact.passes(known) || known.code == .expired || isFollowed(known) else { throw known }
-        // A waiting request that broke says little, as when a proxy ends it: only a failing exchange is being away.
+        // A waiting request can break for harmless reasons, for example because a proxy ends it. The relay counts as
+        // unreachable only if an exchange fails.
         let summary = try await persisting(&contact) { try await self.sync() }
         if summary.movedSomething { report(summary) }
     }
 
-    /// Tries until it works, with growing pauses; only what does not pass by itself is thrown.
+    /// Tries with growing pauses until it works. Throws only errors that do not end by themselves.
     private func persisting<T: Sendable>(_ contact: inout Contact, _ work: () async throws -> T) async throws -> T {
         var backoff = Backoff()
         while true {
@@ -200,7 +202,7 @@ extension SyncAgent {
         }
     }
 
-    /// Pauses before another try, unless the agent is told to keep still.
+    /// Pauses before another attempt, unless the agent is paused.
     private func rest(_ pause: Duration) async throws {
         try await withThrowingTaskGroup(of: Void.self) { [gate, environment, pausesSeen] group in
             defer { group.cancelAll() }
@@ -213,7 +215,7 @@ extension SyncAgent {
         }
     }
 
-    /// One line for each change of state.
+    /// Logs one line for each change of the state.
     private func noteContact(_ change: Contact.Change?, _ error: AnnalsError? = nil) {
         switch change {
         case .made: logger.notice("in touch with the relay")
@@ -225,7 +227,7 @@ extension SyncAgent {
 }
 
 extension SyncAgent.Summary {
-    /// Whether anything came or went.
+    /// Whether the exchange sent, received or changed anything.
     public var movedSomething: Bool {
         pushed.transactions > 0 || pulled.transactions > 0 || conflicts + lost > 0 || cameBack != nil || followed != nil || snapshot != nil
     }
@@ -239,7 +241,7 @@ extension SyncAgent.Summary {
         return copy
     }
 
-    /// With what an earlier part of the same exchange moved.
+    /// Adds the numbers of an earlier part of the same exchange.
     fileprivate func adding(_ earlier: Self) -> Self {
         var copy = self
         copy.pulled.transactions += earlier.pulled.transactions

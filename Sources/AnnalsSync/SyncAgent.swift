@@ -6,17 +6,17 @@ import AnnalsWire
 import Foundation
 public import Logging
 
-/// Keeps one joined store in step with its space.
+/// Syncs one joined store with its space.
 ///
 ///     let address = try SpaceAddress("notes", at: relay, as: "Vera's phone", credential: token)
 ///     let agent = try SyncAgent(store: store, joining: address, existing: .sameKey)
 ///     let summary = try await agent.sync()
 ///     print(summary.pushed.transactions, summary.pulled.transactions)
 ///
-/// `sync` exchanges once; `run` stays in touch until its task is cancelled, `pause` and `resume` have it rest meanwhile, and
-/// `events` tells what goes on. A store has one agent at a time; other programs may write the file meanwhile.
+/// `sync` exchanges once. `run` syncs continuously until its task is cancelled. `pause` and `resume` pause it, and
+/// `events` reports its progress. A store has one agent at a time. Other programs may write to the file meanwhile.
 ///
-/// `run` is all that a service needs. In a program that has a `ServiceGroup`:
+/// A service only needs `run`. In a program with a `ServiceGroup`:
 ///
 ///     struct SyncService: Service {
 ///         let agent: SyncAgent
@@ -25,7 +25,7 @@ public import Logging
 ///         }
 ///     }
 public actor SyncAgent {
-    /// What one exchange moved.
+    /// What one exchange sent, received and changed.
     public struct Summary: Sendable {
         public struct Flow: Sendable {
             public var transactions = 0
@@ -36,53 +36,56 @@ public actor SyncAgent {
         public var space = ""
         public var pushed = Flow()
         public var pulled = Flow()
-        /// Conflicts settled here: while laying the outbox on top, and where a program had left children without parents.
+        /// Conflicts that were resolved here, during a rebase of the outbox, or because a program had left children
+        /// without parents.
         public var conflicts = 0
-        /// Conflicts that others settled, in which a value of this replica's own lost.
+        /// Conflicts that other replicas resolved and in which a value of this replica lost.
         public var lost = 0
-        /// How often a push was refused because others had written the same things.
+        /// How often a push was refused because other replicas had written the same data.
         public var refusals = 0
         public var position = Position.zero
         public var head = Position.zero
         public var outbox = 0
-        /// Rows that another program wrote unseen while a table's triggers were gone, found by comparing with the log.
+        /// Rows that another program wrote while a table had no triggers. The comparison with the log found them.
         public var reconciled = 0
-        /// The relay was restored from a backup: the last position that its log and this store's had in common.
+        /// If the relay was restored from a backup: the last position that its log and this store's log had in common.
         public var followed: Position?
-        /// Transactions of the log that the relay had lost, and that this store sends again.
+        /// How many transactions the relay had lost that this store sends again.
         public var returned = 0
-        /// The position of the snapshot that this replica came back by, since the log after its own was gone.
+        /// The position of the snapshot from which this replica was resynced, because the log after its own position
+        /// was gone.
         public var cameBack: Position?
         /// The position of the snapshot that this replica made for the space.
         public var snapshot: Position?
-        /// The file turned out to be a copy of another replica, or a restored backup, and is a replica of its own now.
+        /// The file was a copy of another replica or a restored backup, and has a new replica id now.
         public var tookNewIdentity = false
-        /// Of the space's schema.
+        /// The version of the space's schema.
         public var schemaVersion: Int64 = 1
-        /// The space's schema has more than this store's: what the log says there is kept until the store has migrated.
+        /// The space's schema has tables or columns that this store lacks. Their values are kept until the store has
+        /// migrated.
         public var isBehindSchema = false
-        /// Work stays in the outbox until the store has migrated.
+        /// Transactions stay in the outbox until the store has migrated.
         public var isWaitingForMigration = false
-        /// Why the relay does not take what was pushed.
+        /// Why the relay refused the push.
         var refusal: AnnalsError?
-        /// The relay asks this replica for a snapshot.
+        /// Whether the relay asks this replica for a snapshot.
         var isSnapshotDue = false
         /// The position of the snapshot that the relay asks this replica to compare with its rows.
         var snapshotToCheck: Position?
-        /// It goes on with a relay that was restored, once.
+        /// Whether the exchange may still follow a restored relay. It does so at most once.
         var mayFollow = false
-        /// Parts that were kept did not go together with what came, and were pulled anew.
+        /// Buffered parts did not match the received entries, and were pulled again.
         var droppedParts = false
-        /// What is left of it in this exchange.
+        /// The patience that is left in this exchange.
         var patience = ExchangePatience()
     }
 
-    /// What the outside world gives: pauses and randomness, so that tests need neither.
+    /// The external dependencies of an agent: pauses and randomness. Tests replace them.
     public struct Environment: Sendable {
         public var pause: @Sendable (Duration) async throws -> Void
         /// A number in 0..<1.
         public var random: @Sendable () -> Double
-        /// The time since some moment. It never goes back.
+        /// The time since a fixed moment. It never goes back.
         package var elapsed: @Sendable () -> Duration
 
         public init(pause: @escaping @Sendable (Duration) async throws -> Void, random: @escaping @Sendable () -> Double) {
@@ -101,7 +104,7 @@ public actor SyncAgent {
 
         public static let system = on(ContinuousClock())
 
-        /// Pauses on a clock, which a test may move by hand.
+        /// Pauses on a clock. A test may use a manual clock.
         public static func on(_ clock: some Clock<Duration>) -> Environment {
             Environment(pause: { try await clock.sleep(for: $0) }, random: { Double.random(in: 0..<1) }, clock: clock)
         }
@@ -111,35 +114,35 @@ public actor SyncAgent {
     let transport: any RelayTransport
     let environment: Environment
     let logger: Logger
-    /// Told of snapshots on their way: a stage, and bytes done in it.
+    /// Gets the progress of snapshots: a stage, and the number of bytes done in it.
     let progress: @Sendable (SyncEvent.Transfer.Stage, Int64) -> Void
-    /// The space to join, and what becomes of rows that differ there; nil for a store that is a replica already.
+    /// The space to join, and how to merge different rows. nil for a store that is a replica already.
     let home: (address: SpaceAddress, existing: ExistingRows?, schema: JoinedSchema)?
-    /// What it does when the relay was restored from a backup.
+    /// What to do if the relay was restored from a backup.
     let restoredRelay: RestoredRelay
     let board: EventBoard
     let gate = PauseGate()
     /// Closed while a call joins the store.
     let joiningGate = PauseGate()
-    /// How often it was paused before `run` went on last.
+    /// The number of pauses when `run` resumed last.
     var pausesSeen = 0
-    /// Where the store stood when this agent was last told. Another agent may have moved it on since.
+    /// The status of the store that this agent got last. Another agent may have changed the store since.
     private(set) var lastStatus: ExchangeStatus?
-    /// The entry that the relay was told of last as one that cannot be applied here.
+    /// The last entry that this agent reported to the relay as not applicable here.
     var reported: Position?
-    /// It has exchanged once, so the next exchange needs no setting up.
+    /// Whether the agent has set up the store, so that the next exchange need not.
     private var isSetUp = false
 
     /// - Parameters:
     ///   - store: the store.
-    ///   - transport: the way to the relay.
-    ///   - address: the space to join first, where the store is no replica yet.
-    ///   - existing: what becomes of rows that differ from those of a space that exists; without it they are refused.
-    ///   - schema: what the store may declare otherwise than a space that exists.
-    ///   - restoredRelay: what to do when the relay was restored from a backup.
-    ///   - environment: clock and identities, which a test gives.
-    ///   - logger: told what is noteworthy.
-    ///   - progress: told how far it is.
+    ///   - transport: the transport to the relay.
+    ///   - address: the space to join first, if the store is not a replica yet.
+    ///   - existing: how to merge rows that differ from those of an existing space. If nil, different rows are refused.
+    ///   - schema: which differences from the schema of an existing space are allowed.
+    ///   - restoredRelay: what to do if the relay was restored from a backup.
+    ///   - environment: pauses and randomness. A test passes its own.
+    ///   - logger: gets important events.
+    ///   - progress: gets the progress.
     public init(
         store: Store, transport: any RelayTransport, joining address: SpaceAddress? = nil, existing: ExistingRows? = nil,
         schema: JoinedSchema = .equal,
@@ -160,9 +163,10 @@ public actor SyncAgent {
         }
     }
 
-    /// One exchange: pushes what is new here, takes in what is new there, and lays this store's work on top.
+    /// One exchange: pushes local transactions, applies remote entries, and rebases the outbox on them.
     ///
-    /// Where the relay was restored from a backup, `restoredRelay` says what to do, in the place of what the agent was made with:
+    /// If the relay was restored from a backup, `restoredRelay` decides what to do, instead of the value that the agent
+    /// was created with:
     ///
     ///     do {
     ///         try await agent.sync()
@@ -170,9 +174,10 @@ public actor SyncAgent {
     ///         try await agent.sync(restoredRelay: .follow)
     ///     }
     ///
-    /// A relay that refuses to take what is pushed, such as from a token that may only read, still gives what is new there.
+    /// If the relay refuses the push, for example because of a token that may only read, remote entries are still
+    /// applied.
     ///
-    /// - Throws: `AnnalsError`; what was exchanged until then stays exchanged, and the next call goes on from there.
+    /// - Throws: `AnnalsError`. Everything exchanged before the error is kept, and the next call continues from there.
     @discardableResult
     public func sync(_ direction: SyncDirection = .both, restoredRelay: RestoredRelay? = nil) async throws -> Summary {
         var events = ExchangeEvents(board)
@@ -196,7 +201,7 @@ public actor SyncAgent {
         summary.conflicts = status.conflicts
         let replica = status.replica
         var step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
-        // Rows come into doubt where an entry that they hold was voided.
+        // Rows become unverified if an entry that they contain was voided.
         let mayDoubt = !(transport is LogThrough)
         while step != .done || (status.areRowsInDoubt && mayDoubt) {
             try Task.checkCancellation()
@@ -210,7 +215,7 @@ public actor SyncAgent {
             do {
                 step = try await perform(step, &exchange, &status, &summary)
             } catch let error as AnnalsError where summary.mayFollow && error.code == .relayWentBack {
-                // Once: a relay that is restored again meanwhile is followed by the next exchange.
+                // Only once. A relay that is restored again meanwhile is followed in the next exchange.
                 summary.mayFollow = false
                 events.begin(.setup)
                 status = try await follow(error, &summary)
@@ -261,7 +266,7 @@ public actor SyncAgent {
         }
     }
 
-    /// What comes before the first request: the store is a replica, its outbox is filled, and its rows are the log's.
+    /// Prepares the store before the first request: it must be a replica, its outbox filled, and its rows verified.
     private func setUp(_ summary: inout Summary, _ events: inout ExchangeEvents) async throws -> ExchangeStatus {
         if !isSetUp {
             events.begin(.setup)
@@ -278,7 +283,7 @@ public actor SyncAgent {
         return status
     }
 
-    /// Follows the store's own rule of how much history it keeps. That it cannot now is no reason for a sync to fail.
+    /// Applies the store's own retention rule for its history. A failure must not fail the sync.
     private func purgeWhenDue() async {
         do {
             guard let result = try await store.purgeWhenDue(), result.transactions > 0 else { return }
@@ -293,13 +298,13 @@ public actor SyncAgent {
             let page = try await request(&summary.patience) { [transport] in
                 try await transport.pull(after: status.pulled, seen: status.seen, byteLimit: SyncLimits.pageBytes, wait: nil)
             }
-            // What the relay had before it was asked it has no longer: it was restored from an older backup.
+            // The relay has less than it had accepted before, so it was restored from an older backup.
             guard page.head >= status.accepted else { throw AnnalsError.relayWentBack(operation: "sync") }
             return try await take(page, &summary)
         } catch let error as AnnalsError where error.code == .expired {
             return try await comeBack(&summary)
         } catch let error as AnnalsError where error.code == .relayWentBack {
-            // Without parts that wait behind the position, the relay's answer is about the position itself.
+            // Without buffered parts after the position, the relay's answer is about the position itself.
             guard let status = try await store.dropKeptParts() else { throw error }
             return status
         }
@@ -328,7 +333,7 @@ public actor SyncAgent {
         return exchange.next(after: .answered(answer.outcome, isBehind: status.isBehind, outbox: status.outbox))
     }
 
-    /// Sends a push and notes the answer; nil when the relay refused to take it.
+    /// Sends a push and stores the answer. nil if the relay refused it.
     func settle(_ push: FrozenPush, _ summary: inout Summary, _ status: inout ExchangeStatus) async throws -> PushAnswer? {
         var isUncertain = !push.isNew
         do {
@@ -350,12 +355,12 @@ public actor SyncAgent {
         }
     }
 
-    /// Sends a batch, or the parts of a transaction one after another, until an answer settles it or asks to wait.
+    /// Sends a batch, or the parts of a transaction one after another, until an answer is definite or asks to wait.
     ///
-    /// Parts whose answers got lost are known to the relay, so it begins with the first again after whatever went wrong. If
-    /// the first is in the log all are, and the last one's digest, which covers the others', says whether they are the same.
-    /// Where they were dropped, another copy of this file may be pushing: each pauses before it begins anew, so that one of
-    /// them gets through.
+    /// After any error it starts again with the first part. The relay recognises parts that it has already, even if
+    /// their answers were lost. If the first part is in the log, all parts are. The digest of the last part covers the
+    /// others, so it shows whether they are the same. If the relay dropped the parts, another copy of this file may be
+    /// pushing. Then each copy pauses before it starts again, so that one of them succeeds.
     private func send(
         _ first: FrozenPush, _ isUncertain: inout Bool, _ patience: inout ExchangePatience
     ) async throws -> (answer: PushAnswer, to: FrozenPush, bytes: Int) {
@@ -395,7 +400,8 @@ public actor SyncAgent {
         do {
             taken = try await applyTryingOlderSnapshots(page, &summary)
         } catch let error as AnnalsError where error.code == .corruptBatch && !summary.droppedParts {
-            // Parts that are kept may be of a log that the relay lost. Once; what is damaged then is the log itself.
+            // Buffered parts may belong to a log that the relay lost. They are dropped once. If the error stays, the
+            // log itself is corrupt.
             guard let status = try await store.dropKeptParts() else { throw error }
             summary.droppedParts = true
             return status
@@ -411,7 +417,7 @@ public actor SyncAgent {
         return taken.status
     }
 
-    /// What was passed over at the relay's word must be explained by its log, which all replicas see.
+    /// An entry that was passed over as voided must be explained by a later entry in the log, which all replicas see.
     func checkVoids(_ status: ExchangeStatus) throws {
         guard let position = status.unexplainedVoids, status.position == status.head, (transport as? LogThrough)?.last == nil else {
             return
@@ -441,15 +447,16 @@ extension SyncAgent.Summary {
     }
 }
 
-/// What becomes of a store whose relay was restored from a backup and has less of the log, or another one.
+/// What to do if the relay was restored from a backup and has a shorter log or another one.
 public enum RestoredRelay: Sendable {
-    /// Nothing is exchanged, and an error says why.
+    /// Nothing is exchanged, and an error reports it.
     case refuse
-    /// What the relay lost is sent again from what the store keeps of the log, each transaction once, whichever replica sends it.
+    /// The entries that the relay lost are sent again from the log that the store keeps. Each transaction is recorded
+    /// once, whichever replica sends it.
     case follow
 }
 
-/// Which way an exchange goes.
+/// The direction of an exchange.
 public enum SyncDirection: Sendable {
     case both, pushOnly, pullOnly
 

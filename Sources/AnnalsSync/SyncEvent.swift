@@ -1,7 +1,8 @@
 public import AnnalsCore
 public import Foundation
 
-/// What an agent does, told while it does it: for a progress bar, a "synced at 12:30", or a message that the relay is away.
+/// A report about what an agent does, for a progress bar, a text such as "synced at 12:30", or a message that the relay
+/// is unreachable.
 ///
 ///     for await event in agent.events {
 ///         if let error = event.error {
@@ -13,60 +14,62 @@ public import Foundation
 ///         }
 ///     }
 ///
-/// An operation, such as taking in what others wrote, is told when it begins, whenever it has got on, and when it ends. All its
-/// events have the same `id`, and each says the whole of it so far, so that one who missed the others knows as much.
+/// An operation, such as an import, is reported when it begins, when it makes progress, and when it ends. All its
+/// events have the same `id`. Each event contains the whole state of the operation, so a listener that missed earlier
+/// events loses nothing.
 ///
-/// An exchange makes up to three operations: `setup`, at an agent's first exchange and whenever rows must be compared with the space's; `export`, if
-/// there is something to send; `import`, which ends every exchange that takes in, even one that brought nothing.
+/// An exchange has up to three operations. `setup` happens at an agent's first exchange and whenever rows must be
+/// compared with the space's. `export` happens if there is something to send. `import` ends every exchange that
+/// receives, even if nothing was received.
 public struct SyncEvent: Identifiable, Sendable {
     public enum Stage: String, Sendable, CaseIterable {
-        /// Joining the space, or finding out what there is to do.
+        /// Joins the space, or prepares the exchange.
         case setup
-        /// Taking in what others wrote.
+        /// Applies the transactions of other replicas.
         case `import`
-        /// Sending what was written here.
+        /// Sends local transactions.
         case export
     }
 
-    /// A snapshot on its way.
+    /// The transfer of a snapshot.
     public struct Transfer: Hashable, Sendable {
-        /// What is done with it. A store that joins then pulls the log after it.
+        /// The stages of a transfer. After a download, a joining store pulls the log after the snapshot.
         public enum Stage: String, Sendable {
             case copying, compressing, uploading, downloading, unpacking, pulling
         }
 
         public var stage: Stage
-        /// Done in this stage.
+        /// The bytes done in this stage.
         public var bytes: Int64
     }
 
-    /// The operation's number, which grows from one to the next.
+    /// The number of the operation. Later operations have larger numbers.
     public let id: Int
     public let stage: Stage
-    /// By the store's clock.
+    /// The start time by the store's clock.
     public let startDate: Date
-    /// When it was told.
+    /// The time of this event.
     public internal(set) var date: Date
-    /// nil while it goes on.
+    /// nil while the operation runs.
     public internal(set) var endDate: Date?
-    /// Sent or taken in so far.
+    /// The transactions that were sent or applied so far.
     public internal(set) var transactions = 0
-    /// Rows inserted, updated or deleted by them.
+    /// The rows that these transactions inserted, updated or deleted.
     public internal(set) var changes = 0
-    /// Of the batches they came in.
+    /// The size of the batches that contained them, in bytes.
     public internal(set) var bytes = 0
-    /// How many are left, where it is known: transactions of the outbox for an export, entries of the log for an import. More may
-    /// come meanwhile.
+    /// How many are left, if known: transactions of the outbox for an export, entries of the log for an import. More
+    /// may be added meanwhile.
     public internal(set) var remaining: Int?
-    /// A snapshot that is made, sent or fetched in the course of it.
+    /// The snapshot that is made, sent or downloaded during the operation.
     public internal(set) var transfer: Transfer?
-    /// The relay was restored from a backup, and the exchange went on from this position, the last one that both logs have.
+    /// If the relay was restored from a backup: the last position that both logs have. The exchange continued from it.
     public internal(set) var followed: Position?
-    /// Why it ended without success. `isRetryable` says whether the same may work later.
+    /// The error that ended the operation. `isRetryable` says whether a later attempt may succeed.
     public internal(set) var error: AnnalsError?
-    /// After how long the agent tries again by itself, as `run` does.
+    /// The time after which the agent retries by itself, as in `run`.
     public internal(set) var retryAfter: Duration?
-    /// An import that ended with all that the relay had.
+    /// Whether an import ended with all entries that the relay had.
     public internal(set) var isCaughtUp = false
 
     public var hasEnded: Bool { endDate != nil }

@@ -4,7 +4,7 @@ import AnnalsStore
 import AnnalsWire
 
 extension TransportError {
-    /// Whether the same request may be answered when it is sent again a little later.
+    /// Whether the same request may be answered a little later.
     var isWorthRetrying: Bool {
         switch self {
         case .unreachable, .unanswered: true
@@ -13,18 +13,19 @@ extension TransportError {
         }
     }
 
-    /// How often a request that fails in this way is sent in all: each try of one that stays unanswered has waited long already.
+    /// How many times a request with this error is sent in total. A request without an answer has waited long already,
+    /// so it has fewer attempts.
     var tries: Int {
         if case .unanswered = self { SyncLimits.triesWithoutAnswer } else { SyncLimits.triesPerRequest }
     }
 
-    /// Whether the relay itself says that it did not take what was sent, and will not.
+    /// Whether the relay itself says that it did not accept the request and will not.
     var isDefiniteRefusal: Bool {
         guard case .problem(let problem, _) = self else { return false }
         return problem.status == 507 || ((400..<500).contains(problem.status) && ![408, 429].contains(problem.status))
     }
 
-    /// The relay's own word for a problem.
+    /// The relay's code of a problem.
     var code: Problem.Code? {
         if case .problem(let problem, _) = self { problem.knownCode } else { nil }
     }
@@ -33,7 +34,7 @@ extension TransportError {
         if case .problem(_, let duration) = self { duration } else { nil }
     }
 
-    /// The error as the library's edge tells it.
+    /// The error for the library's public API.
     public var annalsError: AnnalsError {
         switch self {
         case .unreachable(let reason, _):
@@ -63,7 +64,7 @@ extension TransportError {
         }
     }
 
-    /// A relay writes sentences; here they are part of one.
+    /// The relay's messages are sentences. Here they become a part of one.
     private static func lowercasingFirst(_ text: String) -> String {
         guard let first = text.first, text.dropFirst().first?.isUppercase != true else { return text }
         return first.lowercased() + text.dropFirst()
@@ -80,7 +81,7 @@ extension TransportError {
             AnnalsError(code, operation: "sync", text, hint: hint, isRetryable: retry, retryAfter: retry ? retryAfter : nil)
         }
         switch problem.status {
-        // Not an operation of sync's: the relay's hint is the right one, and not where to find a token.
+        // For the operation "sync" the command line replaces the hint by one about tokens. The relay's hint is right here.
         case 403 where problem.knownCode == .replicaOwnedElsewhere:
             return AnnalsError(.notPermitted, operation: "push", text, hint: problem.hint)
         case 403 where problem.knownCode == .quarantined: return make(.quarantined)

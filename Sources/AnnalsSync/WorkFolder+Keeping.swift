@@ -2,33 +2,35 @@ import AnnalsCore
 import AnnalsWire
 import Foundation
 
-/// What outlives the process that was at work in a folder: a packed snapshot, whole or in part, for a day. A note says for
-/// whom; whether the bytes are still what the relay has, their digest decides.
+/// What is kept for a day after the process has ended: a packed snapshot, complete or partial. A note states its
+/// purpose. A digest decides whether its bytes are still those of the relay.
 extension WorkFolder {
     private static let noteName = "annals-work.note"
     private static let packedName = "snapshot.zst"
     private static let keptSeconds = 86_400.0
-    /// Less is sent again sooner than it is explained.
+    /// Smaller files are not worth keeping.
     private static let leastBytes: Int64 = 1 << 20
 
-    /// Where a snapshot lies as it travels.
+    /// The path of a snapshot in the form that is sent.
     var packed: String { file(Self.packedName) }
 
-    /// Writes down what the folder is for. For a snapshot that is to be sent, after it was packed: of which log it is, and its bytes.
+    /// Writes the purpose of the folder to a note. For a packed snapshot that will be uploaded, the note also has its
+    /// log, position and digest.
     func note(_ purpose: String, of snapshot: (seen: LogMark, digest: Digest)? = nil) {
         let facts = snapshot.flatMap { snapshot in snapshot.seen.headerValue.map { "\($0) \(snapshot.digest)\n" } } ?? ""
-        // Without a note nothing is kept, which is no harm.
+        // Without a note nothing is kept, which does no harm.
         try? Self.write("\(purpose)\n\(facts)", to: file(Self.noteName))
     }
 
-    /// Whoever reads finds all of it or none, unless the machine stops: Foundation's own atomic writing waits for the disk.
+    /// A reader finds all of the text or none, unless the machine stops. Foundation's atomic writing is not used,
+    /// because it waits for the disk.
     fileprivate static func write(_ text: String, to path: String) throws {
         let beside = path + ".new"
         try Data(text.utf8).write(to: URL(fileURLWithPath: beside))
         guard rename(beside, path) == 0 else { throw AnnalsError(.cannotCreate, operation: "snapshot", "\(path) cannot be written") }
     }
 
-    /// The whole packed snapshot that was noted; nil where there is none, or other bytes.
+    /// The complete packed snapshot from the note. nil if there is none, or if its bytes differ.
     func keptSnapshot(of lineage: Lineage) -> (seen: LogMark, digest: Digest)? {
         let facts = Self.note(in: path).dropFirst().first?.split(separator: " ").map(String.init) ?? []
         guard facts.count == 2, let seen = LogMark(lineage: lineage, headerValue: facts[0]), let digest = Digest(facts[1]), holds(digest)
@@ -41,7 +43,7 @@ extension WorkFolder {
         (try? FileDigest.sha256(packed)) == digest
     }
 
-    /// Drops what was kept.
+    /// Removes the kept files.
     func forget() {
         for path in [packed, PartialDownload.tagFile(of: packed)] { try? FileManager.default.removeItem(atPath: path) }
     }
@@ -74,13 +76,13 @@ extension WorkFolder {
     }
 }
 
-/// Which snapshot the bytes of a download are of, in a file beside them: so that another process can go on with it.
+/// Identifies the snapshot of a partial download, in a file beside it. So another process can resume the download.
 struct PartialDownload {
     /// The relay's tag of the snapshot.
     var tag: String
     var length: Int64
 
-    /// What an earlier process left at `path`; nil when it is nothing to go on from.
+    /// The partial download of an earlier process at `path`. nil if it cannot be resumed.
     init?(at path: String) {
         guard let data = FileManager.default.contents(atPath: Self.tagFile(of: path)), !data.isEmpty,
             let length = (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int64, length > 0
@@ -91,7 +93,7 @@ struct PartialDownload {
 
     static func tagFile(of path: String) -> String { path + ".tag" }
 
-    /// Notes what the bytes that come are of. Where that fails they are of no use to another process.
+    /// Writes the tag of the received bytes. If that fails, another process cannot resume the download.
     static func note(_ tag: String?, of path: String) {
         let file = tagFile(of: path)
         do { try WorkFolder.write(tag ?? "", to: file) } catch { try? FileManager.default.removeItem(atPath: file) }

@@ -1,18 +1,18 @@
 import AnnalsCore
 import Foundation
 
-/// A folder for files on their way, on the disk where the result will be. Only its owner may look into it.
+/// A folder for temporary files, on the disk of the result. Only its owner can read it.
 ///
-/// Whoever makes one holds a lock in it, which ends with the process. So what a killed program left is told from what
-/// another is at work in, and the next one in the same place removes it: at once, or after a day where it holds a packed
-/// snapshot that was noted for a purpose (`WorkFolder+Keeping`).
+/// The process that creates a folder holds a lock in it, and the lock ends with the process. So the folder of a killed
+/// program can be distinguished from one in use. The next program in the same place removes it: at once, or after a day
+/// if it has a packed snapshot and a noted purpose (`WorkFolder+Keeping`).
 struct WorkFolder: Sendable {
     let path: String
     private let lock: Int32
 
     static let prefix = ".annals-"
     private static let nameDigits = 8
-    /// No other program makes a file of that name, so a folder that has it is one of these.
+    /// No other program creates a file with this name, so a folder that has it was created by this type.
     static let lockName = "annals-work.lock"
     private static let attempts = 10
 
@@ -26,7 +26,7 @@ struct WorkFolder: Sendable {
                 break
             }
             let lock = open("\(path)/\(Self.lockName)", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-            // Until it is locked another program may take it for a leftover.
+            // Before it is locked, another program may remove it as unused.
             if lock >= 0, flock(lock, LOCK_EX | LOCK_NB) == 0, Self.isThere(lock) {
                 self.init(path: path, lock: lock)
                 return
@@ -43,7 +43,7 @@ struct WorkFolder: Sendable {
         self.lock = lock
     }
 
-    /// Takes over the folder that was kept for a purpose; nil when there is none that is free.
+    /// Takes over the folder that was kept for a purpose. nil if there is none, or if it is in use.
     init?(keptIn parent: String, for purpose: String) {
         for path in Self.folders(in: parent) where Self.purpose(of: path) == purpose && Self.isWorthKeeping(path) {
             guard let lock = Self.locked(path) else { continue }
@@ -56,20 +56,21 @@ struct WorkFolder: Sendable {
 
     func file(_ name: String) -> String { "\(path)/\(name)" }
 
-    /// Removes the files in it, and what it was kept for.
+    /// Removes the files in it, including the kept ones.
     func clear() {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] where name != Self.lockName {
             try? FileManager.default.removeItem(atPath: file(name))
         }
     }
 
-    /// Removes it with all that is in it.
+    /// Removes the folder with its content.
     func remove() {
         try? FileManager.default.removeItem(atPath: path)
         close(lock)
     }
 
-    /// Lets it go for another to take over, if it holds something that was kept for a purpose; whether it does.
+    /// Releases the folder so that another process can take it over, if it contains kept files. Returns whether it
+    /// does.
     func leave() -> Bool {
         guard Self.purpose(of: path) != nil, Self.isWorthKeeping(path) else { return false }
         removeAllButKept()
@@ -77,7 +78,7 @@ struct WorkFolder: Sendable {
         return true
     }
 
-    /// Takes a folder's lock; nil when another program is at work in it.
+    /// Locks a folder. nil if another program uses it.
     private static func locked(_ path: String) -> Int32? {
         let lock = open("\(path)/\(lockName)", O_RDWR | O_CLOEXEC)
         guard lock >= 0 else { return nil }

@@ -3,7 +3,7 @@ public import AnnalsSync
 public import AnnalsWire
 import Synchronization
 
-/// One replica's way to its relay through a `FaultyNetwork`, which can be cut and mended.
+/// The connection of one replica to its relay through a `FaultyNetwork`. A test can cut and mend it.
 ///
 ///     space[0].line.cut()
 ///     await #expect(throws: AnnalsError.self) { try await space[0].agent.sync() }
@@ -27,7 +27,7 @@ public final class FaultyLine: RelayTransport {
         self.clock = clock
     }
 
-    /// No request gets through from now on.
+    /// From now on every request fails.
     public func cut() { state.withLock { $0.isCut = true } }
 
     public func mend() { state.withLock { $0.isCut = false } }
@@ -76,7 +76,8 @@ public final class FaultyLine: RelayTransport {
         }
     }
 
-    /// - Parameter isRepeatable: a copy of it may come later, when what it speaks of, such as a file, may be gone.
+    /// - Parameter isRepeatable: whether a copy may arrive later. False if the request needs, for example, a file that
+    ///   may not exist then.
     private func send<Answer: Sendable>(
         isRepeatable: Bool = true, _ request: @escaping @Sendable () async throws(TransportError) -> Answer
     ) async throws(TransportError) -> Answer {
@@ -108,11 +109,11 @@ public final class FaultyLine: RelayTransport {
 }
 
 extension FaultyNetwork {
-    /// A way to a relay through this network.
+    /// A connection to a relay through this network.
     ///
     /// - Parameters:
-    ///   - relay: the relay behind the line.
-    ///   - clock: what delays move.
+    ///   - relay: the relay behind the connection.
+    ///   - clock: the clock that delays advance.
     public func line(to relay: any RelayTransport, clock: ManualClock? = nil) -> FaultyLine {
         FaultyLine(relay, self, clock)
     }

@@ -1,38 +1,39 @@
 import SeededRandom
 import Synchronization
 
-/// What goes wrong with one request.
+/// The fault of one request.
 public enum NetworkFault: Hashable, Sendable {
-    /// Nothing does.
+    /// No fault.
     case none
-    /// The relay never sees it; who sent it cannot know that.
+    /// The relay does not receive the request. The sender cannot know this.
     case requestLost
-    /// The relay does what it was asked, and the answer is lost.
+    /// The relay carries out the request, and the answer is lost.
     case answerLost
-    /// It arrives twice, one right after the other.
+    /// The request arrives twice, one directly after the other.
     case repeated
-    /// A copy of it arrives just before the sender's next request.
+    /// A copy of the request arrives just before the sender's next request.
     case repeatedLater
-    /// It takes so long; the clock of the lines moves on.
+    /// The request takes this time. The clock of the line advances.
     case delayed(Duration)
-    /// The relay is overloaded, and says after how long to come again.
+    /// The relay is overloaded. It may say when to try again.
     case refused(retryAfter: Duration?)
 }
 
-/// A network on a bad day, the same one whenever a test runs: its faults come from a script or from a seed.
+/// A network with faults that are the same in each run of a test. They come from a script or from a seed.
 ///
 ///     let scripted = FaultyNetwork(script: [.answerLost, .none, .repeatedLater])
 ///     let drawn = FaultyNetwork(seed: 17)
 ///
-/// A `TestSpace` has one, which is faultless unless it is given another. Around a transport of your own, `line(to:)` does the same.
+/// A `TestSpace` has a network without faults, unless the test passes another one. `line(to:)` does the same for your
+/// own transport.
 public final class FaultyNetwork: Sendable {
-    /// How often what goes wrong, in percent of all requests.
+    /// How often each fault happens, in percent of all requests.
     public struct Rates: Sendable {
         public var requestsLost: Int
         public var answersLost: Int
         public var repeated: Int
         public var refused: Int
-        /// The longest delay; each request takes some of it.
+        /// The longest delay. Each request without another fault has a random delay up to it.
         public var delay: Duration
 
         public init(
@@ -47,7 +48,7 @@ public final class FaultyNetwork: Sendable {
     }
 
     private enum Source {
-        /// The faults to come, the last first.
+        /// The remaining faults, in reverse order.
         case script([NetworkFault])
         case dice(SeededGenerator, Rates)
     }
@@ -60,24 +61,24 @@ public final class FaultyNetwork: Sendable {
 
     private let state: Mutex<State>
 
-    /// - Parameter script: what becomes of the first requests, one after another. Those after them all arrive.
+    /// - Parameter script: the faults of the first requests, in their order. All later requests arrive.
     public init(script: [NetworkFault] = []) {
         state = Mutex(State(source: .script(script.reversed())))
     }
 
     /// - Parameters:
-    ///   - seed: what it is drawn from; the same seed and requests meet the same faults.
+    ///   - seed: the seed of the random faults. With the same seed, the same requests have the same faults.
     ///   - rates: how often each fault happens, in percent.
     public init(seed: UInt64, rates: Rates = Rates()) {
         state = Mutex(State(source: .dice(SeededGenerator(seed: seed), rates)))
     }
 
-    /// Requests so far.
+    /// The number of requests so far.
     public var requests: Int { state.withLock { $0.requests } }
-    /// How many of them something happened to.
+    /// The number of requests with a fault.
     public var faults: Int { state.withLock { $0.faults } }
 
-    /// What follows all arrives.
+    /// From now on all requests arrive.
     public func heal() {
         state.withLock { $0.source = .script([]) }
     }

@@ -5,7 +5,7 @@ import Foundation
 package import Logging
 package import RelayLog
 
-/// A relay in the same process, without HTTP: the real log in a folder, reached by calls.
+/// A relay in the same process, without HTTP: the real log in a folder, used by direct calls.
 ///
 ///     let relay = try LocalRelay(folder: folder, space: address.space)
 ///     let agent = SyncAgent(store: store, transport: relay, joining: address)
@@ -13,11 +13,11 @@ package import RelayLog
 public struct LocalRelay: RelayTransport {
     package let log: RelayLog
     private let space: SpaceName
-    /// By whose credential it is reached; nil: the relay serves everybody.
+    /// The owner of the replicas that use this connection. nil means that the relay serves everyone.
     private let owner: ReplicaOwner?
 
     /// - Parameters:
-    ///   - folder: where the log lives; an existing one is opened again.
+    ///   - folder: the folder of the log. An existing log is opened again.
     ///   - space: the space.
     public init(folder: String, space: SpaceName) throws {
         try self.init(folder: folder, space: space, limits: RelayLogLimits())
@@ -109,13 +109,12 @@ public struct LocalRelay: RelayTransport {
         }
     }
 
-    /// Drops what the rules allow of the log, and says from where on it is kept.
+    /// Drops the part of the log that the rules allow, and returns the new horizon.
     package func purge(_ rules: PurgeRules) async throws -> Position {
         try await log.purge(space, rules).horizon
     }
 
-    /// The replica holds nothing back until it is seen again.
-    /// The replicas as the relay has them recorded.
+    /// The relay's records of the replicas.
     package func replicas() async throws -> [ReplicaRecord] {
         try await log.replicas(of: space)
     }
@@ -124,7 +123,7 @@ public struct LocalRelay: RelayTransport {
         _ = try await answer { try await log.retire(replica, of: space) }
     }
 
-    /// Voids the entry at a position, as `annals relay void` does.
+    /// Voids the entry at a position, like `annals relay void`.
     package func void(_ position: Position, withLater: Bool = false) async throws -> VoidOutcome {
         try await log.void(position, of: space, withLater: withLater)
     }
@@ -135,7 +134,7 @@ public struct LocalRelay: RelayTransport {
         _ = try await answer { try await log.report(report, of: space, by: owner) }
     }
 
-    /// What receivers reported, as an operator sees it.
+    /// The reports of receivers, as an operator sees them.
     package func reports() async throws -> [ReportedEntry] {
         try await log.reports(of: space, limit: 100)
     }

@@ -1,7 +1,7 @@
 public import AnnalsSync
 import Synchronization
 
-/// A wall clock that only the test moves. Of two writes that meet, the later wins:
+/// A wall clock that only the test advances. If two writes conflict, the later one wins:
 ///
 ///     try await space[0].store.write { db in try db.execute(sql: "UPDATE note SET title = 'Oat milk'") }
 ///     space.clock.advance(.seconds(60))
@@ -10,7 +10,7 @@ import Synchronization
 public final class ManualClock: Sendable {
     private let state: Mutex<Int64>
 
-    /// - Parameter milliseconds: the time it shows, in milliseconds since 1970.
+    /// - Parameter milliseconds: the first time, in milliseconds since 1970.
     public init(milliseconds: Int64) {
         state = Mutex(milliseconds)
     }
@@ -22,7 +22,7 @@ public final class ManualClock: Sendable {
         state.withLock { $0 += seconds * 1000 + attoseconds / 1_000_000_000_000_000 }
     }
 
-    /// For an agent whose pauses move the clock and take no time.
+    /// The environment of an agent with pauses that advance this clock and take no real time.
     public var environment: SyncAgent.Environment {
         var environment = SyncAgent.Environment(
             pause: { [self] duration in

@@ -1,7 +1,7 @@
 package import RelayLog
 import Synchronization
 
-/// The bytes of a relay's snapshots, in memory.
+/// The files of a relay's snapshots, in memory.
 package final class MemorySnapshots: SnapshotFiles {
     private let files = Mutex<[String: [UInt8]]>([:])
 

@@ -3,7 +3,7 @@ import AnnalsSync
 import AnnalsWire
 import Synchronization
 
-/// Passes everything on, and keeps the last push that was accepted.
+/// Forwards everything, and keeps the last accepted push.
 final class SpyLine: ForwardingTransport {
     struct Push: Sendable {
         var batch: [UInt8]

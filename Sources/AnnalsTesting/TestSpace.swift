@@ -4,8 +4,8 @@ import Logging
 import SeededRandom
 import Synchronization
 
-/// Replicas of one space in memory, with a relay, a network and a clock that a test has in its hand: an app's sync test in some
-/// lines and milliseconds.
+/// Replicas of one space in memory, with a relay, a network and a clock under the test's control. With it an app's sync
+/// test needs a few lines and milliseconds.
 ///
 ///     @Test("a note that is renamed on the phone and ticked off on the laptop is both")
 ///     func bothEdits() async throws {
@@ -21,21 +21,21 @@ import Synchronization
 ///         #expect(try await space.areEqual())
 ///     }
 ///
-/// Nothing is real but the code under test: the relay judges as the real one does, the stores are SQLite, and the agents are those of
-/// an app, but there is no file, no port, and no waiting. Time stands still unless the test moves `clock`: of two writes that
-/// meet the later wins, so move it between them where that matters.
+/// The code under test is real: the relay certifies like the real one, the stores are SQLite, and the agents are those
+/// of an app. But there are no files, no ports and no waiting. Time only passes if the test advances `clock`. If two
+/// writes conflict, the later one wins, so advance the clock between writes where this matters.
 public final class TestSpace: Sendable {
-    /// One of the space's replicas.
+    /// One replica of the space.
     public struct Replica: Sendable {
-        /// "replica 0", and so on, in history and conflicts.
+        /// The name in history and conflicts: "replica 0", and so on.
         public let name: String
         public let store: Store
         public let agent: SyncAgent
-        /// Its way to the relay: cut it, and the replica works on its own.
+        /// The connection to the relay. If the test cuts it, the replica works offline.
         public let line: FaultyLine
     }
 
-    /// The replicas still had something to say to each other.
+    /// After the last round the replicas still had transactions to exchange.
     public struct Unsettled: Error, CustomStringConvertible {
         public var description: String { "the replicas do not settle: is a line cut, or the network too bad?" }
     }
@@ -48,15 +48,15 @@ public final class TestSpace: Sendable {
     private static let start: Int64 = 1_700_000_000_000
     private static let rounds = 50
 
-    /// Makes the replicas and joins them to a new space, before the first fault.
+    /// Creates the replicas and joins them to a new space, before the first fault.
     ///
     /// - Parameters:
-    ///   - count: how many replicas; at least one.
-    ///   - network: its faults.
-    ///   - seed: what identities are drawn from, so that ties end the same way in every run.
-    ///   - configuration: for all stores; their clock and random numbers are the space's.
-    ///   - prepare: makes the tables, and rows that all begin with: an app's migrations. It is run for each replica and must do the
-    ///     same each time. All tables are tracked.
+    ///   - count: the number of replicas, at least one.
+    ///   - network: the network with its faults.
+    ///   - seed: the seed of all ids, so that ties have the same result in every run.
+    ///   - configuration: the configuration of all stores. The space replaces their clock and random numbers.
+    ///   - prepare: creates the tables and the first rows, like an app's migrations. It runs for each replica and must
+    ///     do the same each time. All tables are tracked.
     public init(
         replicas count: Int = 2, network: FaultyNetwork = FaultyNetwork(), seed: UInt64 = 1, configuration: Store.Configuration = .init(),
         _ prepare: @escaping @Sendable (Database) throws -> Void
@@ -92,10 +92,10 @@ public final class TestSpace: Sendable {
 
     public subscript(index: Int) -> Replica { replicas[index] }
 
-    /// Syncs everyone whose line is not cut, again and again, until nobody has anything left to say. A fault of the network is met
-    /// as in an app: the agent tries again, and what still fails is tried in the next round.
+    /// Syncs every replica with an uncut line in rounds, until a round exchanges nothing. Faults are handled as in an
+    /// app: the agent tries again, and the next round repeats what still failed.
     ///
-    /// - Throws: `Unsettled` after many rounds; an `AnnalsError` for which trying again is of no use.
+    /// - Throws: `Unsettled` after many rounds, or an `AnnalsError` that a retry cannot solve.
     public func settle() async throws {
         for _ in 0..<Self.rounds {
             var isQuiet = true
@@ -112,7 +112,7 @@ public final class TestSpace: Sendable {
         throw Unsettled()
     }
 
-    /// Whether all replicas hold the same rows.
+    /// Whether all replicas have the same rows.
     public func areEqual() async throws -> Bool {
         var digests: Set<Digest> = []
         for replica in replicas { digests.insert(try await replica.store.digest()) }

@@ -3,7 +3,8 @@ import AnnalsWire
 import Foundation
 import Logging
 
-/// What every `RelayTransport` must do, asked of one that you wrote: a way to a relay over another protocol, or a relay of your own.
+/// Tests that your own `RelayTransport` does what every transport must do. It can be a connection by another protocol,
+/// or your own relay.
 ///
 ///     @Test("my transport is one")
 ///     func conformance() async throws {
@@ -11,11 +12,13 @@ import Logging
 ///         #expect(failures == [])
 ///     }
 ///
-/// Two stores in memory sync through it, and what they send is then sent again, out of order, damaged and to the wrong log.
+/// Two stores in memory sync through it. Then the same requests are sent again, out of order, damaged, and to another
+/// log.
 public enum TransportConformance {
-    /// - Parameter make: a new way to a space of that name, which must not exist; called more than once for one space.
-    /// - Returns: a sentence for each thing that is not as it must be; empty where all is.
-    /// - Throws: what keeps the two stores from syncing at all.
+    /// - Parameter make: returns a new transport to a space with this name, which must not exist. It is called more
+    ///   than once for one space.
+    /// - Returns: one sentence for each failed check. Empty if all checks pass.
+    /// - Throws: the error that prevents any sync of the two stores.
     public static func failures(of make: @Sendable (SpaceName) async throws -> any RelayTransport) async throws -> [String] {
         let name = "conformance-\(UInt64.random(in: 0 ... .max))"
         guard let space = SpaceName(name) else { throw AnnalsError(.defect, "\(name) is no space's name") }
@@ -30,7 +33,7 @@ public enum TransportConformance {
     }
 }
 
-/// The checks, in the order in which they are made.
+/// The checks, in their order of execution.
 private struct TransportChecks {
     let space: SpaceName
     let spy: SpyLine
@@ -80,7 +83,7 @@ private struct TransportChecks {
         return state
     }
 
-    // MARK: A space begins
+    // MARK: A new space
 
     func checkBeginning() async -> [String] {
         await expect("describing a space that is not there", .spaceNotFound) { () async throws(TransportError) in
@@ -88,7 +91,8 @@ private struct TransportChecks {
         }
     }
 
-    /// Joins the stores, which makes the space, brings its first snapshot and fetches it, and has each send something.
+    /// Joins the stores. This creates the space, and uploads and downloads its first snapshot. Then each store sends
+    /// something.
     func sync() async throws {
         let address = try SpaceAddress(space.description, at: "http://127.0.0.1:1", as: "conformance")
         for store in [here, there] {

@@ -1,6 +1,6 @@
 package import AnnalsCore
 
-/// A batch unpacked and verified: what a replica reads.
+/// An unpacked and verified batch. A replica reads it.
 ///
 ///     let batch = try Batch.open(frame.batch)
 ///     for index in frame.firstIndex..<frame.firstIndex + frame.acceptedCount {
@@ -9,18 +9,18 @@ package import AnnalsCore
 ///     }
 package struct Batch: Sendable {
     package let header: BatchHeader
-    /// What the numbers in the bodies mean.
+    /// The layouts for the table numbers in the bodies.
     package let layouts: [Int: TableLayout]
-    /// The unpacked payload, in which bodies lie at their `bodyRange`.
+    /// The unpacked payload. Each body is at its `bodyRange`.
     package let plain: [UInt8]
     private let bodies: [Range<Int>]
 
-    /// Reads, unpacks and verifies a whole batch: checksum, lengths and every transaction's digest.
+    /// Reads, unpacks and verifies a whole batch: checksum, lengths and the digest of every transaction.
     ///
-    /// Bodies' contents are checked when they are read.
+    /// The content of a body is checked when the body is read.
     ///
-    /// - Parameter cipher: of the space, where it is sealed: then nothing that is not sealed is taken, and else nothing that
-    ///   is. Throws `missingKey`, `notSealed` or `badSeal`.
+    /// - Parameter cipher: the cipher of a sealed space. With it, a batch that is not sealed is refused. Without it, a
+    ///   sealed batch is refused. Throws `missingKey`, `notSealed` or `badSeal`.
     package static func open(
         _ bytes: [UInt8], cipher: SpaceCipher? = nil, limits: BatchLimits = .standard
     ) throws(WireError) -> Batch {
@@ -49,12 +49,13 @@ package struct Batch: Sendable {
         return batch
     }
 
-    /// Returns the unpacked payload, and what digests of sealed content begin with.
+    /// Returns the unpacked payload and the secret prefix of the digests. The prefix is empty if the batch is not
+    /// sealed.
     private static func unpack(
         _ bytes: [UInt8], _ header: BatchHeader, _ cipher: SpaceCipher?
     ) throws(WireError) -> (plain: [UInt8], secret: [UInt8]) {
         guard header.keyID != 0 else {
-            // What the relay says itself it says in the clear, and it can say one thing only.
+            // The relay has no key, so its own entries are not sealed. They can only void other entries.
             guard cipher == nil || header.replica == .relay else { throw .notSealed }
             return (try unpack(bytes, header.payload, header), [])
         }
@@ -71,7 +72,7 @@ package struct Batch: Sendable {
         }
     }
 
-    /// The relay's own entries void others and do nothing else.
+    /// The relay's own entries may only void other entries.
     private func checkVoids() throws(WireError) {
         guard header.keyID == 0, header.part.isWhole else { throw .badValue("void") }
         for index in bodies.indices {
@@ -81,12 +82,12 @@ package struct Batch: Sendable {
         }
     }
 
-    /// Where a transaction's body lies in `plain`.
+    /// The range of a transaction's body in `plain`.
     package func bodyRange(_ index: Int) -> Range<Int> {
         bodies[index]
     }
 
-    /// A reader of a transaction's body.
+    /// A reader for a transaction's body.
     package func body(_ index: Int) throws(WireError) -> BodyReader {
         try BodyReader(bytes: plain, range: bodyRange(index))
     }

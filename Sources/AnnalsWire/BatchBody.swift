@@ -1,8 +1,8 @@
-/// A body that goes into a batch, where it lies: in memory, or where it can be read piece by piece.
+/// A body for a batch, either in memory or readable in pieces.
 ///
-/// So a large transaction is never in memory as a whole while it is packed.
+/// With pieces, a large transaction is never completely in memory while it is packed.
 package struct BatchBody {
-    /// Its beginning, as far as the list of its tables at least.
+    /// The beginning of the body, at least up to the end of the list of tables.
     let head: [UInt8]
     let byteCount: Int
     let forEachPiece: (_ visit: (UnsafeRawBufferPointer) throws -> Void) throws -> Void
@@ -14,9 +14,9 @@ package struct BatchBody {
     }
 
     /// - Parameters:
-    ///   - head: the beginning of the body, enough to make a `BodyReader` of.
-    ///   - byteCount: bytes of the whole body, head included.
-    ///   - forEachPiece: visits all of it from the start, and may be asked to more than once.
+    ///   - head: the beginning of the body, long enough for a `BodyReader`.
+    ///   - byteCount: the size of the whole body with its head, in bytes.
+    ///   - forEachPiece: visits the whole body from the start. It may be called more than once.
     package init(head: [UInt8], byteCount: Int, forEachPiece: @escaping (_ visit: (UnsafeRawBufferPointer) throws -> Void) throws -> Void) {
         self.head = head
         self.byteCount = byteCount

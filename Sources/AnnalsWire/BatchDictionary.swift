@@ -1,17 +1,17 @@
 internal import AnnalsCore
 
-/// The layouts that a batch's bodies name by number.
+/// The layouts that the bodies of a batch refer to by number.
 struct BatchDictionary {
     private(set) var layouts: [Int: TableLayout] = [:]
-    /// The digest of each entry's bytes.
+    /// The digest of the bytes of each entry.
     private var digests: [Int: Digest] = [:]
 
     init() {}
 
-    /// Number, name, columns and key take at least a byte each.
+    /// The number, name, columns and key take at least one byte each.
     private static let minimumEntryBytes = 4
 
-    /// Reads the dictionary that fills `reader`.
+    /// Reads a dictionary that fills `reader`.
     init(from reader: inout ByteReader) throws(WireError) {
         let count = try reader.readCount(minimumBytes: Self.minimumEntryBytes)
         guard count <= WireLimits.maximumTables else { throw .tooLarge("tables") }
@@ -27,7 +27,7 @@ struct BatchDictionary {
         try reader.expectEnd()
     }
 
-    /// Writes the dictionary and notes the digests of its entries.
+    /// Writes the dictionary and computes the digests of its entries.
     static func write(_ layouts: [Int: TableLayout], into writer: inout ByteWriter) -> BatchDictionary {
         var dictionary = BatchDictionary()
         dictionary.layouts = layouts
@@ -41,7 +41,7 @@ struct BatchDictionary {
         return dictionary
     }
 
-    /// The digests of the entries with these numbers; throws where one is missing.
+    /// The digests of the entries with these numbers. Throws if an entry is missing.
     func digests(of tables: [Int]) throws(WireError) -> [Digest] {
         var found: [Digest] = []
         for table in tables {

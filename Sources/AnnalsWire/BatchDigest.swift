@@ -1,21 +1,23 @@
 internal import AnnalsCore
 
-/// What a transaction's digest covers: all that its author said, and the digest before it, so that one digest
-/// stands for a replica's whole past. It does not depend on the batch that the transaction travels in.
+/// Computes the digest of a transaction. The digest covers everything that the author wrote, and the digest before it.
+/// So one digest covers all earlier transactions of the replica. It does not depend on the batch that carries the
+/// transaction.
 struct BatchDigest {
     let replica: ReplicaID
     let firstCounter: Counter
     let schemaVersion: Int64
     let part: BatchPart
-    /// Begins what is digested where the batch is sealed (`SpaceCipher`); else nothing.
+    /// The first bytes of the digest's input if the batch is sealed (`SpaceCipher`). Otherwise empty.
     var secret: [UInt8] = []
 
-    /// Says with the count of tables that a part's number and count follow, so that no whole transaction has its digest.
+    /// Marks, in the count of tables, that the number and count of a part follow. So no whole transaction has the
+    /// digest of a part.
     private static let partFlag: UInt64 = 1 << 63
 
     /// - Parameters:
-    ///   - layouts: the digests of the dictionary entries that the body names, in ascending order of their numbers.
-    ///   - body: its place in `plain`.
+    ///   - layouts: the digests of the dictionary entries that the body refers to, in ascending order of their numbers.
+    ///   - body: the range of the body in `plain`.
     func digest(
         index: Int, previous: Digest, base: Position, footprint: ArraySlice<UInt8>, layouts: [Digest], body: Range<Int>,
         in plain: [UInt8]
@@ -25,7 +27,7 @@ struct BatchDigest {
         return hasher.finish()
     }
 
-    /// Has taken in everything but the body, which follows.
+    /// A hasher that has everything but the body. The caller adds the body.
     func hasher(index: Int, previous: Digest, base: Position, footprint: ArraySlice<UInt8>, layouts: [Digest]) -> Digest.Hasher {
         var head = ByteWriter(capacity: 96 + Digest.byteCount * layouts.count)
         head.digest(previous)

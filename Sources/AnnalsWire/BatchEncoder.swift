@@ -1,16 +1,16 @@
 package import AnnalsCore
 
-/// A batch ready to be sent.
+/// An encoded batch, ready to be sent.
 package struct EncodedBatch: Hashable, Sendable {
-    /// Its bytes in pieces, since they can be many megabytes.
+    /// The bytes in pieces, because a batch can have many megabytes.
     package var pieces: [[UInt8]]
-    /// Each transaction's digest, in the order of their counters.
+    /// The digest of each transaction, in the order of their counters.
     package var digests: [Digest]
 
     package var bytes: [UInt8] { Array(pieces.joined()) }
 }
 
-/// Strings bodies together into a batch, compresses and signs them off.
+/// Concatenates bodies to a batch, compresses the payload, seals it if the space is sealed, and signs the batch.
 ///
 ///     var batch = BatchEncoder(lineage: lineage, signer: key, firstCounter: counter, previousDigest: digest, schemaVersion: 1)
 ///     batch.layout(ref: 3, layout)
@@ -39,14 +39,14 @@ package struct BatchEncoder {
     private var replica: ReplicaID { signer?.replica ?? .relay }
 
     /// - Parameters:
-    ///   - signer: who makes the batch; nil for the relay's own entries.
-    ///   - seen: what the author has seen of the log; nil says that it is the newest base, of a log that is not named.
+    ///   - signer: the author of the batch. nil for the relay's own entries.
+    ///   - seen: what the author has seen of the log. nil means the newest base, without a running digest.
     ///   - firstCounter: the counter of the first transaction that is appended.
-    ///   - previousDigest: the digest of the replica's transaction before that; zero for counter 1.
-    ///   - part: which part of a transaction is to be appended; such a batch holds nothing else.
-    ///   - codec: how to pack; what does not shrink travels plain.
-    ///   - level: zstd's level.
-    ///   - cipher: seals the payload; nil where the space is not sealed.
+    ///   - previousDigest: the digest of the replica's transaction before that. Zero for counter 1.
+    ///   - part: which part of a transaction is appended. A batch with a part contains nothing else.
+    ///   - codec: how to pack. A payload that does not shrink is sent unpacked.
+    ///   - level: the compression level of zstd.
+    ///   - cipher: seals the payload. nil if the space is not sealed.
     package init(
         lineage: Lineage, signer: ReplicaKey?, seen: SeenLog? = nil, firstCounter: Counter, previousDigest: Digest,
         schemaVersion: Int64, part: BatchPart = .whole, codec: Codec = .zstd, level: Int = Compression.batchLevel,
@@ -66,13 +66,13 @@ package struct BatchEncoder {
         self.level = level
     }
 
-    /// How many transactions were appended.
+    /// The number of appended transactions.
     package var transactionCount: Int { items.count }
 
-    /// Bytes of bodies so far; see `WireLimits.batchTargetBytes`.
+    /// The size of the bodies so far, in bytes. See `WireLimits.batchTargetBytes`.
     package private(set) var plainBytes = 0
 
-    /// Gives the layout of a table that bodies call by this number; before or after those bodies.
+    /// Adds the layout of a table that bodies refer to by this number. The order of layouts and bodies does not matter.
     package mutating func layout(ref: Int, _ layout: TableLayout) {
         layouts[ref] = layout
     }
@@ -82,16 +82,16 @@ package struct BatchEncoder {
         append(BatchBody(body), base: base, footprint: footprint)
     }
 
-    /// The same with a body that is only read by `finish`.
+    /// Appends a transaction with a body that is read only by `finish`.
     package mutating func append(_ body: BatchBody, base: Position, footprint: Footprint) {
         items.append(Item(base: base, footprint: footprint.encode(), body: body))
         plainBytes += body.byteCount
     }
 
-    /// The batch.
+    /// Encodes the batch.
     ///
-    /// Throws `WireError`: `tooLarge` when a limit is passed, and `badValue` when there is no transaction, a body is none
-    /// or names a table whose layout was not given; and what reading a body throws.
+    /// Throws `WireError.tooLarge` if a limit is exceeded. Throws `WireError.badValue` if there is no transaction, if a
+    /// body is invalid, or if a body refers to a table without a layout. Also throws the errors of reading a body.
     package func finish() throws -> EncodedBatch {
         guard !items.isEmpty else { throw WireError.badValue("counter") }
         guard part.isWhole || items.count == 1 else { throw WireError.badValue("part") }
@@ -124,7 +124,7 @@ package struct BatchEncoder {
         var digests: [Digest] = []
     }
 
-    /// Hands out the dictionary and all bodies, piece by piece, and returns the transactions' digests.
+    /// Passes the dictionary and all bodies to `visit`, in pieces. Returns the digests of the transactions.
     private func visitPayload(
         _ head: [UInt8], _ dictionary: BatchDictionary, _ visit: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> [Digest] {

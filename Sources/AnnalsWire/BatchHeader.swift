@@ -4,27 +4,27 @@ package import AnnalsCore
 package enum Codec: UInt8, Hashable, Sendable {
     case plain = 0
     case zstd = 1
-    /// There is no payload: the entries were voided (`VoidedEntry`).
+    /// The batch has no payload, because its entries were voided (`VoidedEntry`).
     case voided = 2
 }
 
-/// What a relay must know of one transaction: enough to certify and identify it, and nothing of its content.
+/// The facts about one transaction that a relay needs to certify and identify it. It reveals nothing of the content.
 package struct Certificate: Hashable, Sendable {
-    /// The position that the author had looked at when it made or last rebased the transaction.
+    /// The position that the author had applied when it wrote the transaction or rebased it last.
     package var base: Position
     package var digest: Digest
     package var footprint: Footprint
-    /// Unpacked bytes of its body.
+    /// The size of the body, unpacked, in bytes.
     package var bodyLength: Int
-    /// Where the encoded footprint lies in the batch.
+    /// The range of the encoded footprint in the batch.
     var footprintRange: Range<Int>
 }
 
-/// Which part of a transaction too large for one batch a batch holds.
+/// Which part of a transaction a batch contains, if the transaction is too large for one batch.
 package struct BatchPart: Hashable, Sendable {
     /// From 0.
     package var number: Int
-    /// How many there are.
+    /// The number of parts.
     package var count: Int
 
     package init(number: Int, count: Int) {
@@ -32,58 +32,58 @@ package struct BatchPart: Hashable, Sendable {
         self.count = count
     }
 
-    /// Transactions that fit into one batch are not divided.
+    /// A transaction that fits into one batch has one part.
     package static let whole = BatchPart(number: 0, count: 1)
 
     package var isWhole: Bool { count == 1 }
     package var isLast: Bool { number == count - 1 }
 }
 
-/// The clear part of a batch: all that a relay reads.
+/// The clear part of a batch. A relay reads only this part.
 ///
 ///     let header = try BatchHeader.parse(body)
 ///     for (index, certificate) in header.certificates.enumerated() { … header.counter(of: index) … }
 package struct BatchHeader: Hashable, Sendable {
     package static let currentVersion: UInt8 = 2
     static let magic: StaticString = "ANNB"
-    /// Where the codec stands, behind magic and version.
+    /// The offset of the codec, after magic and version.
     static let codecOffset = 5
 
     package var version: UInt8
     package var codec: Codec
-    /// Names the space key that sealed the payload; zero where it is not sealed.
+    /// The id of the space key that sealed the payload. Zero if the payload is not sealed.
     package var keyID: UInt64
     package var lineage: Lineage
-    /// Who made the batch; it follows from the public key.
+    /// The author of the batch. It is derived from the public key.
     package var replica: ReplicaID
-    /// The author's public key; zeros in the relay's own entries.
+    /// The author's public key. Zeros in the relay's own entries.
     package var publicKey: [UInt8]
-    /// The counter of the first transaction; the others follow without gaps.
+    /// The counter of the first transaction. The other transactions have the next counters, without gaps.
     package var firstCounter: Counter
-    /// The schema that the author's rows had.
+    /// The version of the schema of the author's rows.
     package var schemaVersion: Int64
-    /// A part of a transaction is alone in its batch.
+    /// A part of a transaction is the only content of its batch.
     package var part: BatchPart
-    /// What the author had seen of the log when it made the batch: a position, and the log's running digest there.
+    /// What the author had seen of the log when it made the batch: a position, and the log's running digest at it.
     package var seen: SeenLog
-    /// The digest of the replica's transaction before the first; zero where there is none.
+    /// The digest of the replica's transaction before the first one. Zero if there is none.
     package var previousDigest: Digest
-    /// One for each transaction, in the order of their counters; at least one.
+    /// One certificate for each transaction, in the order of their counters. At least one.
     package var certificates: [Certificate]
-    /// Bytes of the unpacked payload.
+    /// The size of the unpacked payload, in bytes.
     package var plainLength: Int
-    /// What stands before the payload: a seal covers it, too.
+    /// The range before the payload. A seal covers it, too.
     package var clear: Range<Int>
-    /// Where the author's signature lies.
+    /// The range of the author's signature.
     package var signature: Range<Int>
-    /// Where the packed payload lies in the batch.
+    /// The range of the packed payload.
     package var payload: Range<Int>
 
     package func counter(of index: Int) -> Counter {
         Counter(firstCounter.rawValue + Int64(index))
     }
 
-    /// Only the clear part is left: nothing of it takes place.
+    /// Whether the entries were voided. Then only the clear part exists, and replicas apply nothing of the batch.
     package var isVoided: Bool { codec == .voided }
 
     /// The counter of the last transaction.
@@ -91,23 +91,24 @@ package struct BatchHeader: Hashable, Sendable {
         counter(of: certificates.count - 1)
     }
 
-    /// The digest that the transaction follows upon.
+    /// The digest before the transaction's own digest in the author's chain.
     package func previousDigest(of index: Int) -> Digest {
         index == 0 ? previousDigest : certificates[index - 1].digest
     }
 
-    /// Bytes that each transaction's certificate takes at least: base, digest, footprint and its length, body length.
+    /// The smallest size of a certificate in bytes: base, digest, length of the footprint, footprint, length of the
+    /// body.
     static let minimumCertificateBytes = 1 + Digest.byteCount + 1 + 4 + 1
 }
 
-/// How far an author had seen the log, and which log that was: the running digest (`LogMark`) at a position.
+/// What an author had seen of the log: a position, and the running digest (`LogMark`) at it.
 ///
-/// An author signs it with each batch. A receiver compares it with its own log, so a relay that shows its replicas different logs is
-/// found out by the first entry that crosses from one to the other. No transaction of the batch has a later base, so a relay that
-/// accepts it has compared the digest with its own.
+/// An author signs it with each batch, and a receiver compares it with its own log. So if a relay shows different logs
+/// to different replicas, the first entry that reaches both groups reveals it. No transaction of the batch has a later
+/// base, so a relay that accepts the batch has compared the digest with its own.
 package struct SeenLog: Hashable, Sendable {
     package var position: Position
-    /// nil where the author does not know it; zeros before the first entry.
+    /// nil if the author does not know it. Zeros before the first entry.
     package var digest: Digest?
 
     package init(position: Position, digest: Digest?) {
@@ -131,13 +132,13 @@ package struct SeenLog: Hashable, Sendable {
 }
 
 extension BatchHeader {
-    /// Reads the clear part of a batch and checks version, checksum, limits and that all lengths agree.
+    /// Reads the clear part of a batch. Checks the version, the checksum, the limits, and that all lengths agree.
     ///
-    /// The payload is not unpacked. Bytes must be the batch and nothing else.
+    /// The payload is not unpacked. `bytes` must contain the batch and nothing else.
     package static func parse(_ bytes: [UInt8], limits: BatchLimits = .standard) throws(WireError) -> BatchHeader {
         guard bytes.count <= limits.batchBytes else { throw .tooLarge("batch") }
         var reader = ByteReader(bytes)
-        // Another version may have another checksum, so the version comes first.
+        // The version comes first because another version may have another checksum.
         try reader.readMagic(magic, version: currentVersion)
         guard bytes.count >= reader.offset + Checksum.byteCount else { throw .truncated }
         let end = bytes.count - Checksum.byteCount

@@ -1,12 +1,13 @@
 internal import AnnalsCore
 
-/// What the author of a batch signs: all that stands in the clear, and thereby everything, since the digests in it cover the payload.
+/// The message that the author of a batch signs. It has the whole clear part. The clear part contains the digests, and
+/// they cover the payload, so the signature covers everything.
 ///
-/// A voided batch keeps its signature: the codec's byte, which voiding changes, is signed as zero.
+/// The codec's byte is signed as zero, because voiding changes it. So a voided batch keeps a valid signature.
 package enum BatchSignature {
     private static let purpose = Array("annals batch".utf8)
 
-    /// The bytes that are signed.
+    /// The bytes to sign.
     package static func message(clear: ArraySlice<UInt8>) -> [UInt8] {
         let codec = clear.startIndex + BatchHeader.codecOffset
         return purpose + Digest.sha256(clear[..<codec], [0], clear[(codec + 1)...]).bytes
@@ -14,7 +15,7 @@ package enum BatchSignature {
 }
 
 extension BatchHeader {
-    /// Whether the replica that the batch names signed it. The relay's own entries are signed by nobody.
+    /// Checks that the replica in the header signed the batch. The relay's own entries have no signature.
     ///
     /// - Parameter bytes: the batch that this header was read from.
     /// - Throws: `WireError.badSignature`.

@@ -1,8 +1,8 @@
 package import AnnalsCore
 
-/// Writes one transaction's content.
+/// Encodes the content of one transaction.
 ///
-/// Hot loops name each value straight from where it lies, and no `Value` is made:
+/// Fast loops write each value directly from its memory, without a `Value`:
 ///
 ///     var body = BodyEncoder(info: info)
 ///     body.beginTable(3)
@@ -13,16 +13,16 @@ package import AnnalsCore
 ///     body.text(pointerToText)    // new
 ///     let bytes = body.finish()
 ///
-/// Giving more or fewer values than were announced is a misuse, found at the next change.
+/// The caller must write exactly the announced number of values. The next change checks this by a precondition.
 package struct BodyEncoder: Sendable {
     private let info: TransactionInfo
-    /// What was cut off `sections`, so that a large body never moves to a larger place.
+    /// Full pieces of `sections`. A large body is kept in pieces, so that it is never copied to a larger buffer.
     private var pieces: [[UInt8]] = []
     private var bytesInPieces = 0
     private var sections = ByteWriter()
     private var tables: Set<Int> = []
     private var currentTable: Int?
-    /// Values and column places still to come for the change begun last.
+    /// The number of values and column indexes that the last change still lacks.
     private var awaited = 0
     private var lastColumn = -1
     private var journalEntries = ByteWriter()
@@ -31,20 +31,21 @@ package struct BodyEncoder: Sendable {
     private var policies: [PolicySetting] = []
     private var resolutions: [ConflictResolution] = []
     private var voids: [VoidedEntry] = []
-    /// How many changes were begun, in all parts.
+    /// The number of changes that were begun, in all parts.
     package private(set) var changeCount = 0
 
     package init(info: TransactionInfo) {
         self.info = info
     }
 
-    /// Bytes of changes and journal entries that are in no part yet: when to end a part.
+    /// The size of the changes and journal entries that are not in a part yet, in bytes. The caller uses it to end a
+    /// part.
     package var byteCount: Int { bytesInPieces + sections.count + journalEntries.count }
 
-    /// Bytes of changes after which a piece is cut off.
+    /// The size of the changes in bytes at which a piece ends.
     static let pieceBytes = 256 << 10
 
-    /// The changes that follow are of the table with this number, whose layout goes into the batch.
+    /// The next changes belong to the table with this number. The batch must have its layout.
     package mutating func beginTable(_ reference: Int) {
         guard reference != currentTable else { return }
         endTable()
@@ -66,19 +67,19 @@ package struct BodyEncoder: Sendable {
 
     // MARK: Changes as values
 
-    /// All stored columns of a new row; the only mark is `revived`.
+    /// The values of all stored columns of a new row. The only possible mark is `revived`.
     package mutating func insert(_ row: [Value], mark: RowMark? = nil) {
         beginInsert(columns: row.count, mark: mark)
         for value in row { self.value(value) }
     }
 
-    /// All stored columns of the row that goes; marks are `merged` and `setAside`.
+    /// The values of all stored columns of the deleted row. Possible marks are `merged` and `setAside`.
     package mutating func delete(_ row: [Value], mark: RowMark? = nil) {
         beginDelete(columns: row.count, mark: mark)
         for value in row { self.value(value) }
     }
 
-    /// The row's old key and the columns that changed, in any order.
+    /// The row's old key, and the changed columns in any order.
     package mutating func update(key: [Value], columns: [ColumnChange]) {
         beginUpdate(key: key.count, columns: columns.count)
         for value in key { self.value(value) }
@@ -101,7 +102,7 @@ package struct BodyEncoder: Sendable {
 
     // MARK: Changes as a stream
 
-    /// Then comes a value for each column.
+    /// The caller writes one value for each column next.
     package mutating func beginInsert(columns: Int, mark: RowMark? = nil) {
         switch mark {
         case nil: begin(ChangeCode.insert)
@@ -115,7 +116,7 @@ package struct BodyEncoder: Sendable {
         awaited = columns
     }
 
-    /// Then comes a value for each column.
+    /// The caller writes one value for each column next.
     package mutating func beginDelete(columns: Int, mark: RowMark? = nil) {
         switch mark {
         case nil: begin(ChangeCode.delete)
@@ -129,7 +130,8 @@ package struct BodyEncoder: Sendable {
         awaited = columns
     }
 
-    /// Then come the values of the old key, and for each column, ascending, its place, old and new value.
+    /// The caller writes next the values of the old key. Then, for each column in ascending order, it writes the index,
+    /// the old value and the new value.
     package mutating func beginUpdate(key: Int, columns: Int) {
         begin(ChangeCode.update)
         sections.varint(key)
@@ -152,7 +154,7 @@ package struct BodyEncoder: Sendable {
         sections = ByteWriter(capacity: Self.pieceBytes + Self.pieceBytes / 8)
     }
 
-    /// The place of an update's next column.
+    /// The index of the next column of an update.
     package mutating func columnIndex(_ column: Int) {
         precondition(column > lastColumn, "an update's columns ascend")
         lastColumn = column
@@ -169,7 +171,7 @@ package struct BodyEncoder: Sendable {
         }
     }
 
-    /// A large value becomes a piece as it is: it is not copied.
+    /// A large value becomes a piece of its own, so that it is not copied.
     private mutating func large(_ tag: UInt8, _ content: [UInt8]) {
         sections.byte(tag)
         sections.varint(content.count)
@@ -203,15 +205,15 @@ package struct BodyEncoder: Sendable {
         sections.blob(content)
     }
 
-    // MARK: What goes with the changes
+    // MARK: Other content of a transaction
 
-    /// Adds a conflict as it was settled; at any time between changes.
+    /// Adds an entry of the conflict journal. Allowed at any time between changes.
     package mutating func journal(_ entry: JournalEntry) {
         journalEntries.journalEntry(entry)
         journalCount += 1
     }
 
-    /// The schema that this transaction brings into the log; the last one given counts.
+    /// The schema that this transaction adds to the log. Only the last one is kept.
     package mutating func schema(_ entry: SchemaEntry) {
         schemaEntry = entry
     }
@@ -226,12 +228,12 @@ package struct BodyEncoder: Sendable {
         self.resolutions += resolutions
     }
 
-    /// Entries that this one voids; only the relay's own do.
+    /// Entries that this entry voids. Only entries of the relay itself do this.
     mutating func voids(_ entries: [VoidedEntry]) {
         voids += entries
     }
 
-    /// The whole body. The encoder is empty afterwards but for its info.
+    /// Returns the whole body. Afterwards the encoder is empty except for its info.
     package mutating func finish() -> [UInt8] {
         let pieces = finishInPieces()
         guard pieces.count > 1 else { return pieces.first ?? [] }
@@ -240,10 +242,10 @@ package struct BodyEncoder: Sendable {
         return body.bytes
     }
 
-    /// What was written so far as a part of the transaction, in pieces: a body of its own, with the changes and journal
-    /// entries that are in no part yet. What else goes with the changes waits for the last part.
+    /// Returns everything so far as a part of the transaction, in pieces. A part is a body of its own. It has the
+    /// changes and journal entries that are in no part yet. The schema, policies and resolutions go into the last part.
     ///
-    /// Only between changes; `beginTable` comes before the next one.
+    /// Call this only between changes, and call `beginTable` before the next change.
     package mutating func finishPart() -> [[UInt8]] {
         let (schema, policies, resolutions, count) = (schemaEntry, policies, resolutions, changeCount)
         (schemaEntry, self.policies, self.resolutions) = (nil, [], [])
@@ -252,7 +254,7 @@ package struct BodyEncoder: Sendable {
         return part
     }
 
-    /// The whole body, or the last part, in pieces, of which a small one has one: nothing large is copied.
+    /// Returns the whole body, or the last part, in pieces. A small body is one piece. Nothing large is copied.
     package mutating func finishInPieces() -> [[UInt8]] {
         endTable()
         var body = ByteWriter(capacity: pieces.isEmpty ? byteCount + 128 : 128)

@@ -1,9 +1,9 @@
 internal import AnnalsCore
 
-// A body is one transaction's content: who and when, the tables it names, then sections. It names tables by numbers
-// that its author chose and columns by their places, so a store keeps bodies as they are and a batch strings them
-// together without encoding anything anew. The head lists the tables in use, so that a digest can cover exactly
-// their layouts, whatever other transactions a batch holds.
+// A body is the content of one transaction: time and author, the tables that it refers to, then sections. It refers to
+// tables by numbers that its author chose, and to columns by their indexes. So a store keeps bodies as they are, and a
+// batch concatenates them without a new encoding. The head lists the tables in use. So a digest can cover exactly their
+// layouts, whatever other transactions the batch contains.
 
 /// The first byte of a section.
 enum BodySection {
@@ -17,7 +17,7 @@ enum BodySection {
     static let piece: UInt8 = 7
 }
 
-/// The first byte of a change: what it does, and in the upper half its mark.
+/// The first byte of a change: its kind in the lower half, its mark in the upper half.
 enum ChangeCode {
     static let end: UInt8 = 0
     static let insert: UInt8 = 1
@@ -60,7 +60,7 @@ extension ByteReader {
         return TransactionInfo(id: id, time: time, author: author, contextName: contextName, origin: origin)
     }
 
-    /// The numbers of the tables a body names, ascending.
+    /// The numbers of the tables that a body refers to, ascending.
     mutating func readTableNumbers() throws(WireError) -> [Int] {
         let count = try readCount()
         guard count <= WireLimits.maximumTables else { throw .tooLarge("tables") }

@@ -1,24 +1,24 @@
 internal import AnnalsCore
 
-/// Where a body is a *piece*: a stretch of the bytes of a body that is too large to travel as one part.
+/// The content of a *piece*: a range of the bytes of a body that is too large for one part.
 package struct BodyPiece: Hashable, Sendable {
-    /// Bytes of the whole body.
+    /// The size of the whole body, in bytes.
     package var total: Int
-    /// Where in the whole body its bytes stand.
+    /// The offset of its bytes in the whole body.
     package var offset: Int
-    /// Where its bytes lie in the reader's.
+    /// The range of its bytes in the reader's bytes.
     package var range: Range<Int>
 
     package var isLast: Bool { offset + range.count == total }
 }
 
-/// Cuts bodies that are too large for one part: what holds one change of a row with a value of many megabytes.
+/// Divides bodies that are too large for one part. These have one change of a row with a value of many megabytes.
 package enum BodyPieces {
-    /// Visits what a body travels as: itself, or its pieces, each of them a body and in memory by itself.
+    /// Visits the parts of a body: the body itself, or its pieces. Each piece is a body and separately in memory.
     ///
     /// - Parameters:
-    ///   - body: in buffers, of which the first holds all that comes before the sections.
-    ///   - pieceBytes: the most that one of them holds of the body.
+    ///   - body: the body in buffers. The first buffer has everything that comes before the sections.
+    ///   - pieceBytes: the largest number of the body's bytes in one piece.
     package static func forEach(
         of body: [[UInt8]], pieceBytes: Int, _ visit: (_ part: [[UInt8]], _ isLast: Bool) throws -> Void
     ) throws {
@@ -49,7 +49,7 @@ package enum BodyPieces {
     }
 }
 
-/// Puts a body together from its pieces, in their order.
+/// Joins the pieces of a body, in their order.
 ///
 ///     var joined = try JoinedBody(first, partsAtMost: parts)
 ///     while !joined.isWhole { try joined.add(next) }
@@ -57,11 +57,12 @@ package enum BodyPieces {
 package struct JoinedBody {
     private let first: BodyReader
     private let total: Int
-    /// Bytes of every piece but the last, which has no more.
+    /// The size of every piece except the last, in bytes. The last piece is not larger.
     private let pieceBytes: Int
     private var bytes: [UInt8] = []
 
-    /// - Parameter partsAtMost: how many pieces there can be, this one included: a body that they cannot fill is refused.
+    /// - Parameter partsAtMost: the largest possible number of pieces, including this one. A body that they cannot fill
+    ///   is refused.
     package init(_ first: BodyReader, partsAtMost parts: Int) throws(WireError) {
         guard let piece = try first.piece(), piece.offset == 0, !piece.isLast else { throw .badValue("piece") }
         guard piece.total <= WireLimits.maximumBodyBytes else { throw .tooLarge("body") }
@@ -74,10 +75,10 @@ package struct JoinedBody {
 
     package var isWhole: Bool { bytes.count == total }
 
-    /// Bytes that memory is set aside for.
+    /// The allocated memory, in bytes.
     var room: Int { bytes.capacity }
 
-    /// Takes the next piece.
+    /// Adds the next piece.
     package mutating func add(_ next: BodyReader) throws(WireError) {
         guard let piece = try next.piece(), piece.total == total, piece.offset == bytes.count, next.info == first.info,
             next.tables == first.tables, piece.range.count == pieceBytes || (piece.isLast && piece.range.count < pieceBytes)
@@ -85,18 +86,19 @@ package struct JoinedBody {
         take(next.bytes[piece.range])
     }
 
-    /// Room that is made at once, in multiples of what has come. The first piece says how large the body is, and pieces that repeat
-    /// pack to almost nothing, so only what has come is believed. Doubling would leave half of a large body unused.
+    /// Memory is allocated in this multiple of the received bytes. The first piece states the size of the body, but
+    /// pieces with repeated content pack to almost nothing. So the memory depends only on received bytes. Doubling
+    /// would leave half of a large body unused.
     private static let growth = 8
 
     private mutating func take(_ piece: ArraySlice<UInt8>) {
         let count = bytes.count + piece.count
-        // Eight times what is at most the total, which is within its limit.
+        // The product cannot overflow: `count` is at most the total, and the total is within its limit.
         if count > bytes.capacity { bytes.reserveCapacity(min(total, count * Self.growth)) }
         bytes += piece
     }
 
-    /// A reader of the body, which is whole and says of itself what its pieces say.
+    /// A reader of the complete body. Throws if the body differs from its pieces in info or tables.
     package func reader() throws(WireError) -> BodyReader {
         guard isWhole else { throw .truncated }
         let body = try BodyReader(bytes: bytes)

@@ -1,19 +1,19 @@
 package import AnnalsCore
 
-/// One row's change as it lies in the bytes. Its arrays are reused from change to change.
+/// One row's change, with values as ranges of the bytes. The arrays are reused for each change.
 package struct WireChange: Sendable {
     package enum Kind: Hashable, Sendable {
         case insert, update, delete
     }
 
     package var kind: Kind = .insert
-    /// Of updates: the old key.
+    /// The old key of an update.
     package var key: [WireValue] = []
-    /// Of updates: the places of the columns that changed, ascending.
+    /// The indexes of the changed columns of an update, ascending.
     package var columns: [Int] = []
-    /// Of updates: each column's old value. Of deletes: all columns.
+    /// The old value of each changed column of an update, or all columns of a delete.
     package var old: [WireValue] = []
-    /// Of updates: each column's new value. Of inserts: all columns.
+    /// The new value of each changed column of an update, or all columns of an insert.
     package var new: [WireValue] = []
     package var mark: RowMark?
 
@@ -29,7 +29,7 @@ package struct WireChange: Sendable {
     }
 }
 
-/// Reads one transaction's content from bytes that may be anything.
+/// Reads the content of one transaction from untrusted bytes.
 ///
 ///     var body = try BodyReader(bytes: batch.plain, range: batch.bodyRange(0))
 ///     var change = WireChange()
@@ -38,23 +38,23 @@ package struct WireChange: Sendable {
 ///     }
 ///     let rest = try body.rest()      // journal, schema, policies, resolutions
 ///
-/// Parts not asked for are stepped over; after `rest()` the whole body was checked.
+/// Parts that the caller does not read are skipped. After `rest()` the whole body is checked.
 package struct BodyReader: Sendable {
     private enum Stage: Comparable {
         case tables, changes, rest, end
     }
 
-    /// What a body holds besides changes.
+    /// The content of a body except its changes.
     package struct Rest: Hashable, Sendable {
-        /// The conflicts that its author settled in it.
+        /// The conflicts that the author resolved in this transaction.
         package var journal: [JournalEntry] = []
-        /// The schema that the transaction brings.
+        /// The schema that the transaction adds to the log.
         package var schema: SchemaEntry?
-        /// Policies that it sets for the space.
+        /// The policies that the transaction sets for the space.
         package var policies: [PolicySetting] = []
-        /// Conflicts of earlier transactions that it resolves.
+        /// The conflicts of earlier transactions that it resolves.
         package var resolutions: [ConflictResolution] = []
-        /// Earlier entries that it voids; only the relay's own entries do.
+        /// The earlier entries that it voids. Only entries of the relay itself do this.
         package var voids: [VoidedEntry] = []
 
         package init(
@@ -71,7 +71,7 @@ package struct BodyReader: Sendable {
     }
 
     package let info: TransactionInfo
-    /// The numbers of the tables that the changes name, ascending.
+    /// The numbers of the tables that the changes refer to, ascending.
     package let tables: [Int]
     private var reader: ByteReader
     private var stage = Stage.tables
@@ -79,7 +79,7 @@ package struct BodyReader: Sendable {
     private var emptySections = 0
     private var isSectionEmpty = false
 
-    /// Reads the head. `range` is the body's place in `bytes`; without it all bytes are the body.
+    /// Reads the head. `range` is the range of the body in `bytes`. Without it, all bytes are the body.
     package init(bytes: [UInt8], range: Range<Int>? = nil) throws(WireError) {
         var reader = ByteReader(bytes, range: range)
         info = try reader.readTransactionInfo()
@@ -89,9 +89,9 @@ package struct BodyReader: Sendable {
 
     var sourceBytes: [UInt8] { reader.bytes }
 
-    /// What it holds of a larger body; nil where it is a body by itself.
+    /// The piece of a larger body that this body contains. nil if this body is not a piece.
     ///
-    /// A piece has nothing else, and whoever reads its changes all the same is told that it has none of these sections.
+    /// A piece contains nothing else: `nextTable()` returns nil for it, and `rest()` throws.
     package func piece() throws(WireError) -> BodyPiece? {
         var body = self
         guard stage == .tables, try body.takeSection(BodySection.piece) else { return nil }
@@ -104,10 +104,10 @@ package struct BodyReader: Sendable {
         return BodyPiece(total: total, offset: offset, range: range)
     }
 
-    /// The place behind what it begins with.
+    /// The offset after the head.
     var headEnd: Int { reader.offset }
 
-    /// The number of the next section's table, or nil after the last.
+    /// The table number of the next section, or nil after the last section.
     package mutating func nextTable() throws(WireError) -> Int? {
         if stage == .changes {
             var skipped = WireChange()
@@ -125,7 +125,7 @@ package struct BodyReader: Sendable {
         return table
     }
 
-    /// Whether the head names a table: its numbers ascend.
+    /// Whether the head lists the table. The numbers in the head ascend.
     private func isNamed(_ table: Int) -> Bool {
         var (low, high) = (0, tables.count)
         while low < high {
@@ -135,7 +135,7 @@ package struct BodyReader: Sendable {
         return low < tables.count && tables[low] == table
     }
 
-    /// The next change of the section's table; false after the last.
+    /// Reads the next change of the section's table. Returns false after the last change.
     package mutating func nextChange(into change: inout WireChange) throws(WireError) -> Bool {
         guard stage == .changes else { return false }
         let code = try reader.readByte()
@@ -163,7 +163,7 @@ package struct BodyReader: Sendable {
         return true
     }
 
-    /// What follows the changes. Those not read yet are stepped over.
+    /// Reads everything after the changes. Unread changes are skipped.
     package mutating func rest() throws(WireError) -> Rest {
         while try nextTable() != nil {}
         guard stage == .rest else { return found }
@@ -194,18 +194,18 @@ package struct BodyReader: Sendable {
         return found
     }
 
-    /// The conflicts that its author settled in it.
+    /// The conflicts that the author resolved in this transaction.
     package mutating func journalEntries() throws(WireError) -> [JournalEntry] { try rest().journal }
 
-    /// The schema that the transaction brings, if it does.
+    /// The schema that the transaction adds to the log, if any.
     package mutating func schemaEntry() throws(WireError) -> SchemaEntry? { try rest().schema }
 
-    /// The value itself, copied out of the bytes.
+    /// The value, copied from the bytes.
     package func value(_ value: WireValue) -> Value {
         reader.value(value)
     }
 
-    /// The change itself, copied out of the bytes.
+    /// The change, copied from the bytes.
     package func markedChange(_ change: WireChange) -> MarkedChange {
         switch change.kind {
         case .insert: return MarkedChange(.insert(change.new.map(value)), mark: change.mark)
@@ -218,7 +218,7 @@ package struct BodyReader: Sendable {
         }
     }
 
-    /// Steps over a section's first byte if it is this one.
+    /// Skips the first byte of a section if it is this one.
     private mutating func takeSection(_ section: UInt8) throws(WireError) -> Bool {
         guard reader.remaining > 0 else { throw .truncated }
         guard reader.bytes[reader.offset] == section else { return false }
@@ -262,7 +262,7 @@ package struct BodyReader: Sendable {
     }
 }
 
-/// All changes of a small body at once, section by section.
+/// Decodes all changes of a small body, section by section.
 package func decodeChanges(_ bytes: [UInt8], range: Range<Int>? = nil) throws(WireError) -> [(ref: Int, changes: [MarkedChange])] {
     var body = try BodyReader(bytes: bytes, range: range)
     var sections: [(ref: Int, changes: [MarkedChange])] = []

@@ -1,9 +1,9 @@
-/// Bytes that come piece by piece and are kept so: many of them never move to a larger place.
+/// Bytes that arrive in pieces and stay in pieces. So a large number of bytes is never copied to a larger buffer.
 struct BytePieces {
     private(set) var pieces: [[UInt8]] = []
     private(set) var count = 0
 
-    /// Smaller ones are joined up to about so many bytes.
+    /// Smaller pieces are joined up to this size, in bytes.
     private static let pieceBytes = 256 << 10
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) {

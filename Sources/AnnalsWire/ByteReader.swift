@@ -1,18 +1,18 @@
 package import AnnalsCore
 
-/// Reads what `ByteWriter` wrote, from bytes that may be anything.
+/// Reads what `ByteWriter` wrote, from untrusted bytes.
 ///
-/// Every read checks the bounds first and throws; none traps, and none sets aside memory because the bytes claim
-/// that much follows. After an error the reader's place is unspecified.
+/// Every read checks the bounds first and throws an error. No read traps. No read allocates memory for a length that
+/// the bytes only claim. After an error the offset is unspecified.
 package struct ByteReader: Sendable {
-    /// All the bytes, also those outside of the range that is read; ranges are places in here.
+    /// All bytes, including those outside of the range that is read. Ranges refer to this array.
     package let bytes: [UInt8]
-    /// The place of the next byte.
+    /// The offset of the next byte.
     package internal(set) var offset: Int
-    /// The place behind the last byte.
+    /// The offset after the last byte.
     package let end: Int
 
-    /// Reads `range` of the bytes, or all of them. A range beyond the bytes is cut down to them.
+    /// Reads `range` of the bytes, or all of them. A range that exceeds the bytes is clamped.
     package init(_ bytes: [UInt8], range: Range<Int>? = nil) {
         let range = (range ?? 0..<bytes.count).clamped(to: 0..<bytes.count)
         self.bytes = bytes
@@ -45,7 +45,7 @@ package struct ByteReader: Sendable {
             if shift == 63, byte > 1 { throw .badValue("number") }
             value |= UInt64(byte & 0x7f) << shift
             if byte < 0x80 {
-                // A number has one form only, the shortest.
+                // A number has only one form, the shortest.
                 if byte == 0 { throw .badValue("number") }
                 return value
             }
@@ -69,14 +69,15 @@ package struct ByteReader: Sendable {
         return number
     }
 
-    /// A count of things that take at least `minimumBytes` each: more than can follow is an error at once.
+    /// The count of items that take at least `minimumBytes` each. A count that exceeds the remaining bytes is an error
+    /// at once.
     package mutating func readCount(minimumBytes: Int = 1) throws(WireError) -> Int {
         let count = try readVarint()
         guard count <= UInt64(remaining / minimumBytes) else { throw .truncated }
         return Int(count)
     }
 
-    /// Steps over as many bytes and says where they are.
+    /// Skips this number of bytes and returns their range.
     package mutating func readRange(_ count: Int) throws(WireError) -> Range<Int> {
         guard count >= 0, count <= remaining else { throw .truncated }
         let range = offset..<offset + count
@@ -84,7 +85,7 @@ package struct ByteReader: Sendable {
         return range
     }
 
-    /// Steps over a length and as many bytes, and says where these are.
+    /// Reads a length, skips this number of bytes, and returns their range.
     package mutating func readLengthPrefixed() throws(WireError) -> Range<Int> {
         try readRange(try readCount())
     }
@@ -99,7 +100,7 @@ package struct ByteReader: Sendable {
         return bytes.withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: start, as: UInt64.self)) }
     }
 
-    /// A count, then as many fixed numbers.
+    /// A count, then this number of fixed-size numbers.
     mutating func readFixed64LEs() throws(WireError) -> [UInt64] {
         let count = try readCount(minimumBytes: 8)
         let start = try readRange(8 * count).lowerBound
@@ -120,7 +121,7 @@ package struct ByteReader: Sendable {
         return byte == 1
     }
 
-    /// A byte of flags of which only those in `allowed` may be set.
+    /// A byte of flags. Only the flags in `allowed` may be set.
     package mutating func readFlags(allowed: UInt8) throws(WireError) -> UInt8 {
         let flags = try readByte()
         guard flags & ~allowed == 0 else { throw .badValue("flags") }
@@ -144,7 +145,7 @@ package struct ByteReader: Sendable {
         return digest
     }
 
-    /// A position or counter, far enough from the end of its type that adding a count to it cannot overflow.
+    /// A position or counter. Its limit ensures that the addition of a count cannot overflow.
     package mutating func readPosition() throws(WireError) -> Position {
         let number = try readVarint()
         guard number <= UInt64(WireLimits.maximumPosition) else { throw .badValue("position") }
@@ -157,14 +158,14 @@ package struct ByteReader: Sendable {
         return HybridTime(milliseconds: milliseconds, counter: counter)
     }
 
-    /// Milliseconds since 1970, within `WireLimits.maximumMilliseconds` on both sides.
+    /// Milliseconds since 1970, between minus and plus `WireLimits.maximumMilliseconds`.
     package mutating func readMilliseconds() throws(WireError) -> Int64 {
         let milliseconds = try readZigzag()
         guard (-WireLimits.maximumMilliseconds...WireLimits.maximumMilliseconds).contains(milliseconds) else { throw .badValue("time") }
         return milliseconds
     }
 
-    /// Throws unless everything was read.
+    /// Throws if unread bytes are left.
     package func expectEnd() throws(WireError) {
         guard isAtEnd else { throw .badLength }
     }

@@ -1,22 +1,22 @@
 package import AnnalsCore
 
-/// Appends numbers, strings and values as the format writes them.
+/// Appends numbers, strings and values in the encoding of the format.
 ///
-/// Numbers of unknown size are LEB128: seven bits a byte, least significant first, the top bit set on all but the
-/// last, in the shortest form. So every content has exactly one encoding.
+/// Numbers of variable size are LEB128: seven bits in each byte, least significant first. The top bit is set on all
+/// bytes except the last. Only the shortest form is allowed. So each content has exactly one encoding.
 ///
-/// The store digests row by row with it. What is `package` is compiled into other modules only where it says `@inlinable`
-/// and its type `@usableFromInline`.
+/// The store digests row by row with this type. Declarations that are `package` are inlined into other modules only if
+/// they are `@inlinable` and their type is `@usableFromInline`.
 @usableFromInline
 package struct ByteWriter: Sendable {
-    /// What was written so far.
+    /// The bytes written so far.
     @usableFromInline package var bytes: [UInt8]
 
     package init() {
         bytes = []
     }
 
-    /// Starts with room for as many bytes.
+    /// Reserves memory for this number of bytes.
     package init(capacity: Int) {
         bytes = []
         bytes.reserveCapacity(capacity)
@@ -39,14 +39,14 @@ package struct ByteWriter: Sendable {
         bytes.append(UInt8(truncatingIfNeeded: rest))
     }
 
-    /// A count, length or place. Negative ones are a misuse.
+    /// A count, a length or an index. It must not be negative.
     @inlinable
     package mutating func varint(_ value: Int) {
         precondition(value >= 0, "counts and lengths are not negative")
         varint(UInt64(value))
     }
 
-    /// Signed: 0, −1, 1, −2, … become 0, 1, 2, 3, …
+    /// A signed number: 0, −1, 1, −2, … are encoded as 0, 1, 2, 3, …
     @inlinable
     package mutating func zigzag(_ value: Int64) {
         varint(UInt64(bitPattern: (value << 1) ^ (value >> 63)))
@@ -56,7 +56,7 @@ package struct ByteWriter: Sendable {
         withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
     }
 
-    /// A count, then as many fixed numbers.
+    /// A count, then this number of fixed-size numbers.
     mutating func fixed64LEs(_ values: [UInt64]) {
         varint(values.count)
         values.map { $0.littleEndian }.withUnsafeBytes { bytes.append(contentsOf: $0) }
@@ -70,19 +70,19 @@ package struct ByteWriter: Sendable {
         bytes.append(contentsOf: content)
     }
 
-    /// Length, then UTF-8.
+    /// The length, then the text as UTF-8.
     package mutating func string(_ text: String) {
         varint(text.utf8.count)
         bytes.append(contentsOf: text.utf8)
     }
 
-    /// Length, then the bytes.
+    /// The length, then the bytes.
     package mutating func lengthPrefixed(_ content: [UInt8]) {
         varint(content.count)
         bytes.append(contentsOf: content)
     }
 
-    /// Length, then what `write` writes.
+    /// The length, then the output of `write`.
     package mutating func lengthPrefixed(_ write: (inout ByteWriter) -> Void) {
         var inner = ByteWriter()
         write(&inner)
@@ -108,7 +108,7 @@ package struct ByteWriter: Sendable {
         varint(UInt64(time.counter))
     }
 
-    /// Milliseconds since 1970; those beyond the limit, such as "the latest possible", are written as the limit.
+    /// Milliseconds since 1970. A value beyond the limit, such as "the latest possible", is written as the limit.
     package mutating func milliseconds(_ milliseconds: Int64) {
         let limit = WireLimits.maximumMilliseconds
         zigzag(min(max(milliseconds, -limit), limit))

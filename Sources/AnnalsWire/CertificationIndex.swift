@@ -1,14 +1,16 @@
 package import AnnalsCore
 
-/// What the relay remembers of the log in order to certify: one look-up per hash, however long ago the base.
+/// What the relay keeps of the log for certification. Certification costs one look-up for each hash, however old the
+/// base is.
 ///
-/// Per hash it keeps the newest position and the newest by any other replica, so that an author's own entries never
-/// count against it. The same pair is kept per table, per rules and key, and for all entries, for coarse footprints.
+/// For each hash the index keeps the newest position, and the newest position of any other replica. So an author's own
+/// entries never conflict with it. For coarse footprints the index keeps the same pair for each table, for each
+/// combination of rules and key, and for all entries.
 ///
-/// Memory is bounded. Hashes lie in two generations; when the younger is full the older is dropped as a whole and
-/// the `floor` rises to the last position it held. That costs no pause, whatever the size.
+/// Memory is bounded. Hashes are in two generations. When the younger one is full, the older one is dropped as a whole,
+/// and `floor` rises to its last position. This causes no pause, whatever the size.
 package struct CertificationIndex: Sendable {
-    /// Bases below this position cannot be certified any more: they are answered as stale.
+    /// Bases below this position cannot be certified any more. The relay answers them as stale.
     package private(set) var floor: Position
     /// The newest position recorded.
     package private(set) var last: Position
@@ -18,8 +20,8 @@ package struct CertificationIndex: Sendable {
     private var old = Generation()
 
     /// - Parameters:
-    ///   - maximumHashes: how many hashes and tables are kept; about 50 to 100 bytes of memory each.
-    ///   - floor: where the record begins; zero when it will hold the log from its beginning.
+    ///   - maximumHashes: how many hashes and tables are kept. Each takes about 50 to 100 bytes of memory.
+    ///   - floor: the position where the index begins. Zero if it will have the log from the beginning.
     package init(maximumHashes: Int, floor: Position = .zero) {
         precondition(maximumHashes >= 2, "an index without room certifies nothing")
         generationHashes = maximumHashes / 2
@@ -27,15 +29,15 @@ package struct CertificationIndex: Sendable {
         last = floor
     }
 
-    /// How many hashes, tables and keys are kept now.
+    /// The current number of hashes, tables and keys.
     package var count: Int { young.count + old.count }
 
-    /// Bases before this position are stale from now on.
+    /// From now on, bases before this position are stale.
     package mutating func raiseFloor(to position: Position) {
         floor = max(floor, min(position, last))
     }
 
-    /// Notes an accepted transaction. Positions must ascend.
+    /// Adds an accepted transaction. Positions must ascend.
     package mutating func record(_ footprint: Footprint, replica: ReplicaID, position: Position) {
         precondition(position > last, "entries are recorded in the order of the log")
         let cost = footprint.hashCount + footprint.groups.count + 1
@@ -44,7 +46,8 @@ package struct CertificationIndex: Sendable {
             old = young
             young = Generation()
         }
-        // One that alone is larger than a generation is kept as whole tables, or as everything: it meets more, never less.
+        // A footprint that is larger than a generation is stored as whole tables, or as everything. It then meets more,
+        // never less.
         if cost <= generationHashes {
             young.record(footprint, replica: replica, position: position)
         } else if footprint.groups.count < generationHashes {
@@ -56,9 +59,9 @@ package struct CertificationIndex: Sendable {
         last = position
     }
 
-    /// The newest entry after `base` by another replica that `footprint` meets, or nil when it may be accepted.
+    /// The newest entry after `base` by another replica that `footprint` meets. nil if the transaction may be accepted.
     ///
-    /// A base below the floor is answered with the floor, since what lay between is forgotten.
+    /// For a base below the floor the result is at least the floor, because the entries in between are not kept.
     package func conflict(of footprint: Footprint, base: Position, replica: ReplicaID) -> Position? {
         var found = max(young.newest(meeting: footprint, replica: replica), old.newest(meeting: footprint, replica: replica))
         if base < floor { found = max(found, floor) }
@@ -66,7 +69,7 @@ package struct CertificationIndex: Sendable {
     }
 }
 
-/// The newest entry, and the newest by any other replica than that one.
+/// The newest entry, and the newest entry of any replica other than its author.
 private struct Newest: Sendable {
     var position: Position
     var replica: ReplicaID
@@ -93,15 +96,15 @@ extension Newest? {
         if self == nil { self = Newest(position, replica) } else { self?.update(position, replica) }
     }
 
-    /// Zero where there is none: no base is below that.
+    /// Zero if there is none. No base is below zero.
     func byOther(than replica: ReplicaID) -> Position {
         self?.byOther(than: replica) ?? .zero
     }
 }
 
-/// The record of a run of entries.
+/// The index of a run of entries.
 private struct Generation: Sendable {
-    /// Rules and key: footprints that differ in either cannot be compared.
+    /// Rules and key. Footprints with different rules or keys cannot be compared.
     struct Kind: Hashable, Sendable {
         var rules: UInt16
         var keyID: UInt64
@@ -110,7 +113,7 @@ private struct Generation: Sendable {
     struct Table: Sendable {
         var wholeWrites: Newest?
         var wholeReads: Newest?
-        /// Of all entries that write here, precise or whole.
+        /// All entries that write to this table, with single hashes or as a whole.
         var allWrites: Newest?
         var allReads: Newest?
     }
@@ -130,7 +133,8 @@ private struct Generation: Sendable {
     mutating func record(_ footprint: Footprint, replica: ReplicaID, position: Position) {
         last = position
         all.note(position, replica)
-        // A space has one kind, or a few while keys change; more would make each look-up long, so they meet everything.
+        // A space has one kind, or a few while its keys change. With more kinds each look-up would take longer, so
+        // footprints of further kinds meet everything.
         let kind = Kind(rules: footprint.rules, keyID: footprint.keyID)
         let isKnown = kinds[kind] != nil || kinds.count < Self.maximumKinds
         if isKnown { kinds[kind].note(position, replica) }
@@ -164,7 +168,7 @@ private struct Generation: Sendable {
         if group.hasWrites { note(table.wholeReads) }
         if group.writesWhole || group.readsWhole { note(table.allWrites) }
         if group.writesWhole { note(table.allReads) }
-        // The hash covers its table's name, so one dictionary serves all tables.
+        // A hash covers the name of its table, so one dictionary is enough for all tables.
         for hash in group.writes {
             note(writes[hash])
             note(reads[hash])

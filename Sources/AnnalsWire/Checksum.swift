@@ -1,7 +1,7 @@
 internal import AnnalsCore
 
-/// Finds bytes that changed by accident: the first eight bytes of SHA-256, which every language has at hand and
-/// processors do in hardware. It proves nothing about who wrote them.
+/// Detects accidental changes: the first eight bytes of SHA-256. Every language has SHA-256, and processors compute it
+/// in hardware. The checksum does not prove who wrote the bytes.
 enum Checksum {
     static let byteCount = 8
 
@@ -9,7 +9,7 @@ enum Checksum {
         Digest.sha256(bytes).bytes[..<byteCount]
     }
 
-    /// Of the pieces one after another.
+    /// The checksum of the concatenated pieces.
     static func of(_ pieces: [[UInt8]]) -> [UInt8] {
         var hasher = Digest.Hasher()
         for piece in pieces { hasher.update(piece[...]) }
@@ -18,14 +18,14 @@ enum Checksum {
 }
 
 extension ByteWriter {
-    /// Appends the checksum of what was written from `start` on.
+    /// Appends the checksum of the bytes from `start` on.
     mutating func checksum(from start: Int = 0) {
         bytes(Checksum.of(bytes[start...]))
     }
 }
 
 extension ByteReader {
-    /// Throws unless the next bytes are the checksum of those from `start` up to here.
+    /// Throws if the next bytes are not the checksum of the bytes from `start` up to here.
     mutating func readChecksum(from start: Int) throws(WireError) {
         let covered = bytes[start..<offset]
         let range = try readRange(Checksum.byteCount)

@@ -1,13 +1,13 @@
 internal import CZstd
 
-/// zstd within bounds: what unpacking may take is said by the one who unpacks, never by the bytes.
+/// zstd with limits. The caller sets how much unpacking may produce. The packed bytes do not.
 package enum Compression {
-    /// For batches: a level where packing costs about as much as encoding.
+    /// The level for batches. Packing at this level costs about as much as encoding.
     package static let batchLevel = 1
-    /// For snapshots, which are made rarely and fetched often.
+    /// The level for snapshots. They are made rarely and downloaded often.
     package static let snapshotLevel = 3
 
-    /// One zstd frame that holds the bytes. Throws `tooLarge` when memory runs out.
+    /// Packs the bytes into one zstd frame. Throws `tooLarge` if memory runs out.
     package static func compress(_ bytes: [UInt8], level: Int = batchLevel) throws(WireError) -> [UInt8] {
         guard let context = ZSTD_createCCtx() else { throw .tooLarge("memory") }
         defer { ZSTD_freeCCtx(context) }
@@ -25,16 +25,17 @@ package enum Compression {
         return packed
     }
 
-    /// The level, and never a window beyond what readers accept.
+    /// Sets the level. It is limited to 19, so that readers accept the window.
     static func setLevel(_ level: Int, of context: OpaquePointer) {
         ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, Int32(clamping: min(level, 19)))
-        // That level looks for repetitions of seven bytes. In a batch they are shorter: this takes a twelfth off, and no more time.
+        // zstd's match finder looks for repetitions of seven bytes at this level. Those in a batch are shorter. This
+        // setting makes a batch a twelfth smaller and takes no more time.
         if level == batchLevel { ZSTD_CCtx_setParameter(context, ZSTD_c_minMatch, 5) }
     }
 
-    /// Unpacks the one frame in `range` of the bytes, which must give exactly `expected` bytes.
+    /// Unpacks the one frame in `range` of the bytes. The frame must produce exactly `expected` bytes.
     ///
-    /// Memory grows with what is really unpacked, up to `expected`.
+    /// Memory grows with the bytes that are really unpacked, up to `expected`.
     package static func decompress(_ bytes: [UInt8], range: Range<Int>? = nil, expected: Int) throws(WireError) -> [UInt8] {
         guard let context = ZSTD_createDCtx() else { throw .tooLarge("memory") }
         defer { ZSTD_freeDCtx(context) }
@@ -49,7 +50,7 @@ package enum Compression {
             guard ZSTD_isError(rest) == 0 else { throw .badValue("compressed bytes") }
             if rest == 0 { break }
             if written < plain.count {
-                // There was room for more, so the input ended within the frame.
+                // The output has space left, so the input ended within the frame.
                 guard read < range.upperBound else { throw .truncated }
             } else if plain.count < expected {
                 plain.append(contentsOf: repeatElement(0, count: min(plain.count, expected - plain.count)))
@@ -61,7 +62,7 @@ package enum Compression {
         return plain
     }
 
-    /// One call of zstd; returns its result, zero at the end of the frame.
+    /// One call of zstd. Returns its result, which is zero at the end of the frame.
     private static func step(
         _ context: OpaquePointer, _ bytes: [UInt8], _ read: inout Int, _ end: Int, _ plain: inout [UInt8], _ written: inout Int
     ) -> Int {

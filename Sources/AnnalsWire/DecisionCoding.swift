@@ -1,9 +1,9 @@
 internal import AnnalsCore
 
-// What people decide travels in transactions of its own kind of section: policies that are set, conflicts that are
-// resolved.
+// User decisions have their own sections in a transaction: one for policies that it sets, one for conflicts that it
+// resolves.
 
-/// Which optional parts of a policy setting follow.
+/// Which optional parts of a policy setting are present.
 private enum PolicyFlag {
     static let table: UInt8 = 1
     static let column: UInt8 = 2
@@ -45,7 +45,7 @@ extension ByteReader {
             conflict: ConflictID(replica: replica, transaction: transaction, index: index), choice: choice)
     }
 
-    /// A section's items; there is at least one, and no more than the limit.
+    /// The items of a section. There is at least one item, and at most `limit`.
     mutating func readItems<Item>(_ name: String, limit: Int, _ read: (inout ByteReader) throws(WireError) -> Item) throws(WireError)
         -> [Item]
     {

@@ -1,104 +1,106 @@
 package import AnnalsCore
 
-/// The addresses a relay answers at, and the names of headers, queries and media types.
+/// The relay's URL paths, and the names of headers, query parameters and media types.
 package enum Endpoints {
-    /// Everything about spaces is below this path.
+    /// The path of everything about spaces.
     package static let spaces = "/v1/spaces"
-    /// The process runs. No token needed.
+    /// Whether the process runs. No token is needed.
     package static let live = "/health/live"
-    /// The relay can take requests. No token needed.
+    /// Whether the relay can accept requests. No token is needed.
     package static let ready = "/health/ready"
 
-    /// What operators do beyond one space: tokens and the audit log. An admin's token is needed.
+    /// Administration beyond one space: tokens and the audit log. It needs an admin's token.
     package static let admin = "/v1/admin"
-    /// The operator's page. No token needed: it asks for one.
+    /// The operator's page. It needs no token, because the page asks for one.
     package static let page = "/admin"
-    /// What answers where, as OpenAPI says it. No token needed.
+    /// The description of all paths, as OpenAPI. No token is needed.
     package static let openAPI = "/openapi.json"
-    /// What the relay counts, for Prometheus. A token of its own or an operator's.
+    /// The relay's metrics, for Prometheus. It needs a metrics token or an operator's token.
     package static let metrics = "/metrics"
 
-    /// The last component of what can be done with a space.
+    /// The last path component of an action on a space.
     package enum Action {
         package static let push = "push"
         package static let entries = "entries"
         package static let events = "events"
         package static let snapshot = "snapshot"
-        /// GET lists; POST to `replicas/{replica}/retire` retires, and to `…/release` takes it from its owner.
+        /// GET lists the replicas. POST to `replicas/{replica}/retire` retires one. POST to `…/release` removes its
+        /// owner.
         package static let replicas = "replicas"
         package static let retire = "retire"
         package static let release = "release"
-        /// GET lists the newest.
+        /// GET lists the newest pushes.
         package static let pushes = "pushes"
-        /// POST tells of an entry that the sender cannot apply; GET lists for operators.
+        /// POST reports an entry that the sender cannot apply. GET lists the reports for operators.
         package static let reports = "reports"
-        /// Below `snapshot`: POST tells what a comparison of a snapshot with a replica's rows found.
+        /// Below `snapshot`: POST reports the result of a comparison of a snapshot with a replica's rows.
         package static let checks = "checks"
-        /// POST drops the older part of the log, or says what would go.
+        /// POST drops the older part of the log, or reports what it would drop.
         package static let purge = "purge"
     }
 
-    /// The last component below `admin`.
+    /// The last path component below `admin`.
     package enum AdminAction {
-        /// GET tells what the token shown may administer.
+        /// GET returns what the token may administer.
         package static let access = "access"
-        /// GET lists, POST makes one; DELETE of `tokens/{token}` revokes.
+        /// GET lists tokens, POST creates one. DELETE of `tokens/{token}` revokes one.
         package static let tokens = "tokens"
-        /// GET lists who did what.
+        /// GET lists the actions, with their actors.
         package static let audit = "audit"
     }
 
-    /// PUT creates, GET describes.
+    /// PUT creates the space, GET describes it.
     package static func space(_ name: SpaceName) -> String { "\(spaces)/\(name)" }
-    /// POST a batch; the answer is a `PushAnswer`.
+    /// POST sends a batch. The answer is a `PushAnswer`.
     package static func push(_ name: SpaceName) -> String { "\(space(name))/\(Action.push)" }
-    /// GET a `Page`.
+    /// GET returns a `Page`.
     package static func entries(_ name: SpaceName) -> String { "\(space(name))/\(Action.entries)" }
-    /// GET a stream of `HeadEvent`.
+    /// GET returns a stream of `HeadEvent`.
     package static func events(_ name: SpaceName) -> String { "\(space(name))/\(Action.events)" }
-    /// POST: the replica has left and holds back nothing any more.
+    /// POST reports that the replica has left. The purge does not wait for it any more.
     package static func retire(_ replica: ReplicaID, _ name: SpaceName) -> String {
         "\(space(name))/\(Action.replicas)/\(replica)/\(Action.retire)"
     }
-    /// POST a report of a refused entry.
+    /// POST reports a refused entry.
     package static func reports(_ name: SpaceName) -> String { "\(space(name))/\(Action.reports)" }
-    /// PUT or GET the rows at a position.
+    /// PUT uploads the rows at a position, GET downloads them.
     package static func snapshot(_ name: SpaceName) -> String { "\(space(name))/\(Action.snapshot)" }
 
-    /// POST what a replica found when it compared a snapshot with its rows.
+    /// POST reports what a replica found when it compared a snapshot with its rows.
     package static func snapshotChecks(_ name: SpaceName) -> String { "\(snapshot(name))/\(Action.checks)" }
 
-    /// What the header `Annals-Snapshot` says to a replica that is to make one.
+    /// The value of the header `Annals-Snapshot` that asks a replica to make a snapshot.
     package static let snapshotDue = "due"
-    /// What it begins with for a replica that is to compare one with its rows; a blank and its position follow.
+    /// The beginning of the header's value that asks a replica to compare a snapshot with its rows. A blank and the
+    /// snapshot's position follow.
     package static let snapshotCheck = "check"
 
-    /// Names in the query.
+    /// The names of query parameters.
     package enum Query {
-        /// The position to pull after.
+        /// The position after which to pull.
         package static let after = "after"
-        /// Bytes of batches that a page should hold.
+        /// How many bytes of batches a page should have.
         package static let limit = "limit"
-        /// Seconds to wait for something new.
+        /// How many seconds to wait for new entries.
         package static let wait = "wait"
-        /// The position that an uploaded snapshot holds; of a download the latest that it may hold.
+        /// The position of an uploaded snapshot. For a download: the latest acceptable position.
         package static let position = "position"
-        /// The position of a snapshot to be downloaded, whatever is known of it.
+        /// The position of a snapshot to download, even if no replica has confirmed it.
         package static let at = "at"
-        /// Of a list: only what stands before this place.
+        /// For a list: return only the items before this one.
         package static let before = "before"
-        /// Of a deletion: the name of what is to be deleted.
+        /// For a deletion: the name of the deleted object, as confirmation.
         package static let confirm = "confirm"
-        /// Of a list: only what is of this space.
+        /// For a list: return only the items of this space.
         package static let space = "space"
     }
 
     package enum Header {
         /// The lineage that the replica knows.
         package static let lineage = "Annals-Lineage"
-        /// What the replica has seen of the log: position, hyphen, running digest; see `LogMark`.
+        /// What the replica has seen of the log: position, hyphen, running digest. See `LogMark`.
         package static let seen = "Annals-Seen"
-        /// The replica's identity.
+        /// The id of the replica.
         package static let replica = "Annals-Replica"
         /// The replica's display name, percent-encoded.
         package static let name = "Annals-Name"
@@ -106,13 +108,14 @@ package enum Endpoints {
         package static let digest = "Annals-Digest"
         /// SHA-256 of one part of a snapshot's body, hexadecimal.
         package static let partDigest = "Annals-Part-Digest"
-        /// How many bytes of a snapshot that is sent in parts the relay has.
+        /// How many bytes the relay has of a snapshot that is uploaded in parts.
         package static let offset = "Annals-Offset"
         /// The position of a snapshot.
         package static let position = "Annals-Position"
-        /// `due` in the answer to a replica that is to make a snapshot; `check POSITION` to one that is to compare one with its rows.
+        /// `due` in an answer asks the replica to make a snapshot. `check POSITION` asks it to compare a snapshot with
+        /// its rows.
         package static let snapshot = "Annals-Snapshot"
-        /// The relay's clock in the answer to a pull, in milliseconds since 1970.
+        /// The relay's clock when it answered a pull, in milliseconds since 1970.
         package static let time = "Annals-Time"
     }
 

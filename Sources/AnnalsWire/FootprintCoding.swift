@@ -1,16 +1,16 @@
 package import AnnalsCore
 
-// A footprint is small and read by the relay for every transaction, so it is plain: hashes as they are, eight bytes
-// each, ascending. Ascending order makes the encoding unique, and the digest covers it.
+// A footprint is small, and the relay reads one for every transaction. So the encoding is simple: hashes of eight bytes
+// each, ascending. The ascending order makes the encoding unique. The digest covers it.
 
 extension Footprint {
     private static let everythingFlag: UInt8 = 1
     private static let writesWholeFlag: UInt8 = 1
     private static let readsWholeFlag: UInt8 = 2
-    /// A group is at least its table, flags and two counts.
+    /// A group has at least its table, its flags and two counts.
     private static let minimumGroupBytes = 11
 
-    /// The footprint in its only encoding; groups and hashes are put in order first where they are not.
+    /// Encodes the footprint in its only encoding. Groups and hashes are sorted first if necessary.
     package func encode() -> [UInt8] {
         var writer = ByteWriter()
         encode(into: &writer)
@@ -31,7 +31,7 @@ extension Footprint {
         }
     }
 
-    /// Reads a footprint that fills `bytes`.
+    /// Decodes a footprint that fills `bytes`.
     package static func decode(_ bytes: [UInt8]) throws(WireError) -> Footprint {
         var reader = ByteReader(bytes)
         let footprint = try decode(from: &reader)
@@ -68,8 +68,8 @@ extension Footprint {
 }
 
 extension Footprint {
-    /// The same footprint with groups and hashes in ascending order, without repeats, empty groups or hashes beside
-    /// a whole table.
+    /// The same footprint in normal form: groups and hashes ascend, without duplicates, without empty groups, and
+    /// without single hashes where the whole table is named.
     package func normalized() -> Footprint {
         if everything { return Footprint(rules: rules, keyID: keyID, everything: true) }
         var merged: [UInt64: Group] = [:]
@@ -85,13 +85,13 @@ extension Footprint {
         return Footprint(rules: rules, keyID: keyID, groups: ordered)
     }
 
-    /// Whether this is the form that is encoded.
+    /// Whether the footprint is in the encoded form.
     package var isNormal: Bool {
         if everything { return groups.isEmpty }
         return groups.allSatisfy { $0.isNormal } && zip(groups, groups.dropFirst()).allSatisfy { $0.table < $1.table }
     }
 
-    /// How many hashes the footprint holds.
+    /// The number of hashes in the footprint.
     package var hashCount: Int {
         groups.reduce(0) { $0 + $1.writes.count + $1.reads.count }
     }

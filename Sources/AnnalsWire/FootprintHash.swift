@@ -1,10 +1,10 @@
 package import AnnalsCore
 
-/// The key under which a space's footprints are hashed.
+/// The key for the hashes of a space's footprints.
 package struct FootprintKey: Hashable, Sendable {
-    /// The number that footprints name it by; zero for spaces without a key.
+    /// The number of the key in footprints. Zero for spaces without a key.
     package var id: UInt64
-    /// The first and last eight of the key's 16 bytes, each read as a little-endian number.
+    /// The first eight and the last eight of the key's 16 bytes, each read as a little-endian number.
     package var low: UInt64
     package var high: UInt64
 
@@ -14,18 +14,19 @@ package struct FootprintKey: Hashable, Sendable {
         self.high = high
     }
 
-    /// For spaces without a key: the relay can then guess values, as it could read them anyway.
+    /// The key of spaces without a key. Their relay can guess hashed values, but it can read the values anyway.
     package static let none = FootprintKey(id: 0, low: 0, high: 0)
 }
 
-/// The hashes that footprints are made of.
+/// Computes the hashes of footprints.
 ///
-/// Values come as the index compares them: the parent column's affinity applied, and texts folded by its collation.
-/// What is left, a real that is an integer, is done here; so equal by the index means equal hash. Names are folded
-/// from A–Z to a–z, as SQLite compares them. An index is known by its columns, in whatever order they are declared,
-/// never by its name: so the same UNIQUE hashes alike on every replica, and so does a key that references it.
+/// The caller passes values as the index compares them: with the affinity of the parent's column applied, and text
+/// folded by its collation. This type only turns reals with an integral value into integers. So values that are equal
+/// in the index have equal hashes. Names are folded from A–Z to a–z, as SQLite compares them. An index is identified by
+/// its columns, in any order, and never by its name. So the same UNIQUE constraint has the same hashes on every
+/// replica, and a foreign key that refers to it, too.
 package struct FootprintHash: Sendable {
-    /// The first byte of what is hashed, so that no table hashes like a row.
+    /// The first byte of the hashed input. It keeps the hashes of tables, rows and other kinds different.
     private enum Kind {
         static let table: UInt8 = 1
         static let row: UInt8 = 2
@@ -41,33 +42,35 @@ package struct FootprintHash: Sendable {
         seed = SipHash(key: (key.low, key.high))
     }
 
-    /// Groups a table's hashes.
+    /// The hash of a table. It groups the hashes of the table's rows and tuples.
     package func tableHash(_ table: String) -> UInt64 {
         start(Kind.table, table).finish()
     }
 
-    /// A row by its primary key, in the key's order.
+    /// The hash of a row by its primary key, in the order of the key.
     package func rowHash(table: String, key: [Value]) -> UInt64 {
         rows(of: table, keyColumns: key.count).hash { key[$0] }
     }
 
-    /// A tuple of the primary key or of a unique index: the values in the order of `columns`, which may be any.
+    /// The hash of a tuple of the primary key or of a unique index. `values` are in the order of `columns`, which can
+    /// be any order.
     ///
-    /// Tuples with a NULL in them are equal to nothing and have no hash: leave them out.
+    /// A tuple that contains NULL is not equal to any tuple and has no hash. The caller must leave it out.
     package func tupleHash(table: String, columns: [String], values: [Value]) -> UInt64 {
         precondition(columns.count == values.count, "a tuple has one value for each column")
         return tuples(of: table, columns: columns).hash { values[$0] }
     }
 
-    /// A unique index as a whole, where its tuples cannot be hashed: partial ones, those over expressions (whose text
-    /// stands for a column's name) and those with a collation of the program's own.
+    /// The hash of a whole unique index. It is for indexes with tuples that cannot be hashed: partial indexes, indexes
+    /// over expressions (the text of the expression replaces a column's name) and indexes with a collation of the
+    /// program.
     package func indexHash(table: String, columns: [String]) -> UInt64 {
         var state = start(Kind.index, table)
         state.names(columns.map(Self.fold).sorted(by: Self.precedes))
         return state.finish()
     }
 
-    /// A transaction's identity; its group is `transactionGroup`.
+    /// The hash of a transaction's id. Its group is `transactionGroup`.
     package func idHash(_ id: TransactionID) -> UInt64 {
         var state = seed
         state.update(Kind.transaction)
@@ -76,18 +79,18 @@ package struct FootprintHash: Sendable {
         return state.finish()
     }
 
-    /// The group of all `idHash`es.
+    /// The group of all hashes by `idHash`.
     package var transactionGroup: UInt64 { single(Kind.transaction) }
 
-    /// The one hash of additive schema entries, and its group.
+    /// The one hash of all additive schema entries. It is also their group.
     package var schemaHash: UInt64 { single(Kind.schema) }
 
-    /// Prepared for many rows of one table, whose values come in the order of the key.
+    /// A hasher for many rows of one table. Values are in the order of the key.
     package func rows(of table: String, keyColumns: Int) -> Tuples {
         Tuples(state: start(Kind.row, table), order: Array(0..<keyColumns))
     }
 
-    /// Prepared for many tuples of one index, whose values come in the order of `columns`.
+    /// A hasher for many tuples of one index. Values are in the order of `columns`.
     package func tuples(of table: String, columns: [String]) -> Tuples {
         let names = columns.map(Self.fold)
         let order = names.indices.sorted { Self.precedes(names[$0], names[$1]) }
@@ -96,13 +99,14 @@ package struct FootprintHash: Sendable {
         return Tuples(state: state, order: order)
     }
 
-    /// Hashes values of one table and index.
+    /// Hashes the values of one table and index.
     package struct Tuples: Sendable {
         fileprivate let state: SipHash
-        /// Places of the values in the order in which they are hashed.
+        /// The indexes of the values, in the order in which they are hashed.
         fileprivate let order: [Int]
 
-        /// - Parameter value: the value at a place, counted as the columns were when this was prepared.
+        /// - Parameter value: returns the value at an index. Indexes refer to the columns that were passed when this
+        ///   hasher was made.
         package func hash(_ value: (Int) -> Value) -> UInt64 {
             var state = state
             for place in order { state.value(value(place)) }
@@ -156,7 +160,7 @@ extension SipHash {
         for name in names { self.name(name) }
     }
 
-    /// The value as bodies hold it, but for reals that are integers.
+    /// Hashes the value in the encoding of bodies, except reals with an integral value.
     fileprivate mutating func value(_ value: Value) {
         switch value {
         case .null: update(ValueTag.null)

@@ -1,13 +1,13 @@
 package import AnnalsCore
 
 extension Footprint {
-    /// Whether transactions with these footprints may touch the same thing, so that the later must look at the
-    /// earlier first: what one writes the other writes or reads.
+    /// Whether the footprints conflict: one writes something that the other writes or reads. Then the author of the
+    /// later transaction must rebase it on the earlier one.
     ///
-    /// It makes no difference which is the earlier. Footprints of other rules or another key meet everything.
+    /// The relation is symmetric. Footprints of different rules or different keys meet always.
     package static func meets(_ left: Footprint, _ right: Footprint) -> Bool {
         if left.everything || right.everything || left.rules != right.rules || left.keyID != right.keyID { return true }
-        // Both lists ascend, so one walk finds the tables they share.
+        // Both lists ascend, so one pass finds the common tables.
         let (left, right) = (left.isNormal ? left : left.normalized(), right.isNormal ? right : right.normalized())
         var (i, j) = (0, 0)
         while i < left.groups.count, j < right.groups.count {
@@ -30,7 +30,8 @@ extension Footprint {
         Self.meets(self, other)
     }
 
-    /// Whether this one touches nothing that `other` does not: what it writes the other writes, and what it reads the other reads or writes.
+    /// Whether `other` covers this footprint: it writes everything that this one writes, and reads or writes everything
+    /// that this one reads.
     package func isWithin(_ other: Footprint) -> Bool {
         if other.everything { return true }
         guard !everything, rules == other.rules, keyID == other.keyID else { return false }

@@ -1,6 +1,6 @@
 internal import AnnalsCore
 
-/// Which of a journal entry's optional parts follow, and who won.
+/// Which optional parts of a journal entry are present, and which side won.
 private enum JournalFlag {
     static let base: UInt8 = 1
     static let stored: UInt8 = 2

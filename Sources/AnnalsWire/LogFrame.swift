@@ -1,16 +1,16 @@
 public import AnnalsCore
 
-/// A run of the log as pulls hand it out: a batch as its author sent it, and which of its transactions are in the log
-/// and where.
+/// A run of consecutive entries of the log, as a pull returns it: a batch as its author sent it, and the positions of
+/// the transactions that are in the log.
 ///
 /// The transactions `firstIndex ..< firstIndex + acceptedCount` of the batch have the positions from `firstPosition`
-/// on. Readers ignore the others: those before were known already, those behind were not accepted.
+/// on. Readers ignore the other transactions: those before were in the log already, and those after were not accepted.
 public struct LogFrame: Hashable, Sendable {
     public var firstPosition: Position
-    /// Transactions at the batch's beginning that are not meant here; mostly zero.
+    /// How many transactions at the beginning of the batch do not belong to this frame. Usually zero.
     public var firstIndex: Int
     public var acceptedCount: Int
-    /// When the relay took them, in milliseconds since 1970.
+    /// When the relay received them, in milliseconds since 1970.
     public var receivedAt: Int64
     public var batch: [UInt8]
 
@@ -26,14 +26,14 @@ public struct LogFrame: Hashable, Sendable {
         firstPosition.advanced(by: acceptedCount - 1)
     }
 
-    /// Where the batch's transaction `index` is in the log; nil when this frame does not hand it out.
+    /// The position of the transaction with this index in the batch. nil if it does not belong to this frame.
     public func position(of index: Int) -> Position? {
         (firstIndex..<firstIndex + acceptedCount).contains(index) ? firstPosition.advanced(by: index - firstIndex) : nil
     }
 }
 
 extension LogFrame {
-    /// Position, index, count, receipt and length take at least a byte each.
+    /// Position, index, count, receipt time and length take at least one byte each.
     static let minimumHeadBytes = 5
 
     func encodeHead(into writer: inout ByteWriter) {
@@ -44,7 +44,7 @@ extension LogFrame {
         writer.varint(batch.count)
     }
 
-    /// All but the batch, which stays empty, and the batch's length.
+    /// Decodes everything except the batch, which stays empty, and returns the length of the batch.
     static func decodeHead(from reader: inout ByteReader) throws(WireError) -> (frame: LogFrame, batchLength: Int) {
         let firstPosition = try reader.readPosition()
         let firstIndex = try reader.readInt()
@@ -62,7 +62,7 @@ extension LogFrame {
 }
 
 extension LogFrame {
-    /// Opens and verifies the batch, and checks that it holds the transactions that this frame hands out.
+    /// Opens and verifies the batch, and checks that it contains the transactions of this frame.
     package func open(cipher: SpaceCipher? = nil, limits: BatchLimits = .standard) throws(WireError) -> Batch {
         let opened = try Batch.open(batch, cipher: cipher, limits: limits)
         guard firstIndex + acceptedCount <= opened.header.certificates.count else { throw .badLength }

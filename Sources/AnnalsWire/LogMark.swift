@@ -1,15 +1,17 @@
 public import AnnalsCore
 
-/// What a replica has seen of a log: enough for a relay to tell whether it still has the same one (merge rule 41).
+/// What a replica has seen of a log. With it a relay can check that it still has the same log (merge rule 41).
 ///
-/// The running digest of a log is 32 zero bytes before its first entry, and then SHA-256 of the running digest before an
-/// entry and that entry's own digest. A relay that was restored from an older backup and went on from there has another.
+/// The running digest of a log is 32 zero bytes before its first entry. After an entry it is the SHA-256 of the running
+/// digest before the entry and the entry's own digest. A relay that was restored from an older backup and then got
+/// other entries has another running digest.
 public struct LogMark: Hashable, Sendable {
     public var lineage: Lineage
     public var position: Position
-    /// The running digest at `position`; nil where it is not known.
+    /// The running digest at `position`. nil if it is not known.
     public var digest: Digest?
-    /// Who has seen it; nil for whoever is no replica of its own, such as a copy made to compare rows with.
+    /// The replica that has seen it. nil for a reader without a replica id, such as a copy that is only made to compare
+    /// rows.
     public var replica: ReplicaID?
 
     public init(lineage: Lineage, position: Position = .zero, digest: Digest? = nil, replica: ReplicaID? = nil) {
@@ -19,12 +21,12 @@ public struct LogMark: Hashable, Sendable {
         self.digest = digest
     }
 
-    /// As it stands in the header `Annals-Seen`: the position, a hyphen, the running digest in hexadecimal.
+    /// The value of the header `Annals-Seen`: the position, a hyphen, the running digest in hexadecimal.
     public var headerValue: String? {
         digest.map { "\(position)-\($0)" }
     }
 
-    /// nil when the text is no header value.
+    /// nil if the text is not a valid header value.
     public init?(lineage: Lineage, headerValue text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, let position = Int64(parts[0]).flatMap(Position.init(fromElsewhere:)), let digest = Digest(String(parts[1]))
@@ -34,7 +36,7 @@ public struct LogMark: Hashable, Sendable {
 }
 
 extension Digest {
-    /// The running digest of a log behind an entry, where this is the one before it.
+    /// The running digest after `entry`. This digest is the running digest before it.
     package func following(_ entry: Digest) -> Digest {
         Digest.sha256(bytes[...], entry.bytes[...])
     }

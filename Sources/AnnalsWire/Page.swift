@@ -1,9 +1,9 @@
 public import AnnalsCore
 
-/// What a pull answers: the log after a position, up to a size.
+/// The answer to a pull: the log after a position, up to a size.
 ///
-/// All numbers come first, under a checksum; then the batches as they were pushed, each with its own. So a relay
-/// copies them through without reading them.
+/// All numbers come first and have a checksum. The batches follow as they were pushed, each with its own checksum. So a
+/// relay copies batches without reading them.
 public struct Page: Hashable, Sendable {
     package static let currentVersion: UInt8 = 1
     static let magic: StaticString = "ANNP"
@@ -13,16 +13,19 @@ public struct Page: Hashable, Sendable {
     public var head: Position
     /// The oldest position after which the log can be pulled.
     public var horizon: Position
-    /// The position that was asked for; the first frame holds the one behind it.
+    /// The position that was asked for. The first frame contains the next position.
     public var after: Position
     public var frames: [LogFrame]
-    /// Nothing more to pull for now.
+    /// Whether there is nothing more to pull at the moment.
     public var isLast: Bool
-    /// The replica that asked is to make a snapshot when it has everything. Not among the page's bytes: HTTP has a header for it.
+    /// Asks the replica to make a snapshot after it has applied everything. It is in an HTTP header, not in the page's
+    /// bytes.
     public var isSnapshotDue = false
-    /// The replica that asked is to compare the snapshot there with its rows when it has everything. In the same header.
+    /// Asks the replica to compare the snapshot at this position with its rows after it has applied everything. It is
+    /// in the same header.
     public var snapshotToCheck: Position?
-    /// The relay's clock when it answered, in milliseconds since 1970; nil where it does not say. Not among the bytes either.
+    /// The relay's clock when it answered, in milliseconds since 1970. nil if the relay did not send it. It is not in
+    /// the page's bytes.
     public var relayTime: Int64?
 
     public init(lineage: Lineage, head: Position, horizon: Position, after: Position, frames: [LogFrame] = [], isLast: Bool) {
@@ -34,7 +37,7 @@ public struct Page: Hashable, Sendable {
         self.isLast = isLast
     }
 
-    /// The position to ask after next.
+    /// The position after which to pull next.
     public var lastPosition: Position {
         frames.last?.lastPosition ?? after
     }
@@ -47,7 +50,7 @@ extension Page {
         return writer.bytes
     }
 
-    /// All that comes before the batches, which follow one another without anything between them.
+    /// Encodes everything before the batches. The batches follow directly, without separators.
     package func encodeHead() -> [UInt8] {
         var writer = ByteWriter(capacity: 256 + 32 * frames.count)
         encodeHead(into: &writer)
@@ -72,9 +75,9 @@ extension Page {
         writer.checksum(from: start)
     }
 
-    /// Reads a page that fills `bytes`. Batches are cut out but not opened.
+    /// Decodes a page that fills `bytes`. Batches are extracted but not opened.
     ///
-    /// Frames must follow upon `after` and one another without gaps; the first may begin before it.
+    /// The frames must continue the log after `after` without gaps. The first frame may begin before it.
     public static func decode(_ bytes: [UInt8]) throws(WireError) -> Page {
         var reader = ByteReader(bytes)
         let page = try decode(from: &reader)

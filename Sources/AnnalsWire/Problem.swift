@@ -1,14 +1,14 @@
-/// An error as a relay tells it: RFC 9457 problem details, with a stable code and what to do.
+/// An error in a relay's answer: RFC 9457 problem details, with a stable code and a hint.
 public struct Problem: Error, Hashable, Codable, Sendable {
-    /// An address that names the kind of problem.
+    /// A URI that identifies the kind of problem.
     public var type: String
     public var title: String
     /// The HTTP status.
     public var status: Int
-    /// Stable text that programs may compare; a newer relay may send one that is not in `Code`.
+    /// A stable text that programs may compare. A newer relay may send a code that is not in `Code`.
     public var code: String
     public var detail: String?
-    /// What to do about it.
+    /// What the user can do.
     public var hint: String?
 
     public init(type: String, title: String, status: Int, code: String, detail: String? = nil, hint: String? = nil) {
@@ -20,14 +20,14 @@ public struct Problem: Error, Hashable, Codable, Sendable {
         self.hint = hint
     }
 
-    /// A problem of a known kind, with that kind's status and title.
+    /// Creates a problem of a known kind, with the status and title of that kind.
     public init(_ code: Code, detail: String? = nil, hint: String? = nil) {
         self.init(
             type: "urn:annals:problem:" + code.rawValue, title: code.title, status: code.status, code: code.rawValue, detail: detail,
             hint: hint)
     }
 
-    /// The kind of problem, where this program knows it.
+    /// The kind of problem, or nil if this program does not know it.
     public var knownCode: Code? { Code(rawValue: code) }
 }
 
@@ -60,7 +60,7 @@ extension Problem {
         case tooManyReplicas = "too-many-replicas"
         case unavailable = "unavailable"
 
-        /// The HTTP status that goes with it.
+        /// The HTTP status of the code.
         public var status: Int {
             switch self {
             case .badRequest: 400
@@ -80,7 +80,7 @@ extension Problem {
             }
         }
 
-        /// One line for people.
+        /// One line for users.
         public var title: String {
             switch self {
             case .badRequest: "The request cannot be understood"

@@ -1,6 +1,7 @@
 public import AnnalsCore
 
-/// Which push an answer belongs to. The last digest covers all that its author said, so no other push has the same name.
+/// Identifies the push that an answer belongs to. The last digest covers everything that the author wrote, so the name
+/// is unique.
 public struct PushName: Hashable, Sendable {
     package var replica: ReplicaID
     /// The counter of the first transaction, or of the part.
@@ -8,9 +9,9 @@ public struct PushName: Hashable, Sendable {
     /// The digest of the last transaction, or of the part.
     package var lastDigest: Digest
 
-    /// The name of a batch: for a transport that makes answers itself.
+    /// The name of a batch. A transport that makes answers itself needs it.
     ///
-    /// - Throws: `WireError` where the bytes are no batch.
+    /// - Throws: `WireError` if the bytes are not a batch.
     public init(of batch: [UInt8]) throws(WireError) {
         self = try BatchHeader.parse(batch).pushName
     }
@@ -23,7 +24,7 @@ public struct PushName: Hashable, Sendable {
 }
 
 extension BatchHeader {
-    /// What an answer to this batch names it by.
+    /// The name of this batch in an answer.
     package var pushName: PushName {
         PushName(replica: replica, firstCounter: firstCounter, lastDigest: certificates.last?.digest ?? .zero)
     }
@@ -31,47 +32,51 @@ extension BatchHeader {
 
 /// The relay's answer to a push.
 ///
-/// All outcomes but `wait` and `partsMissing` are definite: what was not accepted may be rewritten after them, and only
-/// after them.
+/// All outcomes except `wait` and `partsMissing` are definite. Only after a definite outcome may the author rewrite the
+/// transactions that were not accepted.
 ///
-/// A part of a transaction is *accepted* without a position when it is kept until the others are there; all of them get
-/// consecutive positions when the last comes, whose answer tells that of the last.
+/// A part of a transaction is *accepted* without a position while the relay buffers it. When the last part arrives, all
+/// parts get consecutive positions. The answer to the last part gives the position of the last part.
 public struct PushAnswer: Hashable, Sendable {
     package static let currentVersion: UInt8 = 2
     static let magic: StaticString = "ANNA"
 
     public enum Outcome: Hashable, Sendable {
-        /// All of the batch is in the log.
+        /// The whole batch is in the log.
         case accepted
-        /// The first that is not accepted meets the entry at this position; nil when its base is below the footprints kept.
+        /// The first transaction that was not accepted conflicts with the entry at this position. nil if its base is
+        /// older than the kept footprints.
         case stale(at: Position?)
-        /// The counter is taken by other content.
+        /// The counter belongs to an entry with other content.
         case identityConflict
-        /// The counter or the previous digest does not follow upon what was accepted last.
+        /// The counter or the previous digest does not continue the last accepted transaction.
         case gap
         /// The lineage differs, or the base is beyond the head.
         case wentBack
-        /// No answer yet: another replica has the turn. Send the same bytes again after so long.
+        /// Not definite: another replica has the push lease. Send the same bytes again after this time.
         case wait(milliseconds: Int)
-        /// No answer yet: the parts before this one are not here, or not any more. Send them again from the first.
+        /// Not definite: the relay does not have the earlier parts, or does not have them any more. Send all parts
+        /// again from the first.
         case partsMissing
     }
 
     public var outcome: Outcome
-    /// Which push this answers.
+    /// The push that this answer belongs to.
     public var push: PushName
-    /// Where the accepted ones are, in the order of their counters, those known before included; ascending.
+    /// The positions of the accepted transactions, in the order of their counters and ascending. Transactions that were
+    /// in the log before are included.
     public var positions: [Position]
     public var lineage: Lineage
     /// The newest position of the log.
     public var head: Position
-    /// The relay's time, in milliseconds since 1970.
+    /// The relay's clock, in milliseconds since 1970.
     public var receivedAt: Int64
     /// The log after the base, up to a size.
     public var page: Page?
-    /// The author is to make a snapshot when it has everything. Not among the answer's bytes: HTTP has a header for it.
+    /// Asks the author to make a snapshot after it has applied everything. It is in an HTTP header, not in the answer's
+    /// bytes.
     public var isSnapshotDue = false
-    /// Its author is to compare the snapshot there with its rows. In the same header.
+    /// Asks the author to compare the snapshot at this position with its rows. It is in the same header.
     public var snapshotToCheck: Position?
 
     public init(
@@ -87,7 +92,7 @@ public struct PushAnswer: Hashable, Sendable {
         self.page = page
     }
 
-    /// Whether the push is settled, so that what was not accepted may be rewritten.
+    /// Whether the answer is definite, so that the author may rewrite the transactions that were not accepted.
     package var isDefinite: Bool {
         switch outcome {
         case .wait, .partsMissing: false
@@ -97,9 +102,9 @@ public struct PushAnswer: Hashable, Sendable {
 }
 
 extension PushAnswer {
-    /// The answer's bytes.
+    /// Encodes the answer.
     ///
-    /// - Throws: `WireError.badValue` where positions do not ascend.
+    /// - Throws: `WireError.badValue` if positions do not ascend.
     public func encode() throws(WireError) -> [UInt8] {
         var writer = ByteWriter()
         writer.magic(Self.magic, version: Self.currentVersion)

@@ -1,13 +1,13 @@
 package import AnnalsCore
 
-/// A space's schema as a transaction in its log tells it.
+/// A space's schema, as a transaction adds it to the log.
 package struct SchemaEntry: Hashable, Sendable {
     package var version: Int64
-    /// CREATE statements of tables, indexes, triggers and views, in an order in which they can be run.
+    /// The CREATE statements of tables, indexes, triggers and views, in an order in which they can be executed.
     package var statements: [String]
-    /// The tables that the space keeps in step.
+    /// The tables that the space syncs.
     package var tracked: [TableLayout]
-    /// Whether rows written under this schema can be applied only by replicas that have it too.
+    /// Whether only replicas with this schema can apply rows that were written under it.
     package var isBreaking: Bool
 
     package init(version: Int64, statements: [String], tracked: [TableLayout], isBreaking: Bool) {
@@ -42,8 +42,9 @@ extension ByteWriter {
 
 extension ByteReader {
     /// - Parameters:
-    ///   - limit: how many there may be. A string takes a byte of a body, which packs well, and sixteen of memory.
-    ///   - name: what they are, for the error.
+    ///   - limit: the largest number of strings. A string can take one byte of a body, which packs well, and sixteen
+    ///     bytes of memory.
+    ///   - name: the kind of the strings, for the error.
     mutating func readStrings(_ name: String, limit: Int) throws(WireError) -> [String] {
         let count = try readCount()
         guard count <= limit else { throw .tooLarge(name) }
@@ -76,7 +77,7 @@ extension ByteReader {
         return SchemaEntry(version: version, statements: statements, tracked: tracked, isBreaking: isBreaking)
     }
 
-    /// A count of columns or key parts, within what one table can have.
+    /// A count of columns or key columns, limited to the maximum of one table.
     mutating func readColumnCount() throws(WireError) -> Int {
         let count = try readCount()
         guard count <= WireLimits.maximumColumns else { throw .tooLarge("columns") }

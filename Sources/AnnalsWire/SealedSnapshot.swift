@@ -1,7 +1,7 @@
 internal import Crypto
 internal import Foundation
 
-/// Seals a snapshot's bytes as they come, piece by piece in memory that does not grow.
+/// Seals the bytes of a snapshot as a stream, with constant memory.
 package struct SnapshotSealer {
     private let key: SymmetricKey
     private var head: [UInt8]
@@ -18,7 +18,7 @@ package struct SnapshotSealer {
         try writeHead(to: output)
         var rest = bytes[...]
         while !rest.isEmpty {
-            // A full piece waits until it is known not to be the last.
+            // A full piece is kept until more bytes arrive, because the last piece is sealed differently.
             if waiting.count == SnapshotSeal.pieceBytes { try seal(isLast: false, to: output) }
             let part = rest.prefix(SnapshotSeal.pieceBytes - waiting.count)
             waiting.append(contentsOf: UnsafeRawBufferPointer(rebasing: part))
@@ -46,8 +46,8 @@ package struct SnapshotSealer {
     }
 }
 
-/// Opens a snapshot's bytes as they come: sealed ones where there is a key, plain ones where there is none, and never the
-/// other way. What it hands out was authenticated, but for the end, which `finish` does.
+/// Opens the bytes of a snapshot as a stream. With a key it accepts only sealed snapshots, and without a key only plain
+/// ones. All output of a sealed snapshot is authenticated. Only `finish` authenticates the end.
 package struct SnapshotOpener {
     private enum State {
         case head
@@ -59,14 +59,14 @@ package struct SnapshotOpener {
     private var state = State.head
     private var waiting: [UInt8] = []
     private var count: UInt64 = 0
-    /// What the head says, as soon as it came; nil of a plain snapshot.
+    /// The head of the snapshot, as soon as it has arrived. nil for a plain snapshot.
     package private(set) var seal: SnapshotSeal?
 
     package init(_ cipher: SpaceCipher?) {
         self.cipher = cipher
     }
 
-    /// - Throws: `WireError`: `missingKey`, `notSealed`, `badSeal`; and what `output` throws.
+    /// - Throws: `WireError.missingKey`, `notSealed` or `badSeal`, and the errors of `output`.
     package mutating func write(_ bytes: UnsafeRawBufferPointer, to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         switch state {
         case .plain:
@@ -79,12 +79,12 @@ package struct SnapshotOpener {
         }
     }
 
-    /// - Throws: `WireError`: `truncated` where the end is missing, `badSeal`; and what `output` throws.
+    /// - Throws: `WireError.truncated` if the end is missing, `badSeal`, and the errors of `output`.
     package mutating func finish(to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         switch state {
         case .plain: return
         case .head:
-            // So few bytes that nothing was told of them yet.
+            // So few bytes arrived that the kind of the snapshot is not known yet.
             guard cipher == nil, !waiting.starts(with: SnapshotSeal.magic) else { throw WireError.truncated }
             try waiting.withUnsafeBytes(output)
         case .sealed(let key):
@@ -143,7 +143,7 @@ package struct SnapshotOpener {
 }
 
 extension SnapshotSeal {
-    /// A key for this file alone, which depends on all of its head.
+    /// A key for this file only. It depends on the whole head.
     fileprivate func key(_ keys: SpaceCipher.Derived) -> SymmetricKey {
         HKDF<SHA256>.deriveKey(inputKeyMaterial: keys.snapshot, salt: salt, info: bytes, outputByteCount: 32)
     }

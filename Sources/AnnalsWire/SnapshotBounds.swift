@@ -1,4 +1,5 @@
-/// Holds what a snapshot unpacks to against the size that its own header says, while it comes: a few bytes of zstd cannot fill a disk.
+/// Compares the unpacked size of a snapshot with the size in its SQLite header while it arrives. So a few bytes of zstd
+/// cannot fill a disk.
 package struct SnapshotBounds {
     private var head: [UInt8] = []
     private var header: SQLiteHeader?
@@ -6,12 +7,13 @@ package struct SnapshotBounds {
 
     package init() {}
 
-    /// Takes what comes next, before it is written anywhere.
+    /// Checks the next bytes. Call it before they are written.
     ///
     /// - Parameters:
-    ///   - bytes: what was unpacked.
-    ///   - packed: bytes of the packed file that were read until now.
-    /// - Throws: `badValue` where it is no snapshot's file, `tooLarge` beyond the size that it says, or that so few bytes give.
+    ///   - bytes: the unpacked bytes.
+    ///   - packed: how many bytes of the packed file were read so far.
+    /// - Throws: `badValue` if it is not the file of a snapshot. `tooLarge` if it exceeds the size in its header, or
+    ///   the size that so few packed bytes can give.
     package mutating func take(_ bytes: UnsafeRawBufferPointer, packed: Int64) throws(WireError) {
         count += Int64(bytes.count)
         if header == nil {
@@ -26,7 +28,7 @@ package struct SnapshotBounds {
         }
     }
 
-    /// Throws `badLength` unless the file has the size that it says.
+    /// Throws `badLength` if the file does not have the size in its header.
     package func finish() throws(WireError) {
         guard let header, count == header.byteCount else { throw .badLength }
     }

@@ -1,11 +1,11 @@
 public import AnnalsCore
 
-/// What a replica found when it compared a snapshot, and the log after it, with its own rows.
+/// The result of a replica's comparison of a snapshot, and the log after it, with its own rows.
 public struct SnapshotCheck: Sendable, Hashable {
     public var position: Position
-    /// SHA-256 of the snapshot's bytes as they came: the word is about these and no others.
+    /// SHA-256 of the received bytes of the snapshot. The result applies to exactly these bytes.
     public var digest: Digest
-    /// The rows are the same.
+    /// Whether the rows are equal.
     public var isGood: Bool
 
     public init(position: Position, digest: Digest, isGood: Bool) {
@@ -15,7 +15,7 @@ public struct SnapshotCheck: Sendable, Hashable {
     }
 }
 
-/// The same as JSON.
+/// The same result as JSON.
 package struct SnapshotCheckRequest: Codable, Sendable, Hashable {
     package static let members: Set = ["position", "digest", "good"]
 
@@ -30,7 +30,8 @@ package struct SnapshotCheckRequest: Codable, Sendable, Hashable {
         good = check.isGood
     }
 
-    /// nil where a value is none that can be. No log has a position beyond the wire's limit, and the relay says so.
+    /// nil if a value is impossible. A position beyond the wire's limit is not refused here: no log has it, and the
+    /// relay reports that.
     package var check: SnapshotCheck? {
         guard position >= 0, let digest = Digest(digest) else { return nil }
         return SnapshotCheck(position: Position(position), digest: digest, isGood: good)

@@ -1,7 +1,8 @@
 package import AnnalsCore
 
-/// Checks a snapshot on its way, without a key: that it is one zstd frame with an SQLite file of the size that the file says, or a sealed one
-/// with the head and the pieces that such a one has. What the rows are is not read, and of a sealed snapshot cannot be.
+/// Checks a snapshot while it arrives, without a key. A plain snapshot must be one zstd frame with a SQLite file of the
+/// size in its header. A sealed one must have a valid head and pieces of the right sizes. Rows are not read. In a
+/// sealed snapshot they cannot be read.
 package struct SnapshotContainer: ~Copyable {
     private let lineage: Lineage
     private let position: Position
@@ -12,8 +13,8 @@ package struct SnapshotContainer: ~Copyable {
     private var isSealed = false
 
     /// - Parameters:
-    ///   - lineage: the log that it must be of, where its head says one.
-    ///   - position: the position whose rows it must hold, where its head says one.
+    ///   - lineage: the lineage that the head must state, if the snapshot has a head.
+    ///   - position: the position that the head must state, if the snapshot has a head.
     package init(lineage: Lineage, position: Position) {
         self.lineage = lineage
         self.position = position
@@ -44,7 +45,7 @@ package struct SnapshotContainer: ~Copyable {
         if isSealed {
             let sealed = count - Int64(SnapshotSeal.byteCount)
             let last = sealed % Int64(SnapshotSeal.pieceBytes + SpaceCipher.tagBytes)
-            // Only a snapshot of nothing has an empty piece, and no zstd frame is nothing.
+            // Only an empty snapshot has an empty piece, and a zstd frame is never empty.
             guard sealed > 0, last == 0 || last > SpaceCipher.tagBytes else { throw WireError.truncated }
         } else {
             guard unpacker != nil else { throw WireError.truncated }

@@ -1,19 +1,19 @@
 package import AnnalsCore
 
-/// What stands at the head of a sealed snapshot and cannot be altered.
+/// The authenticated head of a sealed snapshot.
 package struct SnapshotSeal: Hashable, Sendable {
     static let magic = Array("ANNS".utf8)
     static let version: UInt8 = 1
     static let saltBytes = 32
     static let byteCount = 4 + 1 + 8 + 16 + 8 + Digest.byteCount + saltBytes
-    /// Bytes of each piece but the last, before it is sealed.
+    /// The size of each piece except the last before it is sealed, in bytes.
     static let pieceBytes = 64 << 10
 
     package var keyID: UInt64
     package var lineage: Lineage
-    /// The rows are the log's at this position.
+    /// The position of the snapshot's rows in the log.
     package var position: Position
-    /// The log's running digest there; nil where its maker did not know it.
+    /// The log's running digest at the position. nil if the replica that made the snapshot did not know it.
     package var logDigest: Digest?
     var salt: [UInt8]
 
@@ -29,9 +29,9 @@ package struct SnapshotSeal: Hashable, Sendable {
         return writer.bytes
     }
 
-    /// Of a snapshot that is to be sealed.
+    /// The head of a new sealed snapshot.
     ///
-    /// - Parameter salt: 32 bytes that no other snapshot under this key has.
+    /// - Parameter salt: 32 bytes that are unique among the snapshots under this key.
     package init(
         _ cipher: SpaceCipher, lineage: Lineage, position: Position, logDigest: Digest?, salt: [UInt8] = SnapshotSeal.randomSalt()
     ) {
@@ -63,7 +63,7 @@ package struct SnapshotSeal: Hashable, Sendable {
         (0..<saltBytes).map { _ in UInt8.random(in: 0 ... .max) }
     }
 
-    /// The number of the piece, and whether it is the last: so none can be moved, left out or cut off.
+    /// The nonce has the number of the piece and whether it is the last. So no piece can be moved, left out or cut off.
     static func nonce(_ number: UInt64, isLast: Bool) -> [UInt8] {
         withUnsafeBytes(of: number.littleEndian, Array.init) + [0, 0, 0, isLast ? 1 : 0]
     }

@@ -2,17 +2,17 @@ package import AnnalsCore
 internal import Crypto
 internal import Foundation
 
-/// Seals and opens what a relay keeps for one space, under keys derived from the space's own.
+/// Seals and opens the content that a relay stores for one space. The keys are derived from the space's key.
 ///
-/// A sealed payload depends on nothing but the key and what is sealed: the same batch has the same bytes whenever it is
-/// sealed, and two that differ in anything are sealed under different keys (`Documentation/encryption.md`).
+/// A sealed payload depends only on the key and on the sealed content. So the same batch has the same bytes each time
+/// it is sealed, and two different batches are sealed under different keys (`Documentation/encryption.md`).
 package struct SpaceCipher: Sendable {
-    /// The keys derived from one space key for one space, each for its purpose.
+    /// The keys derived from one space key for one space, one for each purpose.
     struct Derived: Sendable {
         let authentication: SymmetricKey
         let message: SymmetricKey
         let snapshot: SymmetricKey
-        /// Goes into the digests of what is sealed, so that nobody without it can try out what was digested.
+        /// A part of the digests of sealed content. Without it nobody can test guesses of the content against a digest.
         let digestSecret: [UInt8]
         let footprint: FootprintKey
 
@@ -30,7 +30,7 @@ package struct SpaceCipher: Sendable {
         }
     }
 
-    /// Bytes that sealing adds to a payload.
+    /// How many bytes sealing adds to a payload.
     static let overhead = authenticatorBytes + tagBytes
     static let authenticatorBytes = 32
     static let tagBytes = 16
@@ -49,10 +49,10 @@ package struct SpaceCipher: Sendable {
         self.derived = derived
     }
 
-    /// Names the key that seals.
+    /// The id of the key that seals.
     package var keyID: UInt64 { ring.sealing.id }
 
-    /// Keys the hashes of new footprints.
+    /// The key for the hashes of new footprints.
     package var footprintKey: FootprintKey { sealing.footprint }
 
     var digestSecret: [UInt8] { sealing.digestSecret }
@@ -63,9 +63,9 @@ package struct SpaceCipher: Sendable {
         return keys
     }
 
-    /// Seals a payload: authenticator, ciphertext, tag.
+    /// Seals a payload. The result has authenticator, ciphertext and tag.
     ///
-    /// - Parameter clear: what is not sealed and must not be altered either.
+    /// - Parameter clear: bytes that are not encrypted but authenticated.
     func seal(_ payload: [[UInt8]], clear: [UInt8]) throws(WireError) -> [[UInt8]] {
         let payload = Self.joined(payload)
         let authenticator = Self.authenticator(of: payload[...], clear: clear[...], sealing)
@@ -78,7 +78,7 @@ package struct SpaceCipher: Sendable {
         }
     }
 
-    /// The cipher wants it in one piece.
+    /// The cipher needs contiguous bytes.
     private static func joined(_ pieces: [[UInt8]]) -> [UInt8] {
         if pieces.count == 1 { return pieces[0] }
         var whole: [UInt8] = []
@@ -87,9 +87,9 @@ package struct SpaceCipher: Sendable {
         return whole
     }
 
-    /// Opens what `seal` made.
+    /// Opens the result of `seal`.
     ///
-    /// - Throws: `WireError`: `missingKey`, or `badSeal` where a bit of either part is not what was sealed.
+    /// - Throws: `WireError.missingKey`, or `badSeal` if a bit of the sealed or the clear part was changed.
     func open(_ sealed: ArraySlice<UInt8>, clear: ArraySlice<UInt8>, keyID: UInt64) throws(WireError) -> [UInt8] {
         let keys = try keys(keyID)
         guard sealed.count >= Self.overhead else { throw .badSeal }
@@ -104,12 +104,12 @@ package struct SpaceCipher: Sendable {
             throw .badSeal
         }
         let expected = Self.authenticator(of: payload[...], clear: clear, keys)
-        // However much of it is right, it takes the same time to say so.
+        // The comparison takes constant time, so its duration does not reveal how many bytes are correct.
         guard zip(expected, authenticator).reduce(0, { $0 | ($1.0 ^ $1.1) }) == 0 else { throw .badSeal }
         return payload
     }
 
-    /// Every message has a key of its own.
+    /// The nonce is constant because every message has its own key.
     private static let nonce = [UInt8](repeating: 0, count: 12)
 
     private static func authenticator(of payload: ArraySlice<UInt8>, clear: ArraySlice<UInt8>, _ keys: Derived) -> [UInt8] {
@@ -127,6 +127,6 @@ package struct SpaceCipher: Sendable {
 }
 
 extension SpaceKeyRing {
-    /// What seals and opens in one space.
+    /// The cipher that seals and opens in one space.
     package func cipher(for space: SpaceName) -> SpaceCipher { SpaceCipher(self, space) }
 }

@@ -1,6 +1,6 @@
 public import AnnalsCore
 
-/// What a relay says about a space; JSON.
+/// A relay's description of a space, as JSON.
 public struct SpaceDescription: Hashable, Codable, Sendable {
     public var space: String
     public var lineage: Lineage
@@ -8,19 +8,19 @@ public struct SpaceDescription: Hashable, Codable, Sendable {
     public var head: Position
     /// The oldest position after which the log can be pulled.
     public var horizon: Position
-    /// The newest snapshot; nil where there is none.
+    /// The newest snapshot. nil if there is none.
     public var snapshot: Snapshot?
-    /// The relay's clock, in milliseconds since 1970; nil where the relay does not say.
+    /// The relay's clock, in milliseconds since 1970. nil if the relay did not send it.
     public var time: Int64?
 
     /// The rows of a space at one position, as a compressed SQLite file.
     public struct Snapshot: Hashable, Codable, Sendable {
         public var position: Position
-        /// Size of the compressed file.
+        /// The size of the compressed file.
         public var bytes: Int64
         /// SHA-256 of the compressed file, hexadecimal.
         public var digest: String
-        /// The log's running digest at the position (see `LogMark`), hexadecimal; nil where the relay does not know it.
+        /// The log's running digest at the position (see `LogMark`), hexadecimal. nil if the relay does not know it.
         public var logDigest: String?
 
         public init(position: Position, bytes: Int64, digest: String, logDigest: String? = nil) {
@@ -40,7 +40,7 @@ public struct SpaceDescription: Hashable, Codable, Sendable {
     }
 }
 
-/// What the event stream tells whenever the log grows; JSON in an event named `head`.
+/// The event that the event stream sends when the log grows: JSON in an event with the name `head`.
 package struct HeadEvent: Hashable, Codable, Sendable {
     package static let name = "head"
 
@@ -54,7 +54,7 @@ package struct HeadEvent: Hashable, Codable, Sendable {
 }
 
 extension SpaceDescription {
-    /// Numbers are those that a relay can have: arithmetic with them does not overflow.
+    /// Refuses numbers that no relay can have, so that arithmetic with the others does not overflow.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         space = try container.decode(String.self, forKey: .space)

@@ -1,19 +1,19 @@
 package import AnnalsCore
 
 extension BodyReader {
-    /// The bytes into which the ranges of `WireValue` point.
+    /// The bytes that the ranges of `WireValue` refer to.
     package var bytes: [UInt8] { sourceBytes }
 }
 
 extension JournalEntry {
-    /// The entry in the form that it has inside a body, to be kept on its own.
+    /// Encodes the entry as in a body, to be stored separately.
     package func encode() -> [UInt8] {
         var writer = ByteWriter()
         writer.journalEntry(self)
         return writer.bytes
     }
 
-    /// Reads what `encode` wrote.
+    /// Decodes the output of `encode`.
     package static func decode(_ bytes: [UInt8]) throws(WireError) -> JournalEntry {
         var reader = ByteReader(bytes)
         let entry = try reader.readJournalEntry()

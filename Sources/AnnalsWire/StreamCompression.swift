@@ -1,13 +1,13 @@
 internal import CZstd
 
-/// Packs bytes as they come, in memory that does not grow.
+/// Packs bytes as a stream, with constant memory.
 package struct StreamCompressor: ~Copyable {
     private let context: OpaquePointer
     private var buffer: [UInt8]
 
-    /// - Parameter expecting: how many bytes will come, where that is known: then the frame says so, and packing takes no
-    ///   more memory than they need.
-    /// - Throws: `tooLarge` when memory runs out.
+    /// - Parameter expecting: the number of bytes, if it is known. Then the frame states it, and packing takes no more
+    ///   memory than these bytes need.
+    /// - Throws: `tooLarge` if memory runs out.
     package init(level: Int = Compression.snapshotLevel, expecting byteCount: Int? = nil) throws(WireError) {
         guard let context = ZSTD_createCCtx() else { throw .tooLarge("memory") }
         self.context = context
@@ -20,12 +20,12 @@ package struct StreamCompressor: ~Copyable {
         ZSTD_freeCCtx(context)
     }
 
-    /// Takes some bytes and hands out what is packed already.
+    /// Packs some bytes and passes on the output that is ready.
     package mutating func write(_ input: UnsafeRawBufferPointer, to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         try run(input, ZSTD_e_continue, to: output)
     }
 
-    /// Hands out the rest.
+    /// Passes on the rest of the output.
     package mutating func finish(to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         try run(UnsafeRawBufferPointer(start: nil, count: 0), ZSTD_e_end, to: output)
     }
@@ -47,16 +47,16 @@ package struct StreamCompressor: ~Copyable {
     }
 }
 
-/// Unpacks bytes as they come, in memory that does not grow, up to a size.
+/// Unpacks bytes as a stream, with constant memory, up to a size.
 package struct StreamDecompressor: ~Copyable {
     private let context: OpaquePointer
     private var buffer: [UInt8]
     private let maximumBytes: Int64
     private var isComplete = false
-    /// How many bytes were handed out.
+    /// The number of bytes passed on so far.
     package private(set) var count: Int64 = 0
 
-    /// - Parameter maximumBytes: more than this is refused, whatever the bytes promise.
+    /// - Parameter maximumBytes: the largest output. A larger one is refused, even if the packed bytes announce it.
     package init(maximumBytes: Int64) throws(WireError) {
         guard let context = ZSTD_createDCtx() else { throw .tooLarge("memory") }
         self.context = context
@@ -69,9 +69,10 @@ package struct StreamDecompressor: ~Copyable {
         ZSTD_freeDCtx(context)
     }
 
-    /// Takes some bytes and hands out what they unpack to.
+    /// Unpacks some bytes and passes on the output.
     ///
-    /// Throws `badValue` where they are not zstd's, `badLength` behind the frame's end and `tooLarge` beyond the maximum.
+    /// Throws `badValue` if the bytes are not zstd, `badLength` for bytes after the end of the frame, and `tooLarge`
+    /// beyond the maximum.
     package mutating func write(_ bytes: UnsafeRawBufferPointer, to output: (UnsafeRawBufferPointer) throws -> Void) throws {
         guard !bytes.isEmpty else { return }
         if isComplete { throw WireError.badLength }
@@ -85,7 +86,7 @@ package struct StreamDecompressor: ~Copyable {
         if isComplete, input.pos < input.size { throw WireError.badLength }
     }
 
-    /// Throws `truncated` unless the frame came to its end.
+    /// Throws `truncated` if the end of the frame has not arrived.
     package func finish() throws(WireError) {
         guard isComplete else { throw .truncated }
     }

@@ -1,14 +1,14 @@
 package import AnnalsCore
 
-/// The first byte of a value: its storage class, and for small integers and short texts and blobs all of it or
-/// its length.
+/// The first byte of a value. It states the storage class. For a small integer it also contains the value, and for a
+/// short text or blob the length.
 enum ValueTag {
     static let null: UInt8 = 0x00
     static let integer: UInt8 = 0x01
     static let real: UInt8 = 0x02
     static let text: UInt8 = 0x03
     static let blob: UInt8 = 0x04
-    /// 0x20…0x3f: a blob of 0…31 bytes, which holds a UUID.
+    /// 0x20…0x3f: a blob of 0…31 bytes, so that a UUID fits.
     static let shortBlob: UInt8 = 0x20
     /// 0x40…0x7f: a text of 0…63 bytes.
     static let shortText: UInt8 = 0x40
@@ -21,7 +21,7 @@ enum ValueTag {
     static let shortTextBytes = 63
 }
 
-/// A value as it lies in the bytes: no copy until asked. The ranges are places in the reader's bytes.
+/// A value in encoded bytes, without a copy. The ranges refer to the reader's bytes.
 package enum WireValue: Hashable, Sendable {
     case null
     case integer(Int64)
@@ -41,7 +41,7 @@ extension ByteWriter {
         }
     }
 
-    /// Count, then the values.
+    /// The count, then the values.
     package mutating func values(_ values: [Value]) {
         varint(values.count)
         for value in values { self.value(value) }
@@ -60,7 +60,7 @@ extension ByteWriter {
         }
     }
 
-    /// Negative zero becomes zero, and what is not a number NULL, as in SQLite.
+    /// Negative zero becomes zero, and NaN becomes NULL, as in SQLite.
     package mutating func real(_ value: Double) {
         if value.isNaN {
             null()
@@ -96,7 +96,7 @@ extension ByteReader {
         value(try readWireValue())
     }
 
-    /// Count, then the values: never more than a row can have.
+    /// A count, then the values. The count is limited to the maximum of one row.
     package mutating func readValues() throws(WireError) -> [Value] {
         let count = try readColumnCount()
         var values: [Value] = []
@@ -125,7 +125,7 @@ extension ByteReader {
         }
     }
 
-    /// The value itself, copied out of the bytes.
+    /// The value, copied from the bytes.
     package func value(_ value: WireValue) -> Value {
         switch value {
         case .null: .null

@@ -1,9 +1,9 @@
 package import AnnalsCore
 
-/// An entry of the log that counts as if it had never been written, since no replica can take it in.
+/// A voided entry of the log. It has no effect, because replicas cannot apply it.
 ///
-/// Where it stood the relay hands out its clear part alone (`Codec.voided`), so that positions, counters and digests go on; and
-/// an entry of the relay's own, later in the log, says so to everybody.
+/// At its position the relay sends only the clear part (`Codec.voided`), so that positions, counters and digests stay
+/// consecutive. A later entry of the relay itself tells all replicas that the entry is void.
 package struct VoidedEntry: Hashable, Sendable {
     package var position: Position
     package var digest: Digest
@@ -15,15 +15,15 @@ package struct VoidedEntry: Hashable, Sendable {
 }
 
 extension ReplicaID {
-    /// Who writes the relay's own entries. No replica has this id, and none may push as it.
+    /// The author of the relay's own entries. No replica has this id, and no replica may push under it.
     package static let relay = ReplicaID(high: 0, low: 1)
 }
 
-/// Makes what a relay puts into the log when an entry is voided.
+/// Makes the bytes that a relay needs to void an entry.
 package enum Voiding {
-    /// What is handed out instead of a batch: its clear part, with its author's signature.
+    /// The bytes that the relay sends instead of the batch: its clear part, with its author's signature.
     ///
-    /// - Throws: `WireError` when the bytes are no batch.
+    /// - Throws: `WireError` if the bytes are not a batch.
     package static func voided(_ batch: [UInt8], limits: BatchLimits = .standard) throws(WireError) -> [UInt8] {
         let header = try BatchHeader.parse(batch, limits: limits)
         var writer = ByteWriter(capacity: header.clear.count + 16)
@@ -35,12 +35,13 @@ package enum Voiding {
         return writer.bytes
     }
 
-    /// The relay's own entry that says what was voided. Its footprint is everything, so that nobody's work passes it unseen.
+    /// The relay's own entry that lists the voided entries. Its footprint meets everything, so every later push must
+    /// have seen it.
     ///
     /// - Parameters:
-    ///   - counter: the relay's next in this log, from 1.
-    ///   - head: the position that it comes behind.
-    ///   - time: when, in milliseconds since 1970.
+    ///   - counter: the relay's next counter in this log, from 1.
+    ///   - head: the position before the new entry.
+    ///   - time: the time of the entry, in milliseconds since 1970.
     package static func entry(
         _ voided: [VoidedEntry], in lineage: Lineage, counter: Counter, previous: Digest, after head: Position, id: TransactionID,
         time: Int64

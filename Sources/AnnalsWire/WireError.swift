@@ -1,34 +1,34 @@
 internal import AnnalsCore
 
-/// Why bytes from elsewhere were refused. Nothing is done with bytes that were.
+/// Why received bytes were refused. Refused bytes have no effect.
 public enum WireError: Error, Hashable, Sendable {
-    /// The bytes end before what they announce.
+    /// The bytes end before the announced length.
     case truncated
-    /// Not of the kind that was expected: another file, or an HTML page.
+    /// The bytes are of another kind, such as another file or an HTML page.
     case badMagic
-    /// A bit changed on the way.
+    /// The bytes changed in transit.
     case badChecksum
-    /// A newer Annals wrote this version of the format.
+    /// A newer version of Annals wrote this version of the format.
     case newerVersion(UInt8)
-    /// A version of the format from before the first release, which nothing reads any more.
+    /// A version of the format from before the first release. No program reads it any more.
     case olderVersion(UInt8)
-    /// Lengths that contradict each other, or bytes left over.
+    /// Lengths contradict each other, or bytes are left over.
     case badLength
-    /// The part named holds something the format does not allow.
+    /// The named part has a value that the format does not allow.
     case badValue(String)
-    /// The part named is beyond its limit in `WireLimits`.
+    /// The named part exceeds its limit in `WireLimits`.
     case tooLarge(String)
-    /// The transaction with this index in the batch is not what its digest says.
+    /// The transaction with this index in the batch does not match its digest.
     case badDigest(index: Int)
     /// The payload is sealed under a key that this replica does not have.
     case missingKey(UInt64)
-    /// Not sealed, in a space in which everything is.
+    /// The payload is not sealed, but the space is.
     case notSealed
-    /// What is sealed, or what stands beside it in the clear, was altered, or is of another space.
+    /// The sealed or the clear part was altered, or belongs to another space.
     case badSeal
-    /// The signature is not one of the replica that the batch names.
+    /// The replica that the batch names as author did not sign it.
     case badSignature
-    /// Voided: there is nothing to open.
+    /// The entries were voided, so there is no payload to open.
     case voided
 }
 

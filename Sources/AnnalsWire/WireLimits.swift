@@ -1,68 +1,71 @@
 package import AnnalsCore
 
-/// The named limits of everything that travels. Both ends keep to them, so neither can be made to hold more.
+/// The limits of everything that is sent. Both sides enforce them, so neither can make the other use more memory.
 package enum WireLimits {
-    /// A batch's payload, unpacked, in bytes. A transaction beyond it travels in parts.
+    /// The unpacked payload of a batch, in bytes. A larger transaction is sent in parts.
     package static let maximumPlainBytes = 64 << 20
-    /// Parts of one transaction.
+    /// The parts of one transaction.
     package static let maximumParts = 65_536
-    /// A body that travels in pieces, put together: its changes, each of which holds two values at most, have 1 GB per value.
+    /// A body that is joined from pieces, in bytes. A change has at most two values, of at most 1 GB each.
     package static let maximumBodyBytes = 4 << 30
-    /// A batch as it is sent, in bytes: an incompressible payload and its certificates.
+    /// An encoded batch, in bytes: an incompressible payload and its certificates.
     package static let maximumBatchBytes = 80 << 20
-    /// Transactions in one batch.
+    /// The transactions in one batch.
     package static let maximumTransactions = 65_536
-    /// Policies, and resolutions, that one transaction sets; and the entries that one voids.
+    /// The policies or resolutions that one transaction sets, or the entries that one entry voids.
     package static let maximumDecisions = 65_536
-    /// Journal entries in one body. An author ends a part long before: each takes some ten bytes at least.
+    /// The journal entries in one body. An author ends a part much earlier, because each entry takes at least about ten
+    /// bytes.
     package static let maximumJournalEntries = 1 << 19
-    /// Tables that one body names, a batch has layouts of, or a schema entry tracks.
+    /// The tables that one body refers to, that a batch has layouts of, or that a schema entry tracks.
     package static let maximumTables = 65_536
-    /// Statements of one schema entry: tables, indexes, triggers and views.
+    /// The statements of one schema entry: tables, indexes, triggers and views.
     package static let maximumStatements = 65_536
-    /// Sections of a body without a change in them. Bytes that repeat pack so well that a small batch could hold millions.
+    /// The sections of a body that have no change. Repeated bytes pack so well that a small batch could contain
+    /// millions of them.
     package static let maximumEmptySections = 1_024
-    /// Unpacked bytes after which an author starts another batch.
+    /// The unpacked size in bytes at which an author starts another batch.
     package static let batchTargetBytes = 1 << 20
-    /// Bytes of batches after which a relay ends a page, unless it has only one frame.
+    /// The size of batches in bytes at which a relay ends a page. A page has at least one frame.
     package static let pageTargetBytes = 1 << 20
-    /// The most that a reader may ask for with `limit`, in bytes.
+    /// The largest value that a reader may pass as `limit`, in bytes.
     package static let maximumPageTargetBytes = 16 << 20
-    /// A page as it is sent, in bytes: its target, and a last frame that went beyond.
+    /// An encoded page, in bytes: its target, and a last frame that exceeds it.
     package static let maximumPageBytes = maximumPageTargetBytes + maximumBatchBytes + (1 << 20)
-    /// Frames in one page.
+    /// The frames in one page.
     package static let maximumFrames = 65_536
-    /// Bytes of log that a push's answer carries inline.
+    /// The size of the log in the answer to a push, in bytes.
     package static let inlinePageBytes = 1 << 20
-    /// Bytes of a snapshot that are sent at once, and so the most that a broken connection makes to be sent again.
+    /// The size of one part of a snapshot upload, in bytes. After a broken connection at most one part is sent again.
     package static let snapshotPartBytes = 4 << 20
-    /// The largest part of a snapshot that a relay takes.
+    /// The largest part of a snapshot that a relay accepts.
     package static let maximumSnapshotPartBytes = 16 << 20
-    /// How many bytes a snapshot unpacks to for each packed byte, beyond `snapshotBytesOfAnyRatio`. Measured at level 3, pages of 4 KiB:
-    /// rows with UUIDs 2, integers alone 32, 50,000 equal texts of 3,900 bytes 430, a blob of 200 MB of zeros 1,170, a file of 100 MB
-    /// whose rows were deleted 1,870.
+    /// How many unpacked bytes a snapshot may have for each packed byte, above `snapshotBytesOfAnyRatio`. Measured at
+    /// level 3 with pages of 4 KiB: rows with UUIDs 2, integers alone 32, 50,000 equal texts of 3,900 bytes 430, a blob
+    /// of 200 MB of zeros 1,170, a file of 100 MB after a delete of all rows 1,870.
     package static let snapshotRatio: Int64 = 2_500
-    /// Bytes to which a snapshot may unpack whatever its ratio: a small file packs better, and harms nobody.
+    /// The unpacked size in bytes up to which the ratio is not checked. A small file can have a higher ratio and does
+    /// no harm.
     package static let snapshotBytesOfAnyRatio: Int64 = 64 << 20
-    /// Columns of one table; SQLite cannot be built for more.
+    /// The columns of one table. SQLite cannot be built for more.
     package static let maximumColumns = 32_767
-    /// The longest time a pull waits at the relay, in seconds.
+    /// The longest time that a pull waits at the relay, in seconds.
     package static let maximumWaitSeconds = 60
-    /// The longest time that an answer has an author wait for its turn, in milliseconds.
+    /// The longest time that an answer asks an author to wait for its push lease, in milliseconds.
     package static let maximumTurnMilliseconds = 300_000
-    /// The greatest position and counter: no count added to it can overflow.
+    /// The largest position and counter. The addition of a count cannot overflow.
     package static let maximumPosition: Int64 = 1 << 62
-    /// The greatest distance of a time from 1970, in milliseconds: no lead added to it can overflow.
+    /// The largest distance of a time from 1970, in milliseconds. The addition of a lead cannot overflow.
     package static let maximumMilliseconds: Int64 = 1 << 62
-    /// Memory that unpacking may take for its window, as a power of two; RFC 8878 recommends 8 MiB.
+    /// The memory for the window while unpacking, as a power of two. RFC 8878 recommends 8 MiB.
     package static let maximumWindowLog = 23
 }
 
-/// What one reader of batches accepts; a relay may be stricter than `standard`.
+/// The limits of one reader of batches. A relay may be stricter than `standard`.
 package struct BatchLimits: Hashable, Sendable {
-    /// Bytes of the batch as it came.
+    /// The size of the received batch, in bytes.
     package var batchBytes: Int
-    /// Bytes of its payload when unpacked.
+    /// The size of its unpacked payload, in bytes.
     package var plainBytes: Int
     package var transactions: Int
 
@@ -79,7 +82,7 @@ package struct BatchLimits: Hashable, Sendable {
 }
 
 extension Position {
-    /// A position that a header or JSON says; nil for a number that no log has. What follows upon it, too, is a number.
+    /// A position from a header or from JSON. nil for a number that no log has. The next position is valid, too.
     package init?(fromElsewhere number: Int64) {
         guard (0...WireLimits.maximumPosition).contains(number) else { return nil }
         self.init(number)

@@ -2,11 +2,11 @@ internal import AnnalsCore
 internal import AnnalsWire
 internal import RelayLog
 
-// What the operator's endpoints answer, as JSON. Times are milliseconds since 1970; what is unknown is left out.
+// The operator endpoints' answers as JSON. Times are milliseconds since 1970; unknown values are omitted.
 
 struct SpaceList: Encodable {
     var spaces: [Space]
-    /// Whether there are no more behind these.
+    /// Whether these are the last ones.
     var isLast: Bool
     /// The relay's clock.
     var time: Int64
@@ -17,16 +17,16 @@ struct SpaceList: Encodable {
         var head: Position
         var horizon: Position
         var created: Int64
-        /// Of the batches that are kept.
+        /// Bytes of the kept batches.
         var logBytes: Int64
         var snapshot: SpaceDescription.Snapshot?
         var snapshots: Int64
         var snapshotBytes: Int64
         var replicas: Int64
-        /// Owners that may read and not write.
+        /// Owners that can read and not write.
         var quarantined: [Quarantined]
         var lastPush: Int64?
-        /// Days on which something came, oldest first.
+        /// Days with pushes, oldest first.
         var days: [Day]
 
         init(_ summary: SpaceSummary) {
@@ -57,7 +57,7 @@ struct SpaceList: Encodable {
     }
 
     struct Day: Encodable {
-        /// When the day begins, by universal time.
+        /// When the day begins, in UTC.
         var begins: Int64
         var bytes: Int64
         var positions: Int64
@@ -79,17 +79,17 @@ struct ReplicaList: Encodable {
         var replica: ReplicaID
         var name: String
         var program: String
-        /// The newest that it has acknowledged.
+        /// The newest position that it acknowledged.
         var position: Position
-        /// How many positions it has not taken in, as far as the relay knows.
+        /// Positions that it lacks, as far as the relay knows.
         var lag: Int64
         var counter: Int64
         var lastSeen: Int64
-        /// When it was retired; left out for one that counts.
+        /// When it was retired; omitted for a live replica.
         var retired: Int64?
-        /// `token 3`, or a provider's subject; left out where it is nobody's.
+        /// `token 3`, or the subject of an identity provider; omitted without an owner.
         var owner: String?
-        /// Since when its owner may not write; left out where it may.
+        /// When its owner was quarantined; omitted if it is not.
         var quarantined: Int64?
 
         init(_ record: ReplicaRecord, head: Position) {
@@ -112,7 +112,7 @@ struct PushList: Encodable {
     var time: Int64
 
     struct Push: Encodable {
-        /// Of its first transaction.
+        /// The position of the first transaction.
         var position: Position
         var count: Int64
         var bytes: Int64
@@ -133,18 +133,18 @@ struct PushList: Encodable {
 
 struct PurgeAnswer: Encodable {
     var dryRun: Bool
-    /// The log began after this position before.
+    /// The log began after this position before the purge.
     var before: Position
-    /// And begins, or would begin, after this one.
+    /// The log begins, or would begin, after this position.
     var horizon: Position
     var head: Position
     var positions: Int64
     var bytes: Int64
     var snapshots: Int
     var newestSnapshot: Position?
-    /// A snapshot that would let more go, were it confirmed by a replica of another owner.
+    /// A later snapshot that needs a confirmation by a replica of another owner; with it the purge could drop more.
     var unconfirmedSnapshot: Position?
-    /// Live replicas that have not come to the newest snapshot.
+    /// Live replicas that have not acknowledged the position of the newest snapshot.
     var holding: [ReplicaList.Replica]
 
     init(_ outcome: PurgeOutcome, dryRun: Bool) {
@@ -161,11 +161,11 @@ struct PurgeAnswer: Encodable {
     }
 }
 
-/// What the sender may administer.
+/// What the sender can administer.
 struct AccessAnswer: Encodable {
-    /// Left out where it is all of them.
+    /// The only space; omitted if the sender administers all.
     var space: String?
-    /// The token's number; left out where the relay is open.
+    /// The token's number; omitted on an open relay.
     var token: Int64?
     var expires: Int64?
     var time: Int64
@@ -184,7 +184,7 @@ struct TokenAnswer: Encodable {
     var created: Int64
     var expires: Int64?
     var revoked: Int64?
-    /// The secret, in the answer to its making and never again.
+    /// The secret; only in the answer to the token's creation.
     var token: String?
 
     init(_ record: TokenRecord, secret: String? = nil) {

@@ -4,12 +4,12 @@ internal import Foundation
 internal import Hummingbird
 internal import RelayLog
 
-/// A JSON body that an operator sends. Members that nobody knows are refused: a misspelt `dryRun` must not purge.
+/// A JSON body of an operator's request. Unknown members are refused, because a misspelt `dryRun` must not purge.
 protocol AdminRequest: Decodable {
     static var members: Set<String> { get }
 }
 
-/// What a token to be made is for.
+/// The properties of a token to create.
 struct TokenRequest: AdminRequest {
     static let members: Set = ["label", "space", "scope", "lifetimeSeconds"]
 
@@ -19,7 +19,7 @@ struct TokenRequest: AdminRequest {
     /// Without it the token is valid until it is revoked.
     var lifetimeSeconds: Int64?
 
-    /// Refuses what cannot be; a hundred years are for ever enough.
+    /// Refuses invalid values. The longest lifetime is a hundred years.
     func checked() throws -> (label: String, space: SpaceName?, scope: TokenScope, lifetimeMilliseconds: Int64?) {
         let label = label ?? ""
         let isPrintable = !label.unicodeScalars.contains { $0.properties.generalCategory == .control }
@@ -37,15 +37,15 @@ struct TokenRequest: AdminRequest {
     }
 }
 
-/// What of a log may go.
+/// The options of a purge.
 struct PurgeRequest: AdminRequest {
     static let members: Set = ["dryRun", "keepSeconds", "force"]
 
-    /// Only says what would go.
+    /// Only reports what would be dropped.
     var dryRun: Bool?
-    /// What is younger stays; without it a week, or nothing with `force`.
+    /// Younger entries are kept; the default is a week, or 0 with `force`.
     var keepSeconds: Int64?
-    /// Also what live replicas have not taken in.
+    /// Also drops entries that live replicas have not acknowledged.
     var force: Bool?
 
     func checked() throws -> PurgeRules {
@@ -58,7 +58,7 @@ enum AdminLimits {
     static let bodyBytes = 16 << 10
     /// Characters of a token's label.
     static let labelCharacters = 128
-    /// Entries of a list where none are asked for, and the most that may be.
+    /// The default number of entries in a list, and the highest.
     static let listed = 50
     static let listedAtMost = 200
     /// A hundred years, in seconds.
@@ -88,7 +88,7 @@ extension BodyReader {
         }
     }
 
-    /// The names in an object, whatever their values.
+    /// The names of an object's members.
     private struct Members: Decodable {
         var names: [String]
 
@@ -103,7 +103,7 @@ extension BodyReader {
         init(from decoder: any Decoder) throws {
             let members = try decoder.container(keyedBy: Name.self)
             names = try members.allKeys.map { name in
-                // A null could mean that there is no limit, or that somebody forgot one.
+                // A null could mean "no limit" or a forgotten value, so it is refused.
                 guard try !members.decodeNil(forKey: name) else {
                     throw DecodingError.valueNotFound(String.self, .init(codingPath: [name], debugDescription: "null"))
                 }
@@ -114,7 +114,7 @@ extension BodyReader {
 }
 
 extension Request {
-    /// A space's name from the query; nil where there is none.
+    /// A space's name from the query; nil if there is none.
     func spaceName(_ name: String) throws -> SpaceName? {
         try uri.queryParameters.get(name).map { text in
             guard let space = SpaceName(text) else { throw ProblemResponse.badRequest("\(name) is not a space's name") }
@@ -122,7 +122,7 @@ extension Request {
         }
     }
 
-    /// How many entries of a list are asked for.
+    /// The requested number of list entries.
     func listed() throws -> Int {
         Int(min(try number(Endpoints.Query.limit) ?? Int64(AdminLimits.listed), Int64(AdminLimits.listedAtMost)))
     }

@@ -4,12 +4,12 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
 
-/// Tokens and the audit log. Who administers one space sees and does only what concerns that one.
+/// Tokens and the audit log. An administrator of one space sees and changes only the data of that space.
 struct AdminRoutes: Sendable {
     let log: RelayLog
     let bodies: BodyReader
 
-    /// GET /v1/admin/access: what the sender may administer.
+    /// GET /v1/admin/access: what the sender can administer.
     func access(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         var answer = AccessAnswer(space: try context.administeredSpace()?.description, time: log.clock.wall())
         if case .token(let grant) = context.access { (answer.token, answer.expires) = (grant.id, grant.expires) }
@@ -22,7 +22,7 @@ struct AdminRoutes: Sendable {
         return JSONBody.response(TokenList(tokens: records.map { TokenAnswer($0) }, time: log.clock.wall()))
     }
 
-    /// POST /v1/admin/tokens: 201 with the secret, which nobody can read again.
+    /// POST /v1/admin/tokens: 201 with the secret, which cannot be read again.
     func makeToken(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let administered = try context.administeredSpace()
         let asked = try await bodies.object(TokenRequest.self, of: request).checked()
@@ -39,7 +39,7 @@ struct AdminRoutes: Sendable {
             headers: [.location: "\(Endpoints.admin)/\(Endpoints.AdminAction.tokens)/\(record.id)"])
     }
 
-    /// DELETE /v1/admin/tokens/{token}: 204; the relay refuses it from now on.
+    /// DELETE /v1/admin/tokens/{token}: 204; the relay refuses the token from now on.
     func revokeToken(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let administered = try context.administeredSpace()
         guard let id = context.parameters.get("token").flatMap({ Int64($0) }), id > 0 else {

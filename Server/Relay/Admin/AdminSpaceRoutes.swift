@@ -4,12 +4,14 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import RelayLog
 
-/// What operators see of spaces and do to them. It calls what the operator's commands call; no rule is written twice.
+/// The operator's views of spaces and actions on them. They use the same functions as the operator's commands, so each
+/// rule exists once.
 struct AdminSpaceRoutes: Sendable {
     let log: RelayLog
     let bodies: BodyReader
 
-    /// GET /v1/spaces?space=NAME&after=NAME&limit=N: those that the sender administers, or that one of them.
+    /// GET /v1/spaces?space=NAME&after=NAME&limit=N: the spaces that the sender administers, or only the named one of
+    /// them.
     func list(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let after = try request.spaceName(Endpoints.Query.after)
         let limit = try request.listed()
@@ -30,7 +32,8 @@ struct AdminSpaceRoutes: Sendable {
         return JSONBody.response(ReplicaList(head: head, replicas: records.map { .init($0, head: head) }, time: log.clock.wall()))
     }
 
-    /// POST /v1/spaces/{space}/replicas/{replica}/retire: 204. An operator retires any replica, a member its own when that leaves.
+    /// POST /v1/spaces/{space}/replicas/{replica}/retire: 204. An operator can retire any replica; a member can retire
+    /// its own when it leaves.
     func retire(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .read)
         guard !context.access.allows(.admin, in: space) else { return try await change(context, log.retire) }
@@ -50,7 +53,7 @@ struct AdminSpaceRoutes: Sendable {
         try await change(context, log.release)
     }
 
-    /// DELETE /v1/spaces/{space}?confirm=NAME: 204; the space and all that it held are gone.
+    /// DELETE /v1/spaces/{space}?confirm=NAME: 204; the space and all its data are deleted.
     func delete(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .admin)
         let hint = "Send DELETE with ?confirm=NAME; the log goes for good"
@@ -64,7 +67,7 @@ struct AdminSpaceRoutes: Sendable {
         return Response(status: .noContent, headers: [.cacheControl: "no-store"])
     }
 
-    /// Does something to the replica that the address names.
+    /// Runs an action on the replica in the URL.
     private func change(
         _ context: RelayRequestContext, for scope: TokenScope = .admin, _ body: (ReplicaID, SpaceName, Operator?) async throws -> Bool
     ) async throws -> Response {
@@ -91,7 +94,7 @@ struct AdminSpaceRoutes: Sendable {
         return JSONBody.response(PushList(pushes: pushes.map(PushList.Push.init), time: log.clock.wall()))
     }
 
-    /// POST /v1/spaces/{space}/purge: what went, or what would go.
+    /// POST /v1/spaces/{space}/purge: what was dropped, or would be dropped.
     func purge(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         let space = try context.space(for: .admin)
         let asked = try await bodies.object(PurgeRequest.self, of: request)

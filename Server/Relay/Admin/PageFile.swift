@@ -3,10 +3,11 @@ internal import AnnalsWire
 internal import HTTPTypes
 internal import Hummingbird
 
-/// A file of the operator's page. All of them are part of the program, and tell nothing of this relay but whether it asks for tokens.
+/// A file of the operator's page. All files are part of the program. They reveal nothing about this relay except
+/// whether it requires tokens.
 ///
-/// The page asks for an admin's token and sends it as the agents do, in a header and never in an address or a cookie; so no
-/// other page can make a browser send it. It needs nothing from any other host.
+/// The page asks for an admin token and sends it in a header like a replica, never in a URL or a cookie. So no other
+/// page can make a browser send it. The page loads nothing from other hosts.
 struct PageFile: Sendable {
     let path: String
     let mediaType: String
@@ -46,14 +47,14 @@ struct PageFile: Sendable {
         ]
     }
 
-    /// A relay that is open asks for no token, and the page then must not either.
+    /// An open relay requires no token, so the page must not ask for one.
     private static func page(isOpen: Bool) -> [UInt8] {
         let text = String(decoding: PackageResources.index_html, as: UTF8.self)
         return Array((isOpen ? text.replacing("data-access=\"token\"", with: "data-access=\"open\"") : text).utf8)
     }
 
     func answer(_ request: Request) -> Response {
-        // The page names its files by where it is itself, so that it also works below a proxy's own path.
+        // The page refers to its files by relative URLs, so that it also works under a path prefix of a proxy.
         if request.uri.path.hasSuffix("/") {
             return Response(status: .permanentRedirect, headers: [.location: "../\(path.dropFirst())"])
         }
@@ -64,7 +65,7 @@ struct PageFile: Sendable {
         return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
-    /// A page that can run nothing but its own files, talks to nobody but this relay, and is shown in no other page.
+    /// The page can run only its own files, connect only to this relay, and cannot be framed by another page.
     private static let headers: HTTPFields = [
         .cacheControl: "no-cache", .contentSecurityPolicy: policy, .xContentTypeOptions: "nosniff", .xFrameOptions: "DENY",
         .referrerPolicy: "no-referrer",

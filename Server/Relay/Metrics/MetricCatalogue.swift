@@ -1,7 +1,7 @@
-/// What a relay tells about itself, once for the exporter, the documentation and the tests that hold both to it.
+/// The metrics of a relay: one list for the exporter, the documentation and the tests that compare both.
 ///
-/// Labels are few and bounded: routes, methods, statuses, outcomes and problem codes are words of the program, and spaces and
-/// replicas are told up to `MetricLimits`.
+/// The number of label values is bounded. Routes, methods, statuses, outcomes and problem codes come from the program.
+/// Spaces and replicas are limited by `MetricLimits`.
 enum MetricCatalogue {
     enum Kind: String {
         case counter
@@ -13,7 +13,7 @@ enum MetricCatalogue {
         var name: String
         var kind: Kind
         var labels: [String] = []
-        /// One line for people.
+        /// One line of help text.
         var help: String
     }
 
@@ -76,7 +76,7 @@ enum MetricCatalogue {
 
     static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
-    /// Bounds of the buckets of a histogram, in seconds. A durable push takes some milliseconds, a snapshot minutes.
+    /// The bounds of a histogram's buckets, in seconds. A durable push takes a few milliseconds, a snapshot minutes.
     static let bounds: [Double] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
     enum Name {
@@ -119,14 +119,14 @@ enum MetricCatalogue {
     }
 }
 
-/// What a scrape refuses to exceed, by name.
+/// Limits of a scrape.
 enum MetricLimits {
-    /// Series of one metric that the program itself counts; further ones are not kept.
+    /// Series of one metric that the program counts; further ones are dropped.
     static let series = 1000
-    /// Spaces that are told one by one, the first by name.
+    /// Spaces with their own series, the first by name.
     static let spaces = 1000
-    /// Live replicas that are told one by one, those that lag most.
+    /// Live replicas with their own series, those with the largest lag.
     static let replicas = 2000
-    /// Seconds for which the readings of the storage are used again, however often somebody scrapes.
+    /// How long readings of the storage are cached between scrapes, in seconds.
     static let readingSeconds = 5
 }

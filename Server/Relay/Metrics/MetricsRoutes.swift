@@ -8,12 +8,12 @@ struct MetricsRoutes: Sendable {
     let metrics: RelayMetrics
     let readings: Readings
     let authorizer: Authorizer
-    /// nil: only an operator's token opens it.
+    /// nil: only an operator's token is accepted.
     let token: ScrapeToken?
 
     static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// Says nothing to whoever has neither the token for this nor one that may administer every space.
+    /// Requires the metrics token, or admin permission for all spaces.
     func metrics(_ request: Request, _ context: RelayRequestContext) async throws -> Response {
         try await require(request, context)
         let text = metrics.exporter.text(with: await readings.samples())
@@ -31,7 +31,7 @@ struct MetricsRoutes: Sendable {
         }
     }
 
-    /// What the sender may, in time: an operator's token is looked up in the storage.
+    /// The sender's permissions, with a time limit, because an operator's token needs a lookup in the storage.
     private func access(for request: Request, from address: String) async throws -> RelayRequestContext.Access {
         guard !authorizer.isOpen else { return try await authorizer.access(for: request) }
         do {
@@ -43,7 +43,7 @@ struct MetricsRoutes: Sendable {
 }
 
 extension RelayRequestContext.Access {
-    /// Whether the sender may administer the relay as a whole.
+    /// Whether the sender can administer the whole relay.
     var isOperator: Bool {
         switch self {
         case .everything: true

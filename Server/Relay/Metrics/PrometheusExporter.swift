@@ -2,10 +2,10 @@ internal import CoreMetrics
 internal import Metrics
 internal import Synchronization
 
-/// Keeps what is counted through swift-metrics, and writes it as Prometheus reads it (text format 0.0.4).
+/// Stores the values that swift-metrics counts, and writes them in the Prometheus text format 0.0.4.
 ///
-/// Instruments of the same label and dimensions share one series. A metric has at most `MetricLimits.series` of them; what would
-/// be one more counts for nothing, so that nobody can fill the memory by asking for odd things.
+/// Instruments with the same label and dimensions share one series. A metric has at most `MetricLimits.series` series.
+/// Further ones are not exported, so that requests cannot fill the memory.
 final class PrometheusExporter: MetricsFactory {
     private struct Families: Sendable {
         var series: [String: [Labels: any Series]] = [:]
@@ -13,7 +13,7 @@ final class PrometheusExporter: MetricsFactory {
 
     private let families = Mutex(Families())
 
-    /// What was counted, and readings that are taken just now, as text.
+    /// The counted values and the given readings as text.
     func text(with readings: [Sample] = []) -> String {
         var samples: [String: [Sample]] = [:]
         for (name, series) in families.withLock({ $0.series }) {
@@ -28,7 +28,7 @@ final class PrometheusExporter: MetricsFactory {
         if let metric = MetricCatalogue.byName[name] {
             text += "# HELP \(name) \(escaped(metric.help, quotes: false))\n# TYPE \(name) \(metric.kind.rawValue)\n"
         }
-        // Buckets stay in their order.
+        // A histogram's buckets keep their order.
         let groups = Dictionary(grouping: samples, by: \.labels)
         for labels in groups.keys.sorted() {
             for sample in groups[labels] ?? [] { text += sample.line + "\n" }
@@ -36,7 +36,7 @@ final class PrometheusExporter: MetricsFactory {
         return text
     }
 
-    /// With the backslashes that the format asks for.
+    /// Escapes text as the format requires.
     static func escaped(_ text: String, quotes: Bool = true) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {
@@ -60,7 +60,7 @@ final class PrometheusExporter: MetricsFactory {
         }
     }
 
-    // MARK: What swift-metrics asks for
+    // MARK: MetricsFactory
 
     func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler { series(label, dimensions) { Total() } }
 
@@ -72,7 +72,7 @@ final class PrometheusExporter: MetricsFactory {
 
     func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler { series(label, dimensions) { Histogram() } }
 
-    // A total that vanished would come back as less than it was.
+    // A counter that was destroyed and created again would start below its old value.
     func destroyCounter(_ handler: any CounterHandler) {}
     func destroyMeter(_ handler: any MeterHandler) {}
     func destroyRecorder(_ handler: any RecorderHandler) {}
@@ -87,7 +87,7 @@ struct Labels: Hashable, Comparable, Sendable {
         text = pairs.sorted { $0.0 < $1.0 }.map { "\($0.0)=\"\(PrometheusExporter.escaped($0.1))\"" }.joined(separator: ",")
     }
 
-    /// In braces, with one more where there is one; empty where there is none.
+    /// The labels in braces, with one more if given; empty without labels.
     func braced(_ more: String? = nil) -> String {
         let all = [text, more ?? ""].filter { !$0.isEmpty }.joined(separator: ",")
         return all.isEmpty ? "" : "{\(all)}"
@@ -96,14 +96,14 @@ struct Labels: Hashable, Comparable, Sendable {
     static func < (left: Self, right: Self) -> Bool { left.text < right.text }
 }
 
-/// One line of the text.
+/// One line of the output.
 struct Sample: Sendable {
-    /// Of the metric.
+    /// The name of the metric.
     var name: String
     var labels: Labels
     fileprivate var line: String
 
-    /// A reading as it is now.
+    /// A current reading.
     init(_ name: String, _ value: Double, _ labels: [(String, String)] = []) {
         self.init(name, Labels(labels), value)
     }
@@ -125,7 +125,7 @@ private protocol Series: AnyObject, Sendable {
     func samples(_ name: String, _ labels: Labels) -> [Sample]
 }
 
-/// Only rises.
+/// A counter that only rises.
 private final class Total: CounterHandler, Series {
     private let value = Atomic<Int64>(0)
 
@@ -137,7 +137,7 @@ private final class Total: CounterHandler, Series {
     }
 }
 
-/// Rises and falls.
+/// A gauge that rises and falls.
 private final class Level: MeterHandler, RecorderHandler, Series {
     private let value = Mutex(0.0)
 
@@ -151,7 +151,7 @@ private final class Level: MeterHandler, RecorderHandler, Series {
     func samples(_ name: String, _ labels: Labels) -> [Sample] { [Sample(name, labels, value.withLock { $0 })] }
 }
 
-/// How often a value was at most each bound. Times are in seconds.
+/// Counts the values at or below each bound. Times are in seconds.
 private final class Histogram: TimerHandler, RecorderHandler, Series {
     private struct Counts {
         var buckets = [Int64](repeating: 0, count: MetricCatalogue.bounds.count)

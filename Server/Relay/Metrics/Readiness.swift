@@ -4,8 +4,8 @@ internal import RelayLog
 struct Readiness: Sendable {
     let log: RelayLog
 
-    /// Throws `RelayLogError`: `.closing`, `.diskReserved` where pushes are not taken for that, and what a storage throws that does
-    /// not answer.
+    /// Throws `RelayLogError`: `.closing`, `.diskReserved` if pushes are refused for it, and the error of a storage
+    /// that does not answer.
     func check() async throws {
         try await log.check()
         try log.reserve.check()

@@ -3,7 +3,7 @@ internal import Foundation
 internal import RelayLog
 internal import Synchronization
 
-/// What is read when somebody scrapes, instead of being counted.
+/// Values that are read at each scrape instead of being counted.
 final class Readings: Sendable {
     private typealias Name = MetricCatalogue.Name
 
@@ -21,7 +21,7 @@ final class Readings: Sendable {
         _ = Self.started
     }
 
-    /// All readings; those of a storage that does not answer are not among them.
+    /// All readings; those of a storage that does not answer are omitted.
     func samples() async -> [Sample] {
         var samples = process() + [Sample(Name.watchers, Double(log.waiterCount))]
         if let free = log.reserve.freeBytes { samples.append(Sample(Name.diskFree, Double(free))) }
@@ -29,7 +29,7 @@ final class Readings: Sendable {
             samples.append(Sample(Name.certificateExpiry, Double(identities.expires)))
             samples.append(Sample(Name.certificateFailures, Double(identities.failureCount)))
         }
-        // At once, since each waits a while for a storage that does not answer.
+        // Both at the same time, because each waits for a storage that does not answer.
         async let isReady = (try? await readiness.check()) != nil
         async let usage = usage()
         samples.append(Sample(Name.ready, await isReady ? 1 : 0))
@@ -78,7 +78,7 @@ final class Readings: Sendable {
     private func process() -> [Sample] {
         var samples = [Sample(Name.started, Self.started)]
         #if os(Linux)
-            // Pages, of which the second number is what is resident.
+            // The second number is the resident memory in pages.
             let pages = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ").compactMap { Int($0) }
             if let pages, pages.count > 1 { samples.append(Sample(Name.residentBytes, Double(pages[1] * sysconf(Int32(_SC_PAGESIZE))))) }
             if let files = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {

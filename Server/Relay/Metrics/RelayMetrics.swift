@@ -5,7 +5,7 @@ internal import Metrics
 internal import RelayLog
 internal import Synchronization
 
-/// What the relay counts while it works, by swift-metrics.
+/// The values that the relay counts through swift-metrics.
 final class RelayMetrics: Sendable {
     private typealias Name = MetricCatalogue.Name
 
@@ -23,7 +23,7 @@ final class RelayMetrics: Sendable {
     private let purges: Counter
     private let purgedBytes: Counter
     private let purgeFailures: Counter
-    /// Instruments that are made once for each combination of labels, since each request needs some.
+    /// Instruments are cached for each combination of labels, because each request needs several.
     private let requests = Mutex<[RequestLabels: (count: Counter, time: Timer)]>([:])
     private let pushes = Mutex<[String: Counter]>([:])
 
@@ -50,15 +50,15 @@ final class RelayMetrics: Sendable {
         purges = counter(Name.purges)
         purgedBytes = counter(Name.purgedBytes)
         purgeFailures = counter(Name.purgeFailures)
-        // What rises from nothing to one is no increase to Prometheus: it must have seen the nothing.
+        // Prometheus sees no increase if a series appears with the value 1, so each series starts at 0.
         for code in Problem.Code.allCases { problem(code.rawValue).increment(by: 0) }
         for outcome in PushAnswer.Outcome.words { push(outcome).increment(by: 0) }
         for quota in Quota.allCases { for bound in QuotaBound.allCases { refusal(quota, bound).increment(by: 0) } }
     }
 
-    /// A request was answered. `route` is the address with its parameters' names, never what somebody sent.
+    /// Counts an answered request. `route` is the path with the names of its parameters, never text from the client.
     func noteRequest(_ method: HTTPRequest.Method, route: String, status: Int, problem: String?, took duration: Duration) {
-        // Anything may be sent as a method.
+        // A client can send any method name.
         let method = Self.methods.contains(method) ? method.rawValue : "other"
         let labels = RequestLabels(route: route, method: method, status: status)
         let (count, time) = requests.withLock { requests in
@@ -94,7 +94,7 @@ final class RelayMetrics: Sendable {
 
     private static let methods: Set<HTTPRequest.Method> = [.get, .head, .put, .post, .delete, .patch, .options]
 
-    /// - Parameter outcome: one of a handful of words.
+    /// - Parameter outcome: one of a few fixed words.
     func notePush(_ outcome: String, transactions: Int) {
         let count = pushes.withLock { pushes in
             if let known = pushes[outcome] { return known }

@@ -2,10 +2,10 @@ internal import AnnalsCore
 internal import Foundation
 internal import RelayLog
 
-/// A token that opens `/metrics` and nothing else, for a collector that need not be trusted with more.
+/// A token that is valid for `/metrics` only, for a collector with no other permission.
 struct ScrapeToken: Sendable {
     private let digest: Digest
-    /// More than any token has.
+    /// More bytes than any token has.
     private static let maximumBytes = 4096
 
     init(_ secret: String) {

@@ -3,7 +3,7 @@ internal import HTTPTypes
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// Counts connections, and the bytes of bodies as they come and go.
+/// Counts connections, and the bytes of request and response bodies.
 final class TrafficHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart

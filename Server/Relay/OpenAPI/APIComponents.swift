@@ -2,7 +2,7 @@ internal import AnnalsCore
 internal import AnnalsWire
 internal import RelayLog
 
-/// What the document's operations have in common: schemas, parameters and headers by name.
+/// Named schemas, parameters and headers that the operations of the document share.
 enum APIComponents {
     static func ref(_ schema: String) -> JSONValue { ["$ref": .string("#/components/schemas/\(schema)")] }
 
@@ -18,7 +18,7 @@ enum APIComponents {
 
     static func list(_ schema: JSONValue) -> JSONValue { ["type": "array", "items": schema] }
 
-    /// An object whose members are all there but those named as optional.
+    /// An object with required members, except those in `optional`.
     static func object(_ members: [String: JSONValue], optional: Set<String> = []) -> JSONValue {
         let required = members.keys.filter { !optional.contains($0) }.sorted().map { JSONValue.string($0) }
         return ["type": "object", "properties": .object(members), "required": .array(required)]
@@ -117,7 +117,7 @@ enum APIComponents {
         ["type": "integer", "minimum": .integer(least), "maximum": .integer(AdminLimits.seconds), "description": .string(description)]
     }
 
-    /// An object that takes no other members.
+    /// An object without other members.
     private static func strict(_ members: [String: JSONValue], optional: Set<String>) -> JSONValue {
         object(members, optional: optional).with(["additionalProperties": false])
     }
@@ -143,7 +143,7 @@ enum APIComponents {
     static let listed = query(
         Endpoints.Query.limit, size, "How many at most; \(AdminLimits.listed) where none are asked for, \(AdminLimits.listedAtMost) at most"
     )
-    /// What whoever talks to a space's log has seen of it.
+    /// Headers that say what the sender has seen of the log.
     static let seen = [
         header(Endpoints.Header.lineage, uuid, "The lineage that the sender knows"),
         header(
@@ -154,17 +154,17 @@ enum APIComponents {
             ],
             "What the sender has seen of the log: position and running digest"),
     ]
-    /// The same with who it is.
+    /// The same headers, with the sender's identity.
     static let sender =
         seen + [
             header(Endpoints.Header.replica, uuid, "The replica that asks"),
             header(Endpoints.Header.name, text, "What it calls itself, percent-encoded"),
         ]
 
-    /// Behind the name of a header that may be missing.
+    /// The suffix in the key of an optional header.
     static let optional = ".optional"
 
-    /// Of answers, by name: those that are always there, and the same for where they may be missing.
+    /// Headers of answers, by name: each as required, and once more as optional.
     static let headers: [String: JSONValue] = described.reduce(into: [:]) { all, header in
         all[header.key] = header.value.with(["required": true])
         all[header.key + optional] = header.value

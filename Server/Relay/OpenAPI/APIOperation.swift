@@ -2,23 +2,23 @@ internal import AnnalsCore
 internal import AnnalsWire
 internal import HTTPTypes
 
-/// What one method does at one address, and everything that it may answer.
+/// One method at one path, with all its possible answers.
 struct APIOperation: Sendable {
     var method: HTTPRequest.Method
-    /// With `{name}` for what varies.
+    /// Variable parts are in braces: `{name}`.
     var path: String
-    /// Its name for programs that are generated from the document.
+    /// The operation's name in generated clients.
     var id: String
     var tag: Tag
     var summary: String
     var description = ""
-    /// nil where no token is needed.
+    /// nil if the operation needs no token.
     var scope: String?
     var parameters: [JSONValue] = []
-    /// Of the request's body, by media type.
+    /// The request's body, by media type.
     var body: [String: JSONValue] = [:]
     var answers: [Answer]
-    /// Beyond those that every operation may answer.
+    /// Problems besides the common ones.
     var problems: [Problem.Code] = []
 
     enum Tag: String, CaseIterable {
@@ -39,13 +39,13 @@ struct APIOperation: Sendable {
     struct Answer: Sendable {
         var status: Int
         var description: String
-        /// nil where there is no body.
+        /// nil if there is no body.
         var mediaType: String?
         var schema: JSONValue = [:]
         var headers: [String] = []
     }
 
-    /// As OpenAPI writes it.
+    /// The operation in OpenAPI's form.
     var json: JSONValue {
         var members: [String: JSONValue] = [
             "operationId": .string(id), "summary": .string(summary), "tags": [.string(tag.rawValue)],
@@ -85,7 +85,7 @@ struct APIOperation: Sendable {
         return responses
     }
 
-    /// What may happen anywhere.
+    /// Problems that are possible for every operation.
     private var common: [Problem.Code] {
         var codes: [Problem.Code] = [.badRequest, .tooManyRequests, .defect, .unavailable]
         if scope != nil { codes += [.notAuthenticated, .notPermitted] }
@@ -112,7 +112,7 @@ struct APIOperation: Sendable {
         401: ["WWW-Authenticate"], 405: ["Allow"], 416: ["Content-Range?", "Annals-Offset?"], 429: ["Retry-After"], 503: ["Retry-After"],
     ]
 
-    /// Headers by name; a `?` behind one says that it may be missing.
+    /// Headers by name; a `?` after a name marks an optional header.
     private static func headers(_ names: [String]) -> JSONValue {
         let references = names.map { name in
             let plain = name.filter { $0 != "?" }

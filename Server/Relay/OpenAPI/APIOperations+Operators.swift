@@ -2,7 +2,7 @@ internal import AnnalsWire
 internal import HTTPTypes
 
 extension APIOperations {
-    /// What operators see of spaces and do to them.
+    /// The operators' views of spaces and actions on them.
     static let operators = [
         APIOperation(
             method: .get, path: Endpoints.spaces, id: "listSpaces", tag: .operators, summary: "List spaces",

@@ -1,7 +1,7 @@
 internal import AnnalsWire
 internal import HTTPTypes
 
-/// Everything that agents ask of a relay. What operators do is in another file.
+/// All operations that replicas use. Those of operators are in another file.
 enum APIOperations {
     typealias Components = APIComponents
 

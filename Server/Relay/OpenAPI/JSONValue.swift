@@ -1,4 +1,4 @@
-/// JSON that is written down as it stands.
+/// A JSON value for literals in code.
 enum JSONValue: Encodable, Sendable, Hashable {
     case string(String)
     case integer(Int64)
@@ -17,13 +17,13 @@ enum JSONValue: Encodable, Sendable, Hashable {
         }
     }
 
-    /// A member of an object; nil in anything else.
+    /// A member of an object; nil for other values.
     subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members[name]
     }
 
-    /// An object with more members, or others under the same names.
+    /// The object with additional or replaced members.
     func with(_ more: [String: JSONValue]) -> JSONValue {
         guard case .object(let members) = self else { return self }
         return .object(members.merging(more) { $1 })

@@ -3,7 +3,7 @@ internal import AnnalsWire
 internal import HTTPTypes
 internal import Hummingbird
 
-/// What answers where, as OpenAPI 3.1 says it: for whoever writes a client, and for the tests that hold the relay to it.
+/// The OpenAPI 3.1 document of the relay: for authors of clients, and for the tests that compare it with the relay.
 enum OpenAPIDocument {
     static let document: JSONValue = [
         "openapi": "3.1.0", "info": info, "servers": [["url": "/"]], "tags": .array(tags), "paths": .object(paths),

@@ -2,14 +2,14 @@ internal import AnnalsCore
 internal import Logging
 internal import RelayLog
 
-/// One thing that a relay can be told, in whatever way: by a flag, by the environment or in the file.
+/// One setting of a relay: by a flag, by the environment or in the file.
 struct RelaySetting: Sendable {
-    /// Dots lead into the file's sections: `jwt.issuer`.
+    /// Dots separate the sections of the file: `jwt.issuer`.
     let name: String
-    /// What it must be, to go on with "which is not".
+    /// The kind of value, for an error: "which is not …".
     let kind: String
     let get: @Sendable (RelaySettings) -> String
-    /// False where the text is nothing that it can be.
+    /// Returns false if the text is no valid value.
     let set: @Sendable (inout RelaySettings, String) -> Bool
 
     private typealias Path<Value> = any WritableKeyPath<RelaySettings, Value> & Sendable
@@ -47,7 +47,7 @@ struct RelaySetting: Sendable {
         }
     }
 
-    /// All of them.
+    /// All settings.
     static let all: [RelaySetting] =
         [
             RelaySetting(name: "listen", kind: "HOST:PORT", get: { "\($0.address.host):\($0.address.port)" }) { settings, text in

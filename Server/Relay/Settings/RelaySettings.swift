@@ -3,25 +3,25 @@ internal import Configuration
 package import Logging
 internal import RelayLog
 
-/// What a relay is told on its command line, in its environment and in a file; each overrides the ones after it.
+/// The settings of a relay from its command line, its environment and a file; each source overrides those after it.
 ///
 ///     let settings = try await RelaySettings.read(
 ///         flags: ["listen": "127.0.0.1:0"], environment: ProcessInfo.processInfo.environment, file: "relay.yaml")
 ///     let server = try RelayServer(configuration: settings.configuration, logger: logger)
 ///
-/// `Config/relay.yaml` explains every setting. In the environment `limits.batch-bytes` is ANNALS_RELAY_LIMITS_BATCH_BYTES; what is
-/// empty there, or has no value in the file, counts as not said.
+/// `Config/relay.yaml` explains every setting. In the environment `limits.batch-bytes` is
+/// ANNALS_RELAY_LIMITS_BATCH_BYTES. An empty variable, or a key without a value in the file, counts as not set.
 package struct RelaySettings: Sendable {
     package var logLevel = Logger.Level.notice
     /// `text` or `json`.
     package var logFormat = "text"
     var address = ListenAddress(host: "127.0.0.1", port: 8640)
-    /// Empty where the log is elsewhere, as with `postgres`.
+    /// Empty if the log is elsewhere, for example with `postgres`.
     var data = ""
     var postgres = ""
     var noAuthorization = false
     var allowPlaintext = false
-    /// Empty where the relay serves HTTP, as the next is.
+    /// Empty if the relay serves HTTP, like the next one.
     var tlsCertificate = ""
     var tlsKey = ""
     var metricsTokenFile = ""
@@ -31,18 +31,18 @@ package struct RelaySettings: Sendable {
     var webTokens = WebTokenSettings(keys: "", issuer: "", audience: "")
     var limits = RelayLimits()
 
-    /// What a name in the environment begins with.
+    /// The prefix of environment variables.
     static let prefix: [String] = ["annals", "relay"]
 
     init() {}
 
-    /// Reads them from everywhere.
+    /// Reads the settings from all sources.
     ///
     /// - Parameters:
     ///   - flags: values by the settings' names.
-    ///   - file: a YAML file's path; nil: there is none.
-    /// - Throws: `AnnalsError`: `.fileNotFound`, and `.configuration` with the name, and the line where there is one, of what is
-    ///   unknown or no possible value.
+    ///   - file: the path of a YAML file; nil without a file.
+    /// - Throws: `AnnalsError`: `.fileNotFound`, and `.configuration` for an unknown setting or an invalid value, with
+    ///   its name and, in a file, its line.
     package static func read(flags: [String: String], environment: [String: String], file: String?) async throws -> RelaySettings {
         var settings = RelaySettings()
         if let file {
@@ -63,16 +63,16 @@ package struct RelaySettings: Sendable {
         return text
     }
 
-    /// As the environment has it.
+    /// The name of a setting's environment variable.
     static func variable(_ name: String) -> String {
         (prefix + [name]).joined(separator: "_").uppercased().replacing(".", with: "_").replacing("-", with: "_")
     }
 
-    /// - Parameter called: how a setting is called there, for errors.
+    /// - Parameter called: the name of a setting in this source, for errors.
     private mutating func take(from source: (String) throws -> String?, called: (String) -> String) throws {
         let (data, postgres) = (try source(RelaySetting.data), try source(RelaySetting.postgres))
         if data != nil || postgres != nil {
-            // One place says where the log is: another one's word does not count beside it.
+            // The source with the highest priority that names a location sets it alone; other sources do not add to it.
             (self.data, self.postgres) = ("", "")
             guard data == nil || postgres == nil else {
                 throw AnnalsError(
@@ -90,10 +90,10 @@ package struct RelaySettings: Sendable {
         }
     }
 
-    /// Whether it is said where the log is.
+    /// Whether a location of the log is set.
     package var hasStorage: Bool { !data.isEmpty || !postgres.isEmpty }
 
-    /// What the relay is told.
+    /// The configuration with these settings.
     package var configuration: RelayConfiguration {
         var configuration = RelayConfiguration(
             address: address, storage: postgres.isEmpty ? .directory(data) : .postgres(postgres), noAuthorization: noAuthorization,

@@ -3,12 +3,12 @@ internal import Configuration
 internal import Foundation
 internal import Yams
 
-/// A configuration file, checked: it has no key that the relay does not know.
+/// A checked configuration file: it has only known keys.
 struct SettingsFile {
     let path: String
     private var lines: [String: Int] = [:]
 
-    /// Throws `AnnalsError`: `.fileNotFound`, and `.configuration` for what is no YAML or has unknown keys.
+    /// Throws `AnnalsError`: `.fileNotFound`, and `.configuration` for invalid YAML or unknown keys.
     init(path: String) throws {
         self.path = path
         guard let data = FileManager.default.contents(atPath: path) else {
@@ -21,7 +21,7 @@ struct SettingsFile {
         } catch let error as YamlError {
             throw Self.wrong(path, Self.line(of: error), "is not YAML: \(Self.reason(error))")
         }
-        // A file of comments says nothing.
+        // A file with only comments has no settings.
         guard let root, !Self.isEmpty(root) else { return }
         guard let mapping = root.mapping else { throw Self.wrong(path, root.mark?.line, "has no settings") }
         try check(mapping, [], Set(RelaySetting.all.map(\.name)))
@@ -46,7 +46,7 @@ struct SettingsFile {
         }
     }
 
-    /// Its values. Throws `AnnalsError` with `.configuration`.
+    /// The values of the file. Throws `AnnalsError` with `.configuration`.
     func provider() async throws -> any ConfigProvider {
         guard !lines.isEmpty else { return InMemoryProvider(values: [:]) }
         do {
@@ -57,10 +57,10 @@ struct SettingsFile {
         }
     }
 
-    /// Whether it says anything of a setting.
+    /// Whether the file sets a setting.
     func has(_ name: String) -> Bool { lines[name] != nil }
 
-    /// How a setting is called in an error.
+    /// The name of a setting in an error.
     func place(_ name: String) -> String {
         "\(name) in \(path)" + (lines[name].map { ", line \($0)," } ?? "")
     }

@@ -6,14 +6,14 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
 
-/// The certificate that new connections get. Those that stand keep the one they began with.
+/// The certificate for new connections. Open connections keep the one that they started with.
 final class TLSIdentities: Sendable {
     private let files: TLSFiles
     private let logger: Logger
     private let current: Mutex<TLSIdentity>
     private let failures = Atomic(0)
 
-    /// Throws `AnnalsError` with `.configuration` where the files cannot be used.
+    /// Throws `AnnalsError` with `.configuration` if the files cannot be used.
     init(_ files: TLSFiles, logger: Logger) throws {
         self.files = files
         self.logger = logger
@@ -21,12 +21,12 @@ final class TLSIdentities: Sendable {
     }
 
     var context: NIOSSLContext { current.withLock { $0.context } }
-    /// When the certificate in use ends, in seconds since 1970.
+    /// When the current certificate expires, in seconds since 1970.
     var expires: Int64 { current.withLock { $0.expires } }
-    /// How often new files could not be used.
+    /// The number of failed reloads.
     var failureCount: Int { failures.load(ordering: .relaxed) }
 
-    /// Reads the files again. What cannot be used is told in the log, and the certificate in use stays.
+    /// Reloads the files. If they cannot be used, this logs an error and keeps the current certificate.
     func reload() {
         do {
             let new = try TLSIdentity(files, now: Self.now)
@@ -43,10 +43,10 @@ final class TLSIdentities: Sendable {
     private static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 }
 
-/// Reads the certificate again whenever the process gets SIGHUP, until its group is told to stop.
+/// Reloads the certificate at each SIGHUP, until its group shuts down.
 struct CertificateReloading: Service {
     let identities: TLSIdentities
-    /// Made before anybody can connect, since the signal ends a process that has no use for it.
+    /// Created before clients can connect, because an untrapped SIGHUP ends the process.
     let signals: UnixSignalsSequence
 
     init(_ identities: TLSIdentities) async {

@@ -2,14 +2,14 @@ internal import AnnalsCore
 internal import Foundation
 internal import NIOSSL
 
-/// A certificate with its key, read once and ready for handshakes.
+/// A certificate with its key, ready for handshakes.
 struct TLSIdentity: Sendable {
     let context: NIOSSLContext
-    /// When the relay's own certificate ends, in seconds since 1970.
+    /// When the relay's own certificate expires, in seconds since 1970.
     let expires: Int64
 
-    /// Reads both files, and refuses what every client would refuse. Certificates of issuers are not judged: which of them a
-    /// client needs is not known here, and an old one among them does no harm.
+    /// Reads both files, and refuses a certificate that every client would refuse. It does not check the issuers'
+    /// certificates: the relay does not know which of them a client needs, and an expired one does no harm.
     ///
     /// Throws `AnnalsError` with `.configuration`.
     init(_ files: TLSFiles, now: Int64) throws(AnnalsError) {
@@ -31,8 +31,9 @@ struct TLSIdentity: Sendable {
         }
     }
 
-    /// Of TLS 1.2 those whose key is agreed anew for each connection, so that a key that is stolen later opens nothing of what was
-    /// recorded, and whose encryption is authenticated. Those of TLS 1.3 are all like that, and need not be named.
+    /// The cipher suites for TLS 1.2: those with forward secrecy and authenticated encryption. With forward secrecy a
+    /// key that is stolen later does not decrypt recorded traffic. All cipher suites of TLS 1.3 have both, so they are
+    /// not listed.
     private static let cipherSuites: [NIOTLSCipher] = [
         .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
         .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,

@@ -3,9 +3,9 @@ internal import Logging
 internal import NIOCore
 internal import NIOSSL
 
-/// HTTP/1.1 within TLS, with whichever certificate is the current one when a connection comes.
+/// HTTP/1.1 over TLS with the certificate that is current when a connection opens.
 ///
-/// Hummingbird's own channel for TLS keeps one certificate for good.
+/// Hummingbird's own TLS channel cannot change its certificate.
 struct TLSServerChannel: ServerChildChannel {
     typealias Value = HTTP1Channel.Value
 

@@ -1,13 +1,13 @@
 internal import Foundation
 internal import JWTKit
 
-/// The public keys of an identity provider that signatures can be checked with.
+/// The public keys of an identity provider for signature checks.
 struct KeySet: Sendable {
     private var keys: [Key] = []
 
     private struct Key: Sendable {
         var id: String?
-        /// By the name that a token's header has for it.
+        /// By the algorithm's name in a token's header.
         var algorithms: [String: any JWTAlgorithm] = [:]
     }
 
@@ -15,8 +15,7 @@ struct KeySet: Sendable {
         var description: String
     }
 
-    /// Reads a JSON Web Key Set (RFC 7517). What it holds for other purposes, such as keys to encrypt with, and secrets that
-    /// signatures are made with on both sides, is passed over.
+    /// Reads a JSON Web Key Set (RFC 7517). It skips keys for other purposes, such as encryption, and symmetric keys.
     init(json: [UInt8]) async throws {
         guard let set = try? JSONSerialization.jsonObject(with: Data(json)) as? [String: Any], let entries = set["keys"] as? [Any] else {
             throw Unusable(description: "it is not a JSON Web Key Set")
@@ -34,7 +33,7 @@ struct KeySet: Sendable {
     private static func key(_ jwk: JWK) async -> Key? {
         var key = Key(id: jwk.keyIdentifier?.string)
         var jwk = jwk
-        // Only to check with, whatever else somebody put there.
+        // Only for checking, so private parts are removed.
         (jwk.privateExponent, jwk.prime1, jwk.prime2) = (nil, nil, nil)
         jwk.keyIdentifier = "key"
         for algorithm in algorithms(of: jwk) {
@@ -46,7 +45,7 @@ struct KeySet: Sendable {
         return key.algorithms.isEmpty ? nil : key
     }
 
-    /// Which a key can be used with: the one that it names, or all of its kind. Never one of another kind.
+    /// The algorithms for a key: the one that it names, or all of its type; never one of another type.
     private static func algorithms(of jwk: JWK) -> [JWK.Algorithm] {
         let possible: [JWK.Algorithm] =
             switch (jwk.keyType, jwk.curve?.rawValue) {
@@ -61,14 +60,14 @@ struct KeySet: Sendable {
         return possible.filter { $0 == named }
     }
 
-    /// Signatures that are taken; among them none that is made with a secret that both sides have, and not `none`.
+    /// Accepted signature algorithms. Symmetric algorithms and `none` are not accepted.
     static let algorithms: Set<String> = [
         "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
     ]
 
     func has(_ id: String) -> Bool { keys.contains { $0.id == id } }
 
-    /// What checks a token whose header has this. Without a key's id there must be no doubt which one is meant.
+    /// The key for a token with this header. Without a key id the set must have exactly one key.
     func check(id: String?, algorithm: String) -> Result<any JWTAlgorithm, WebTokenRefusal> {
         guard Self.algorithms.contains(algorithm) else { return .failure(.algorithm) }
         let named: [Key]

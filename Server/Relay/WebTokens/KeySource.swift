@@ -4,12 +4,13 @@ internal import Foundation
 internal import Logging
 internal import RelayLog
 
-/// An identity provider's keys, which it changes from time to time.
+/// An identity provider's keys, which the provider changes from time to time.
 ///
-/// They are read at the start, every few hours, and when a token names a key that is not among them; for that at most once a
-/// minute, since anybody can write a key's name into a token. Keys that cannot be read anew stay as they were.
+/// They are read at the start, every few hours, and when a token names an unknown key. The last happens at most once a
+/// minute, because anyone can write a key's name into a token. If the keys cannot be read again, the old ones stay
+/// valid.
 actor KeySource {
-    /// The keys with a number that rises whenever they are read.
+    /// The keys with a number that rises at each read.
     struct Current: Sendable {
         var keys: KeySet
         var generation: Int
@@ -44,7 +45,8 @@ actor KeySource {
 
     /// Reads the keys for the first time.
     ///
-    /// - Parameter isRequired: throws `AnnalsError` with `.configuration` where that fails. An address may be away for a while.
+    /// - Parameter isRequired: throws `AnnalsError` with `.configuration` on failure. False for a URL, which may be
+    ///   unavailable for a while.
     func start(_ place: String, isRequired: Bool) async throws {
         do {
             try await readKeys()
@@ -57,17 +59,17 @@ actor KeySource {
         }
     }
 
-    /// Keys as they were found for one question.
+    /// The keys for one lookup.
     struct Found: Sendable {
-        /// nil where they could not be read yet.
+        /// nil if they could not be read yet.
         var current: Current?
-        /// They were read for this question: what they lack there is not.
+        /// They were read for this lookup, so a missing key does not exist.
         var isFresh = false
         /// When they may be read again, in seconds.
         var retryAfterSeconds: Int
     }
 
-    /// The keys; read anew first where they lack this one.
+    /// The keys; read again first if this one is missing.
     func keys(with id: String?) async -> Found {
         let lacks = current.map { current in id.map { !current.keys.has($0) } ?? false } ?? true
         if lacks { return await keysReadAnew() }
@@ -76,7 +78,7 @@ actor KeySource {
         return found(isFresh: false)
     }
 
-    /// The same keys, read anew if it is not too soon: another may have come in one's place.
+    /// The keys, read again if that is allowed already: a new key may have replaced an old one.
     func keysReadAnew() async -> Found {
         let task = readAgain()
         await task?.value
@@ -88,7 +90,7 @@ actor KeySource {
         return Found(current: current, isFresh: isFresh, retryAfterSeconds: max(1, Int((due - clock.monotonic() + 999) / 1000)))
     }
 
-    /// Begins to read, or joins who does; nil where it is too soon.
+    /// Starts a read, or returns the one under way; nil if the last one was too recent.
     private func readAgain() -> Task<Void, Never>? {
         if let reading { return reading }
         if let lastTry, clock.monotonic() - lastTry < Self.shortestMilliseconds { return nil }

@@ -2,24 +2,24 @@ internal import AnnalsCore
 internal import Foundation
 internal import RelayLog
 
-/// What a valid web token allows.
+/// The permissions of a valid web token.
 struct WebTokenGrant: Sendable, Hashable {
     var issuer: String
     var subject: String
-    /// When it is refused, the leeway included; milliseconds since 1970.
+    /// When the token is refused, with the leeway included; milliseconds since 1970.
     var expires: Int64
-    /// In all spaces; nil: in none but those listed.
+    /// The scope in all spaces; nil: only the listed spaces.
     var everywhere: TokenScope?
     var spaces: [SpaceName: TokenScope]
 
-    /// What is granted adds up: a space's own entry takes nothing away from the one for all.
+    /// Permissions add up: the entry of a space does not reduce the one for all spaces.
     func allows(_ needed: TokenScope, in space: SpaceName) -> Bool {
         if let everywhere, everywhere >= needed { return true }
         return spaces[space].map { $0 >= needed } ?? false
     }
 }
 
-/// Why a web token is not taken. The words tell its holder, or the provider's operator, what to mend.
+/// Why a web token is refused. The description helps its holder or the provider's operator to fix it.
 enum WebTokenRefusal: Error, Hashable, CustomStringConvertible {
     case malformed
     case algorithm
@@ -31,7 +31,7 @@ enum WebTokenRefusal: Error, Hashable, CustomStringConvertible {
     case issuer
     case audience
     case missing(String)
-    /// The provider's keys are not here; when to ask again.
+    /// The provider's keys are not available; when to try again.
     case keysAway(retryAfterSeconds: Int)
 
     var description: String {
@@ -51,7 +51,7 @@ enum WebTokenRefusal: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// A token's claims, as far as they matter here.
+/// The claims of a token that matter here.
 struct WebTokenClaims: Decodable {
     var issuer: String?
     var subject: String?
@@ -63,7 +63,7 @@ struct WebTokenClaims: Decodable {
     var spaces: [SpaceName: TokenScope] = [:]
     var listsSpaces = false
 
-    /// Under which name the decoder has the name of the claim that lists spaces.
+    /// The key in the decoder's `userInfo` for the name of the claim that lists spaces.
     static let claimName = CodingUserInfoKey(rawValue: "claim")
 
     private struct Key: CodingKey {
@@ -96,7 +96,7 @@ struct WebTokenClaims: Decodable {
         }
     }
 
-    /// What names no scope or space that there can be grants nothing.
+    /// An unknown scope or an invalid space name grants nothing.
     private mutating func grant(_ scope: String, in space: String) {
         guard let scope = TokenScope(rawValue: scope) else { return }
         if space == "*" {

@@ -1,19 +1,19 @@
 internal import AnnalsCore
 
-/// JSON Web Tokens of an identity provider as a second way in, beside the relay's own tokens.
+/// JSON Web Tokens of an identity provider, accepted besides the relay's own tokens.
 ///
 ///     configuration.webTokens = WebTokenSettings(
 ///         keys: "https://id.example.org/jwks.json", issuer: "https://id.example.org", audience: "annals")
 package struct WebTokenSettings: Sendable, Hashable {
-    /// Where the provider's public keys are, as a JSON Web Key Set: a file's path, or an http or https address.
+    /// The provider's public keys as a JSON Web Key Set: the path of a file, or an http or https URL.
     package var keys: String
-    /// What the claim `iss` must be.
+    /// The required value of the claim `iss`.
     package var issuer: String
-    /// What the claim `aud` must be, or have among others.
+    /// The required value of the claim `aud`, or one of its values.
     package var audience: String
     /// The claim that lists spaces and scopes.
     package var claim: String
-    /// How far the provider's clock and this one may be apart, in seconds.
+    /// The allowed difference between the provider's clock and this one, in seconds.
     package var leewaySeconds: Int
 
     package init(keys: String, issuer: String, audience: String, claim: String = "annals", leewaySeconds: Int = 60) {

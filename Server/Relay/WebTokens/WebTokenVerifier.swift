@@ -5,11 +5,11 @@ internal import Logging
 internal import RelayLog
 internal import Synchronization
 
-/// Judges JSON Web Tokens (RFC 7519): who signed them, for whom, until when, and what they allow.
+/// Verifies JSON Web Tokens (RFC 7519): the signature, issuer, audience, expiry and permissions.
 ///
-/// A token's header is only believed as far as it picks one of the provider's keys: which algorithms a key is good for is the key's to
-/// say. Tokens that were found good are believed until they expire or the keys are read anew, since a signature costs more than the
-/// answer to most requests.
+/// A token's header only selects one of the provider's keys; the key decides which algorithms are allowed. Valid tokens
+/// are cached until they expire or the keys are read again, because a signature check costs more than the answer to
+/// most requests.
 final class WebTokenVerifier: Sendable {
     private let settings: WebTokenSettings
     private let source: KeySource
@@ -22,7 +22,7 @@ final class WebTokenVerifier: Sendable {
     }
 
     private static let tokensBelieved = 4096
-    /// Characters of a token; a request's headers are limited too.
+    /// Characters of a token; the headers of a request are limited too.
     private static let longest = 8192
 
     init(_ settings: WebTokenSettings, source: KeySource, clock: RelayClock = .system) {
@@ -31,25 +31,25 @@ final class WebTokenVerifier: Sendable {
         self.clock = clock
     }
 
-    /// Reads the keys. Throws `AnnalsError` with `.configuration` where a file's cannot be read.
+    /// Reads the keys. Throws `AnnalsError` with `.configuration` if a key file cannot be read.
     static func start(_ settings: WebTokenSettings, logger: Logger) async throws -> WebTokenVerifier {
         let source = KeySource(settings, logger: logger)
         try await source.start(settings.keys, isRequired: !settings.isAddress)
         return WebTokenVerifier(settings, source: source)
     }
 
-    /// Three parts, which no other token has.
+    /// Whether the text has the three parts of a JSON Web Token; the relay's own tokens have no dots.
     static func looksLikeOne(_ text: String) -> Bool {
         text.utf8.count { $0 == UInt8(ascii: ".") } == 2
     }
 
-    /// What a token allows now. Throws `WebTokenRefusal`.
+    /// The current permissions of a token. Throws `WebTokenRefusal`.
     func verify(_ token: String) async throws(WebTokenRefusal) -> WebTokenGrant {
         guard token.utf8.count <= Self.longest else { throw .malformed }
         let bytes = Array(token.utf8)
         let parts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let header = Self.decode(Header.self, parts[0]) else { throw .malformed }
-        // Extensions that must be understood, of which none is.
+        // `crit` lists extensions that must be understood; none is supported.
         guard header.crit == nil, let algorithm = header.alg, KeySet.algorithms.contains(algorithm) else { throw .algorithm }
         var found = await source.keys(with: header.kid)
         let digest = AnnalsCore.Digest.sha256(bytes[...])
@@ -57,7 +57,7 @@ final class WebTokenVerifier: Sendable {
         let signed = bytes[..<(parts[1].endIndex)]
         guard let signature = Self.base64URL(parts[2]) else { throw .signature }
         if try !Self.isSigned(signed, signature, header.kid, algorithm, found) {
-            // Another key may have come in the place of one that has no name, or has the same.
+            // A new key may have replaced one with the same id or without an id.
             if !found.isFresh { found = await source.keysReadAnew() }
             guard try Self.isSigned(signed, signature, header.kid, algorithm, found) else {
                 guard header.kid == nil, !found.isFresh else { throw .signature }
@@ -71,20 +71,20 @@ final class WebTokenVerifier: Sendable {
         return grant
     }
 
-    /// Whether a key that fits signed it.
+    /// Whether a matching key signed the token.
     private static func isSigned(
         _ signed: ArraySlice<UInt8>, _ signature: [UInt8], _ id: String?, _ algorithm: String, _ found: KeySource.Found
     ) throws(WebTokenRefusal) -> Bool {
         guard let current = found.current else { throw .keysAway(retryAfterSeconds: found.retryAfterSeconds) }
         switch current.keys.check(id: id, algorithm: algorithm) {
         case .success(let check): return (try? check.verify(signature, signs: signed)) == true
-        // What cannot be asked now may be known later; what was asked is not.
+        // Before a fresh read the key may exist, so the client can try again. After it the key does not exist.
         case .failure(.unknownKey) where !found.isFresh: throw .keysAway(retryAfterSeconds: found.retryAfterSeconds)
         case .failure(let refusal): throw refusal
         }
     }
 
-    /// What claims allow that are signed.
+    /// The permissions in verified claims.
     private func grant(_ claims: WebTokenClaims) throws(WebTokenRefusal) -> WebTokenGrant {
         guard claims.issuer == settings.issuer else { throw claims.issuer == nil ? .missing("iss") : .issuer }
         guard claims.audiences.contains(settings.audience) else { throw claims.audiences.isEmpty ? .missing("aud") : .audience }
@@ -106,7 +106,7 @@ final class WebTokenVerifier: Sendable {
         return grant
     }
 
-    // MARK: Those found good
+    // MARK: The cache
 
     private func known(_ digest: AnnalsCore.Digest, _ generation: Int) -> WebTokenGrant? {
         believed.withLock { $0.generation == generation ? $0.grants[digest] : nil }
@@ -122,7 +122,7 @@ final class WebTokenVerifier: Sendable {
         }
     }
 
-    // MARK: Reading
+    // MARK: Decoding
 
     private struct Header: Decodable {
         var alg: String?
@@ -137,7 +137,7 @@ final class WebTokenVerifier: Sendable {
         return try? decoder.decode(type, from: Data(json))
     }
 
-    /// Base64 with `-` and `_`, without padding; nil for anything else.
+    /// Decodes Base64 with `-` and `_`, without padding; nil for anything else.
     private static func base64URL(_ part: ArraySlice<UInt8>) -> [UInt8]? {
         guard !part.isEmpty, !part.contains(where: { "+/=".utf8.contains($0) }) else { return nil }
         var text = part.map { $0 == UInt8(ascii: "-") ? UInt8(ascii: "+") : $0 == UInt8(ascii: "_") ? UInt8(ascii: "/") : $0 }

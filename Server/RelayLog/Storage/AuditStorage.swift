@@ -1,8 +1,8 @@
 internal import AnnalsCore
 
-/// All SQL of the audit log.
+/// The SQL of the audit log.
 enum AuditStorage {
-    /// Writes a line in the transaction of what it tells of, so that there is never one without the other.
+    /// Writes a line in the transaction of its action, so that both are stored or neither.
     static func add(_ entry: AuditEntry?, subject: String, outcome: String, in db: any LogConnection) throws {
         guard let entry else { return }
         let sql = """
@@ -13,7 +13,7 @@ enum AuditStorage {
             sql, [entry.id, entry.time, try name(of: entry.by, in: db), entry.action.rawValue, entry.space, subject, outcome])
     }
 
-    /// The label is kept with the line: it says who it was then.
+    /// The line keeps the label that the token has now.
     private static func name(of actor: Operator, in db: any LogConnection) throws -> String {
         switch actor {
         case .commandLine: return "cli"

@@ -1,26 +1,27 @@
 package import AnnalsCore
 
-/// A connection to the database that holds the relay's logs: SQLite or PostgreSQL, which the rest of the relay need not know.
+/// A connection to the database with the relay's logs. It hides whether that is SQLite or PostgreSQL.
 ///
-/// All SQL of the relay is written once, in what both understand, with parameters `?1`, `?2` and so on. A value is an
-/// integer of 64 bits, text, bytes or NULL.
+/// The relay's SQL is written once, in the common subset of both, with parameters `?1`, `?2` and so on. A value is a
+/// 64-bit integer, text, bytes or NULL.
 package protocol LogConnection {
-    /// What follows a SELECT whose rows nobody else may change until the transaction's end; empty where only one writes anyway.
+    /// Follows a SELECT and locks its rows until the end of the transaction; empty if there is only one writer.
     var lockingClause: String { get }
 
-    /// Runs a statement that returns no rows. Its failure may show as late as in the next `rows`, or when the transaction ends.
+    /// Runs a statement that returns no rows. An error may be thrown later, by the next `rows` or at the end of the
+    /// transaction.
     func execute(_ sql: String, _ arguments: [any Storable]) throws
 
     /// Runs a statement and returns its rows.
     func rows(_ sql: String, _ arguments: [any Storable]) throws -> [LogRow]
 
-    /// Tells the other relays of the same database of a head, once the transaction is committed.
+    /// Announces a head to the other relays of the same database when the transaction is committed.
     func announce(_ head: Position, of space: SpaceName) throws
 
-    /// Numbers that the database gives to rows of this table, in that column, from now on are beyond `last`.
+    /// Makes the database number new rows of this table, in this column, after `last`.
     func continueNumbering(_ column: String, of table: String, after last: Int64) throws
 
-    /// Runs `body` in one transaction, which is durable when this returns, and rolled back when it throws.
+    /// Runs `body` in one transaction. It is durable when this returns, and rolled back if `body` throws.
     func transaction<T>(_ body: () throws -> T) throws -> T
 }
 
@@ -31,35 +32,35 @@ extension LogConnection {
     package func integer(_ sql: String, _ arguments: [any Storable]) throws -> Int64? { try row(sql, arguments)?.integer(0) }
 }
 
-/// Where the relay's logs are kept.
+/// The database with the relay's logs.
 package protocol LogDatabase: Sendable {
-    /// Reads one state of the whole.
+    /// Reads one consistent state.
     func read<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T
 
-    /// The same on the caller's thread, which it blocks: for the start.
+    /// The same, blocking the caller's thread: for the start.
     func readNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T
 
-    /// Runs `body` in one transaction; durable when this returns. Where a connection is lost over a commit nobody knows whether it
-    /// took place: then `body` is run once more, so what it writes must be the same the second time.
+    /// Runs `body` in one transaction, which is durable when this returns. If the connection is lost during the commit,
+    /// its result is unknown and `body` runs again. So a second run must write the same.
     func write<T: Sendable>(_ body: @escaping @Sendable (any LogConnection) throws -> T) async throws -> T
 
-    /// The same on the caller's thread, which it blocks.
+    /// The same, blocking the caller's thread.
     func writeNow<T: Sendable>(_ body: (any LogConnection) throws -> T) throws -> T
 
-    /// Runs `body` without a transaction when all that was scheduled or written before is done.
+    /// Runs `body` without a transaction, after all earlier scheduled or written work.
     func schedule(_ body: @escaping @Sendable (any LogConnection) -> Void)
 
-    /// Calls `visit` with heads that other relays of the same database announce, until `close`.
+    /// Calls `visit` with the heads that other relays of the same database announce, until `close`.
     func listen(_ visit: @escaping @Sendable (SpaceName, Position) -> Void)
 
-    /// Bytes that the database takes.
+    /// The size of the database in bytes.
     func byteCount() async throws -> Int64
 
     func close() throws
 }
 
 extension LogDatabase {
-    /// `schedule`, awaited.
+    /// `schedule`, and waits for the end of `body`.
     func scheduled(_ body: @escaping @Sendable (any LogConnection) -> Void) async {
         await withCheckedContinuation { continuation in
             schedule { db in
@@ -70,14 +71,15 @@ extension LogDatabase {
     }
 }
 
-/// A database's own error, which says what it means for the log.
+/// An error of the database that maps to an error of the log.
 package protocol StorageFailure: Error {
     var logError: RelayLogError { get }
-    /// The transaction may be tried again at once: others, or a lost connection, undid it, as far as anybody knows.
+    /// The transaction can be tried again at once: another transaction or a lost connection rolled it back, or its
+    /// result is unknown.
     var isTransient: Bool { get }
 }
 
-/// What can be stored.
+/// A value in the database.
 package enum LogValue: Sendable, Hashable {
     case null
     case integer(Int64)
@@ -85,16 +87,16 @@ package enum LogValue: Sendable, Hashable {
     case bytes([UInt8])
 }
 
-/// One row of an answer; columns count from zero, in the order of the SELECT.
+/// One row of a result. Columns count from zero, in the order of the SELECT.
 ///
-/// A column that is read is one that the statement names, so the array has it. What stands in it may be anything: the file, or the
-/// database, can be damaged, or written to by others.
+/// Code reads only columns that its statement names, so the array has them. Their values can have any type, because the
+/// database may be corrupt or written by another program.
 package struct LogRow: Sendable {
     package let values: [LogValue]
 
     package init(values: [LogValue]) { self.values = values }
 
-    /// NULL, or another type than the schema says, is damage.
+    /// Throws for NULL or another type than the schema's, which is corruption.
     package func integer(_ column: Int) throws -> Int64 {
         guard case .integer(let value) = values[column] else { throw unexpected(column) }
         return value
@@ -112,10 +114,10 @@ package struct LogRow: Sendable {
 
     package func isNull(_ column: Int) -> Bool { values[column] == .null }
 
-    /// Positions, counters, sizes and times reach so far, so that sums of a few of them stay numbers.
+    /// The highest position, counter, size and time. Sums of a few of them do not overflow.
     package static let reach: Int64 = 1 << 60
 
-    /// A number from `least` to `most`; another one is damage.
+    /// A number from `least` to `most`; any other value is corruption.
     package func number(_ column: Int, from least: Int64 = 0, to most: Int64 = LogRow.reach) throws -> Int64 {
         let value = try integer(column)
         guard value >= least, value <= most else { throw unexpected(column) }
@@ -136,7 +138,7 @@ package struct LogRow: Sendable {
     }
 }
 
-/// What a statement takes as an argument.
+/// An argument of a statement.
 package protocol Storable {
     var stored: LogValue { get }
 }
@@ -173,7 +175,7 @@ extension Digest: Storable {
     package var stored: LogValue { .bytes(bytes) }
 }
 
-/// Of replicas and lineages.
+/// For replicas and lineages.
 extension Identifier: Storable {
     package var stored: LogValue { .bytes(bytes) }
 }

@@ -1,12 +1,12 @@
 package import AnnalsCore
 internal import AnnalsWire
 
-/// All SQL of spaces, logs and replicas. It stores and finds; what may be appended is the certifier's business.
+/// The SQL of spaces, logs and replicas. It stores and finds; the certifier decides what is appended.
 ///
-/// The log's unit is the *run*: the transactions of one batch that were accepted in one commit, which therefore have
-/// consecutive counters and consecutive positions. One row per run holds the batch's bytes once; digest and base of
-/// each transaction are in the batch's clear part, so they are not stored again. A push of ten thousand transactions
-/// costs one row, and a retry, the only reader of old digests, parses one header.
+/// The unit of the log is the *run*: the transactions of one batch that were accepted in one commit. They have
+/// consecutive counters and consecutive positions. One row for each run holds the batch's bytes once. The digest and
+/// base of each transaction are in the batch's clear part, so they are not stored again. A push of ten thousand
+/// transactions costs one row. Only a retry reads old digests, and it parses one header.
 package enum LogStorage {
     struct Space: Sendable, Hashable {
         var id: Int64
@@ -14,15 +14,15 @@ package enum LogStorage {
         var head: Position
         /// The log begins after this position.
         var horizon: Position
-        /// Bases before this position cannot be certified any more.
+        /// Bases before this position cannot be certified.
         var floor: Position
-        /// Bytes of all batches since the space's beginning, purged ones included.
+        /// Bytes of all batches since the space was created, including purged ones.
         var logBytes: Int64
-        /// Bytes of those that are not there any more: purged, or voided.
+        /// Purged and voided bytes of these batches.
         var droppedBytes: Int64
-        /// How often parts that wait were kept or dropped.
+        /// The number of changes of buffered parts.
         var partChanges: Int64
-        /// How often a replica was taken from its owner.
+        /// The number of changes that invalidate cached owners, quarantines and replica rows.
         var ownerChanges: Int64
     }
 
@@ -35,7 +35,7 @@ package enum LogStorage {
     struct Run: Sendable {
         var firstPosition: Position
         var count: Int
-        /// Which transaction of the batch is the run's first.
+        /// The index of the run's first transaction in the batch.
         var firstIndex: Int
         var received: Int64
         var batch: [UInt8]
@@ -45,7 +45,7 @@ package enum LogStorage {
 
     // MARK: Spaces
 
-    /// - Parameter locking: others that want to write to the space wait until this transaction ends.
+    /// - Parameter locking: locks the space, so that other writers of the space wait until this transaction ends.
     static func space(_ name: SpaceName, in db: any LogConnection, locking: Bool = false) throws -> Space? {
         let sql = """
             SELECT id, lineage, head, horizon, floor, log_bytes, dropped_bytes, part_changes, owner_changes
@@ -59,7 +59,7 @@ package enum LogStorage {
             ownerChanges: try row.number(8))
     }
 
-    /// False when there is another one of that name.
+    /// Returns false if another space with this name exists.
     static func createSpace(
         _ name: SpaceName, lineage: Lineage, at now: Int64, by owner: ReplicaOwner? = nil, in db: any LogConnection
     ) throws -> Bool {
@@ -79,7 +79,7 @@ package enum LogStorage {
     }
 
     static func names(in db: any LogConnection) throws -> [SpaceName] {
-        // Databases order text in different ways.
+        // Databases sort text differently.
         try db.rows("SELECT name FROM annals_spaces", []).compactMap { SpaceName(try $0.text(0)) }.sorted {
             $0.description < $1.description
         }
@@ -95,7 +95,7 @@ package enum LogStorage {
         try db.execute(sql, [head, floor, space.logBytes, space.partChanges, space.ownerChanges, space.id])
     }
 
-    /// For whoever appends beside the relay that serves: the new head, what it brought, and what it took from the log instead.
+    /// For writers beside the serving relay: sets the new head and adds the appended and the removed bytes.
     static func save(head: Position, bytes: Int64, dropped: Int64, of space: Int64, in db: any LogConnection) throws {
         let sql =
             "UPDATE annals_spaces SET head = ?1, log_bytes = log_bytes + ?2, dropped_bytes = dropped_bytes + ?3 WHERE id = ?4"
@@ -111,7 +111,7 @@ package enum LogStorage {
         return Replica(id: try row.integer(0), last: last)
     }
 
-    /// Notes what the replica has pushed last, making its row where it is new, and returns the row's number.
+    /// Stores the replica's last transaction, creates its row if it is new, and returns the row id.
     static func setLast(
         _ last: LastAccepted, of replica: ReplicaID, in space: Int64, at now: Int64, db: any LogConnection
     ) throws -> Int64 {
@@ -129,7 +129,7 @@ package enum LogStorage {
         return id
     }
 
-    /// The same where the row's number is known.
+    /// The same with a known row id.
     static func setLast(_ last: LastAccepted, ofReplica id: Int64, at now: Int64, db: any LogConnection) throws {
         let sql = """
             UPDATE annals_replicas SET counter = ?1, digest = ?2, last_position = ?3, seen = CASE WHEN seen > ?4 THEN seen ELSE ?4 END
@@ -138,7 +138,7 @@ package enum LogStorage {
         try db.execute(sql, [last.counter, last.digest, last.position, now, id])
     }
 
-    /// The newest position that the replica `r` has: what it acknowledged, and what it pushed right on top of that.
+    /// The newest position that the replica `r` has: what it acknowledged, and what it pushed directly after that.
     static let reached = """
         CASE WHEN EXISTS (
             SELECT 1 FROM annals_runs AS u WHERE u.space = r.space AND u.position = r.position + 1 AND u.replica = r.id
@@ -153,7 +153,7 @@ package enum LogStorage {
             FROM annals_replicas AS r WHERE space = ?1 ORDER BY replica
             """
         return try db.rows(sql, [space]).compactMap { row in
-            // The relay's own entries hold nothing back.
+            // The relay's own entries hold back nothing.
             guard let replica = ReplicaID(bytes: try row.bytes(0)), replica != .relay else { return nil }
             let quarantined: Int64? = row.isNull(10) ? nil : try row.number(10)
             return ReplicaRecord(
@@ -166,7 +166,7 @@ package enum LogStorage {
 
     // MARK: Runs
 
-    /// - Parameter digest: the log's running digest behind the run.
+    /// - Parameter digest: the log's running digest after the run.
     static func append(_ run: Run, counter: Counter, replica: Int64, digest: Digest, to space: Int64, db: any LogConnection) throws {
         let sql = """
             INSERT INTO annals_runs(space, position, count, first_index, replica, counter, received, log_digest, batch)
@@ -176,12 +176,12 @@ package enum LogStorage {
             sql, [space, run.firstPosition, run.count, run.firstIndex, replica, counter, run.received, digest, run.batch])
     }
 
-    /// Puts other bytes in the place of a run's batch: what is left of it when it is voided.
+    /// Replaces the batch of a voided run by the remaining bytes.
     static func replace(_ batch: [UInt8], at position: Position, of space: Int64, in db: any LogConnection) throws {
         try db.execute("UPDATE annals_runs SET batch = ?1 WHERE space = ?2 AND position = ?3", [batch, space, position])
     }
 
-    /// The position of the relay's newest own entry; nil where there is none.
+    /// The position of the relay's newest own entry; nil if there is none.
     static func newestVoid(of space: Int64, in db: any LogConnection) throws -> Position? {
         guard let relay = try replica(.relay, of: space, in: db) else { return nil }
         return relay.last.position
@@ -189,7 +189,7 @@ package enum LogStorage {
 
     private static let runColumns = "position, count, first_index, received, batch"
 
-    /// A run has a transaction at least, and no more than a batch can have.
+    /// A run has at least one transaction, and at most as many as a batch.
     private static func runCount(_ row: LogRow, _ column: Int) throws -> Int {
         Int(try row.number(column, from: 1, to: Int64(Int32.max)))
     }
@@ -200,7 +200,8 @@ package enum LogStorage {
             received: try row.number(3), batch: try row.bytes(4))
     }
 
-    /// The run that holds a replica's transaction, with the counter of its first; nil where the log no longer has it.
+    /// The run with a replica's transaction, and the counter of the run's first transaction; nil if the log no longer
+    /// has it.
     static func run(
         of replica: Int64, holding counter: Counter, in db: any LogConnection
     ) throws -> (run: Run, firstCounter: Counter)? {
@@ -212,9 +213,9 @@ package enum LogStorage {
         return counter.rawValue - first < Int64(found.count) ? (found, Counter(first)) : nil
     }
 
-    /// The runs that hold what follows `after`, up to about `byteLimit` of batches but at least one, oldest first.
+    /// The runs after `after`, oldest first: at least one, and up to about `byteLimit` of batches.
     static func runs(of space: Int64, after: Position, byteLimit: Int, in db: any LogConnection) throws -> [Run] {
-        // The run that `after` lies in may hold later positions too.
+        // The run that contains `after` may also hold later positions.
         let sql = """
             SELECT position, length(batch) FROM annals_runs
             WHERE space = ?1 AND position >= coalesce(
@@ -225,10 +226,10 @@ package enum LogStorage {
         return try runs(of: space, try db.rows(sql, [space, after, lengthsAtOnce]), byteLimit: byteLimit, in: db)
     }
 
-    /// Of how many runs the lengths are read before the batches of those that fit are.
+    /// The number of runs whose lengths are read before the batches of the fitting ones.
     private static let lengthsAtOnce = 4096
 
-    /// Those first ones of the listed runs that fit, at least one.
+    /// The first of the listed runs that fit, at least one.
     private static func runs(of space: Int64, _ listed: [LogRow], byteLimit: Int, in db: any LogConnection) throws -> [Run] {
         var positions: [Position] = []
         var bytes: Int64 = 0
@@ -243,7 +244,7 @@ package enum LogStorage {
         return try db.rows(sql, [space, min(one, other), max(one, other)]).map(run)
     }
 
-    /// Calls `visit` with the runs from the newest back, until it returns false.
+    /// Calls `visit` with the runs from the newest to the oldest, until it returns false.
     static func visitNewestRuns(of space: Int64, in db: any LogConnection, _ visit: (Run) throws -> Bool) throws {
         let sql = "SELECT position, length(batch) FROM annals_runs WHERE space = ?1 AND position < ?2 ORDER BY position DESC LIMIT ?3"
         var before = Position(.max)
@@ -271,7 +272,7 @@ package enum LogStorage {
         }
     }
 
-    /// The run that holds a position; nil where the log has none.
+    /// The run with a position; nil if the log does not have it.
     static func run(of space: Int64, at position: Position, in db: any LogConnection) throws -> RunHead? {
         let sql = """
             SELECT position, count, log_digest FROM annals_runs WHERE space = ?1 AND position <= ?2 ORDER BY position DESC LIMIT 1
@@ -283,14 +284,14 @@ package enum LogStorage {
         return head.lastPosition >= position ? head : nil
     }
 
-    /// Name and head of every space.
+    /// The name and head of every space.
     package static func heads(in db: any LogConnection) throws -> [(SpaceName, Position)] {
         try db.rows("SELECT name, head FROM annals_spaces", []).compactMap { row in
             try SpaceName(try row.text(0)).map { ($0, try row.position(1)) }
         }
     }
 
-    /// All runs' positions, oldest first.
+    /// The first positions of all runs, oldest first.
     static func positions(of space: Int64, in db: any LogConnection) throws -> [Position] {
         try db.rows("SELECT position FROM annals_runs WHERE space = ?1 ORDER BY position", [space]).map { try $0.position(0) }
     }

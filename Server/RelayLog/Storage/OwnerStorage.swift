@@ -1,11 +1,11 @@
 package import AnnalsCore
 
-/// The SQL of whose replicas are.
+/// The SQL of replica owners.
 ///
-/// What a relay knows of owners in memory is true as long as the space's `owner_changes` is what it was: a replica that belongs to
-/// somebody is only taken from him under the space's lock, and counted there.
+/// Owners that a relay has in memory are valid while the space's `owner_changes` is unchanged. A replica gets another
+/// owner only under the lock of the space, and the change is counted there.
 enum OwnerStorage {
-    /// nil where the replica is nobody's.
+    /// nil if the replica has no owner.
     static func owner(ofReplica id: Int64, in db: any LogConnection) throws -> String? {
         guard let row = try db.row("SELECT owner FROM annals_replicas WHERE id = ?1", [id]), !row.isNull(0) else { return nil }
         return try row.text(0)
@@ -15,7 +15,7 @@ enum OwnerStorage {
         try db.execute("UPDATE annals_replicas SET owner = ?1, sighted_by = NULL, holds = 1 WHERE id = ?2", [owner.text, id])
     }
 
-    /// Replicas of an owner that were seen since then and are not retired.
+    /// The number of an owner's replicas that were seen since `time` and are not retired.
     static func liveCount(of owner: ReplicaOwner, in space: Int64, since time: Int64, _ db: any LogConnection) throws -> Int64 {
         let sql = """
             SELECT count(*) FROM annals_replicas WHERE space = ?1 AND owner = ?2 AND seen > ?3 AND (retired = 0 OR retired < seen)
@@ -23,7 +23,8 @@ enum OwnerStorage {
         return try db.integer(sql, [space, owner.text, time]) ?? 0
     }
 
-    /// Whether an owner still has what is his. A subject always does; a token until it, and what renews it, is revoked or expired.
+    /// Whether an owner still holds its replicas. A subject always does; a token does until it, and every token that
+    /// renews it, is revoked or expired.
     static func isHeld(by owner: String, at now: Int64, in db: any LogConnection) throws -> Bool {
         guard owner.hasPrefix(ReplicaOwner.tokenPrefix) else { return true }
         guard let id = Int64(owner.dropFirst(ReplicaOwner.tokenPrefix.count)) else { return false }
@@ -34,16 +35,17 @@ enum OwnerStorage {
         return try db.integer(sql, [id, now]) ?? 0 > 0
     }
 
-    /// Whose replicas a token has that is valid in a space: its own, or those of the one that it renews. nil where there is none.
+    /// The token that holds the replicas of a token valid in a space: the token itself, or the one that it renews. nil
+    /// if there is none.
     static func holder(ofToken id: Int64, for space: SpaceName, in db: any LogConnection) throws -> Int64? {
         let sql = "SELECT coalesce(holder, id) FROM annals_tokens WHERE id = ?1 AND (space IS NULL OR space = ?2)"
         return try db.integer(sql, [id, space])
     }
 
-    /// Holds in an upsert of a replica's row where its owner is `?7`, nobody, or a token that is not valid any more at `?5`; an
-    /// empty `?7` is a relay that serves everybody.
+    /// A condition for the upsert of a replica's row. It is true if the owner is `?7`, NULL, or a token that is not
+    /// valid at `?5`. An empty `?7` stands for an open relay.
     ///
-    /// CASE, since of two conditions that AND joins a database takes either first, and of a subject there is no number.
+    /// CASE, because a database may evaluate the operands of AND in any order, and a subject has no token number.
     static let mayNote = """
         ?7 = '' OR annals_replicas.owner IS NULL OR annals_replicas.owner = ?7
             OR CASE WHEN annals_replicas.owner LIKE '\(ReplicaOwner.tokenPrefix)%' THEN NOT EXISTS (
@@ -54,7 +56,7 @@ enum OwnerStorage {
 
     private static let tokenNumber = "CAST(substr(annals_replicas.owner, \(ReplicaOwner.tokenPrefix.count + 1)) AS BIGINT)"
 
-    /// What the replica calls itself; nil when there is no such replica.
+    /// Returns the name that the replica gave itself; nil if there is no such replica.
     static func release(_ replica: ReplicaID, of space: Int64, in db: any LogConnection) throws -> String? {
         let sql = "UPDATE annals_replicas SET owner = NULL WHERE space = ?1 AND replica = ?2 RETURNING name"
         guard let name = try db.row(sql, [space, replica])?.text(0) else { return nil }
@@ -64,7 +66,8 @@ enum OwnerStorage {
 }
 
 extension RelayDatabase {
-    /// Lets whoever pushes next as this replica have it. False when there is no such replica.
+    /// Releases a replica: the next owner that pushes as this replica gets it. Returns false if there is no such
+    /// replica.
     ///
     /// Throws `RelayLogError`: `.spaceNotFound`, `.storage`.
     package func release(_ replica: ReplicaID, of name: SpaceName, now: Int64, by: Operator? = nil) async throws -> Bool {

@@ -1,7 +1,7 @@
 internal import AnnalsCore
 internal import AnnalsWire
 
-/// All SQL of parts that wait for the rest of their transaction.
+/// The SQL of buffered parts.
 enum PartStorage {
     static func append(_ header: BatchHeader, _ batch: [UInt8], to space: Int64, at now: Int64, db: any LogConnection) throws {
         let sql = """
@@ -15,7 +15,7 @@ enum PartStorage {
         try db.execute("DELETE FROM annals_parts WHERE space = ?1 AND replica = ?2", [space, replica])
     }
 
-    /// Transactions of which no part came since then.
+    /// Unfinished transactions without a new part since `time`.
     static func stale(before time: Int64, in db: any LogConnection) throws -> [(space: Int64, replica: ReplicaID)] {
         let sql = "SELECT space, replica FROM annals_parts GROUP BY space, replica HAVING max(received) < ?1"
         return try db.rows(sql, [time]).compactMap { row in
@@ -24,9 +24,10 @@ enum PartStorage {
         }
     }
 
-    /// Drops such a transaction, unless a part of it came meanwhile. Relays that have the space loaded notice it by its count of changes.
+    /// Drops the parts of an unfinished transaction, unless a new part came meanwhile. Relays that have the space in
+    /// memory notice the changed count of `part_changes`.
     static func dropStale(of replica: ReplicaID, in space: Int64, before time: Int64, db: any LogConnection) throws {
-        // Locked before the look: a push that is being committed has it locked.
+        // Lock the space before the query, because a push in a commit holds this lock.
         guard try db.row("SELECT id FROM annals_spaces WHERE id = ?1" + db.lockingClause, [space]) != nil else { return }
         let newest = try db.row("SELECT max(received) FROM annals_parts WHERE space = ?1 AND replica = ?2", [space, replica])
         guard let newest, !newest.isNull(0), try newest.integer(0) < time else { return }
@@ -34,9 +35,9 @@ enum PartStorage {
         try db.execute("UPDATE annals_spaces SET part_changes = part_changes + 1 WHERE id = ?1", [space])
     }
 
-    /// A part becomes a run of the log; the database copies it, one at a time.
+    /// Moves a part to the log as a run. The database copies one part at a time.
     ///
-    /// - Parameter digest: the log's running digest behind it.
+    /// - Parameter digest: the log's running digest after the part.
     static func move(
         _ part: Int, of replica: ReplicaID, row: Int64, in space: Int64, to position: Position, digest: Digest, at now: Int64,
         db: any LogConnection
@@ -48,7 +49,7 @@ enum PartStorage {
         try db.execute(sql, [position, row, now, digest, space, replica, part])
     }
 
-    /// What waits in a space. Parts of which the first cannot be read count as not there.
+    /// The buffered parts of a space. Parts of a transaction are ignored if its first part cannot be read.
     static func load(of space: Int64, in db: any LogConnection) throws -> [ReplicaID: PendingParts] {
         let sql = "SELECT replica, part, digest, length(batch) FROM annals_parts WHERE space = ?1 ORDER BY replica, part"
         var pending: [ReplicaID: PendingParts] = [:]

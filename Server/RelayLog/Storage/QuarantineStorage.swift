@@ -1,10 +1,10 @@
 internal import AnnalsCore
 
-/// The SQL of owners that are quarantined.
+/// The SQL of quarantined owners.
 ///
-/// What a relay knows of them in memory is true as long as the space's `owner_changes` is what it was.
+/// Quarantines that a relay has in memory are valid while the space's `owner_changes` is unchanged.
 enum QuarantineStorage {
-    /// Returns since when the owner is quarantined.
+    /// Returns when the owner was quarantined.
     static func add(_ owner: String, of space: Int64, at now: Int64, in db: any LogConnection) throws -> Int64 {
         let sql = """
             INSERT INTO annals_quarantines(space, owner, since) VALUES (?1, ?2, ?3)
@@ -15,7 +15,7 @@ enum QuarantineStorage {
         return since
     }
 
-    /// False where there was none.
+    /// Returns false if the owner was not quarantined.
     static func remove(_ owner: String, of space: Int64, in db: any LogConnection) throws -> Bool {
         let sql = "DELETE FROM annals_quarantines WHERE space = ?1 AND owner = ?2 RETURNING since"
         guard try db.row(sql, [space, owner]) != nil else { return false }
@@ -38,7 +38,7 @@ enum QuarantineStorage {
         return try db.row("SELECT since FROM annals_quarantines WHERE space = ?1 AND owner = ?2", [space, owner.text]) != nil
     }
 
-    /// All owners that a space knows: of replicas, of those that were only named in requests, and those that are quarantined.
+    /// All owners of a space: those of replicas, those that only named replicas in requests, and quarantined ones.
     static func owners(in space: Int64, _ db: any LogConnection) throws -> [String] {
         let sql = """
             SELECT owner FROM annals_replicas WHERE space = ?1 AND owner IS NOT NULL

@@ -1,16 +1,16 @@
 internal import AnnalsCore
 internal import GRDB
 
-/// What a relay keeps: its spaces' logs, replicas, snapshots' records and tokens in a database, the snapshots beside it.
+/// The data of a relay: a database with logs, replicas, snapshot records and tokens; and the snapshots.
 package final class RelayDatabase: Sendable {
     let storage: any LogDatabase
     package let snapshots: any SnapshotFiles
-    /// Which one relay at a time may serve; nil where any number may.
+    /// The directory that one relay at a time can serve; nil if any number of relays can.
     private let directory: String?
 
-    /// Opens the database in `directory`, creating both where they are missing.
+    /// Opens the database in `directory`; creates both if they are missing.
     ///
-    /// - Parameter wrap: puts a storage of the caller's around the database, for tests that make it fail.
+    /// - Parameter wrap: wraps the database, for tests that make it fail.
     /// - Throws: `AnnalsError`: `.newerFormat`, `.notADatabase`, `.cannotCreate` or `.busy`.
     package init(
         directory: String, readers: Int = RelayLogLimits().readers, wrap: (any LogDatabase) -> any LogDatabase = { $0 }
@@ -25,19 +25,20 @@ package final class RelayDatabase: Sendable {
         }
     }
 
-    /// A database that any number of relays may serve.
+    /// A database that any number of relays can serve.
     package init(shared storage: any LogDatabase, snapshots: any SnapshotFiles) {
         directory = nil
         self.storage = storage
         self.snapshots = snapshots
     }
 
-    /// The same tables in memory, for tests: one relay serves them, and they go with it.
+    /// The same tables in memory, for tests; they are lost when this is deallocated.
     package convenience init(inMemory snapshots: any SnapshotFiles) throws {
         self.init(shared: try SQLiteDatabase(), snapshots: snapshots)
     }
 
-    /// Takes the right to serve, where only one has it. Throws `AnnalsError`: `.busy` when another relay has it.
+    /// Takes the lock for serving a directory; nil for a shared database. Throws `AnnalsError`: `.busy` if another
+    /// relay holds it.
     package func lockForServing() throws -> DirectoryLock? {
         guard let directory else { return nil }
         do {
@@ -52,15 +53,15 @@ package final class RelayDatabase: Sendable {
         }
     }
 
-    /// Whether any number of relays may serve it.
+    /// Whether any number of relays can serve it.
     var isShared: Bool { directory == nil }
 
-    /// Bytes that are free where the log is; nil where it is elsewhere.
+    /// Free bytes of the log's file system; nil if the database is remote.
     func freeBytes() -> Int64? { directory.flatMap { DiskReserve.freeBytes(at: $0) } }
 
     package func close() throws { try storage.close() }
 
-    /// What the system says, without SQL or values.
+    /// The reason from SQLite or the system, without SQL or values.
     static func reason(of error: any Error) -> String {
         switch error {
         case let error as DatabaseError: error.message ?? error.resultCode.description
@@ -72,7 +73,7 @@ package final class RelayDatabase: Sendable {
 }
 
 extension RelayLogError {
-    /// Runs `body` and gives its errors as the log's own; CancellationError stays what it is.
+    /// Runs `body` and converts its errors to `RelayLogError`, except CancellationError.
     static func wrapped<T: Sendable>(_ body: () async throws -> T) async throws -> T {
         do {
             return try await body()
@@ -83,7 +84,7 @@ extension RelayLogError {
         }
     }
 
-    /// An error of SQLite or the system as the log's own.
+    /// Converts an error of SQLite or the system to `RelayLogError`.
     static func wrapping(_ error: any Error) -> RelayLogError {
         switch error {
         case let error as RelayLogError: error

@@ -1,13 +1,13 @@
 internal import AnnalsCore
 
-/// What a relay's database holds, table by table, as both forms have it: for whoever copies one into the other.
+/// The tables of a relay's database, with the columns that SQLite and PostgreSQL share: for copies between them.
 struct RelayTable: Sendable {
     let name: String
     let columns: [String]
-    /// The column by which the database numbers rows.
+    /// The column that the database numbers.
     var number: String? { ["id", "number"].first { columns.first == $0 } }
 
-    /// In an order in which rows come before those that refer to them.
+    /// Rows come before the rows that refer to them.
     static let all = [
         RelayTable(
             name: "annals_spaces",
@@ -32,7 +32,7 @@ struct RelayTable: Sendable {
         snapshots,
     ]
 
-    /// The log. Rows may have megabytes, so these and the next are read a few at a time, by `space` and `order`.
+    /// The log. A row can have megabytes, so these rows, and those of `parts`, are read a few at a time.
     static let runs = RelayTable(
         name: "annals_runs",
         columns: ["space", "position", "count", "first_index", "replica", "counter", "received", "log_digest", "batch"])

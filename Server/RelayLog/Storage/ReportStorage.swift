@@ -1,9 +1,9 @@
 internal import AnnalsCore
 internal import AnnalsWire
 
-/// The SQL of entries that receivers refused.
+/// The SQL of reports about refused entries.
 enum ReportStorage {
-    /// Writes a report; false where the same owner reported the entry before.
+    /// Stores a report; returns false if the same owner reported the entry already.
     static func add(_ report: EntryReport, by owner: String, of space: Int64, at now: Int64, in db: any LogConnection) throws -> Bool {
         let sql = """
             INSERT INTO annals_reports(space, position, owner, digest, rule, table_name, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -13,7 +13,7 @@ enum ReportStorage {
         return try db.row(sql, arguments) != nil
     }
 
-    /// The rule that an owner's report of an entry names; nil where there is none.
+    /// The rule in an owner's report of an entry; nil if there is none.
     static func rule(of position: Position, by owner: String, of space: Int64, in db: any LogConnection) throws -> String? {
         let sql = "SELECT rule FROM annals_reports WHERE space = ?1 AND position = ?2 AND owner = ?3"
         return try db.row(sql, [space, position, owner])?.text(0)
@@ -23,8 +23,8 @@ enum ReportStorage {
         try db.execute("DELETE FROM annals_reports WHERE space = ?1 AND position = ?2 AND owner = ?3", [space, position, owner])
     }
 
-    /// The owners whose reports of an entry count, by name: not everybody at an open relay, nobody who lacks a key, and none in
-    /// quarantine.
+    /// The owners whose reports of an entry count, by name. Reports on an open relay, reports of a missing key, and
+    /// reports of quarantined owners do not count.
     static func reporters(of position: Position, in space: Int64, _ db: any LogConnection) throws -> [String] {
         let sql = """
             SELECT owner FROM annals_reports
@@ -34,7 +34,7 @@ enum ReportStorage {
         return try db.rows(sql, [space, position, RefusedEntry.Rule.missingKey.rawValue]).map { try $0.text(0) }.sorted()
     }
 
-    /// Whose the replica is that wrote the entry at a position; nil where it is nobody's.
+    /// The owner of the replica that wrote the entry at a position; nil if it has none.
     static func authorsOwner(of position: Position, in space: Int64, _ db: any LogConnection) throws -> String? {
         let sql = """
             SELECT r.owner FROM annals_runs AS u JOIN annals_replicas AS r ON r.id = u.replica
@@ -44,7 +44,7 @@ enum ReportStorage {
         return try row.text(0)
     }
 
-    /// How many reports a space has, and how many of them are by one owner.
+    /// The number of reports of a space, and of one owner in it.
     static func count(by owner: String, of space: Int64, in db: any LogConnection) throws -> (all: Int64, own: Int64) {
         let own = try db.integer("SELECT count(*) FROM annals_reports WHERE space = ?1 AND owner = ?2", [space, owner]) ?? 0
         return (try db.integer("SELECT count(*) FROM annals_reports WHERE space = ?1", [space]) ?? 0, own)
@@ -54,18 +54,18 @@ enum ReportStorage {
         try db.execute("DELETE FROM annals_reports WHERE space = ?1 AND position = ?2", [space, position])
     }
 
-    /// Drops those of entries that a purge dropped.
+    /// Deletes the reports of purged entries.
     static func forget(through horizon: Position, of space: Int64, in db: any LogConnection) throws {
         try db.execute("DELETE FROM annals_reports WHERE space = ?1 AND position <= ?2", [space, horizon])
     }
 
-    /// Reported positions of the log that is kept, newest first.
+    /// Reported positions of the kept log, newest first.
     static func positions(of space: Int64, after horizon: Position, in db: any LogConnection) throws -> [Position] {
         let sql = "SELECT DISTINCT position FROM annals_reports WHERE space = ?1 AND position > ?2 ORDER BY position DESC"
         return try db.rows(sql, [space, horizon]).map { try $0.position(0) }
     }
 
-    /// What is known of reported entries, newest first.
+    /// Reported entries, newest first.
     static func entries(of space: Int64, after horizon: Position, limit: Int, in db: any LogConnection) throws -> [ReportedEntry] {
         try positions(of: space, after: horizon, in: db).prefix(limit).compactMap { position in
             let sql = "SELECT rule, table_name, time, owner FROM annals_reports WHERE space = ?1 AND position = ?2 ORDER BY time, owner"
@@ -83,7 +83,7 @@ enum ReportStorage {
         }
     }
 
-    /// Positions at which batches of an author begin, from one on, newest first.
+    /// First positions of an author's runs that end at or after `from`, newest first.
     static func runs(of author: ReplicaID, in space: Int64, from: Position, _ db: any LogConnection) throws -> [Position] {
         let sql = """
             SELECT u.position FROM annals_runs AS u JOIN annals_replicas AS r ON r.id = u.replica
@@ -92,7 +92,7 @@ enum ReportStorage {
         return try db.rows(sql, [space, author, from]).map { try $0.position(0) }
     }
 
-    /// Positions at which batches begin that lie in a range at least in part, newest first; the relay's own are left out.
+    /// First positions of runs that overlap a range, newest first, without the relay's own.
     static func runs(in range: ClosedRange<Position>, of space: Int64, _ db: any LogConnection) throws -> [Position] {
         let sql = """
             SELECT u.position FROM annals_runs AS u JOIN annals_replicas AS r ON r.id = u.replica

@@ -1,17 +1,17 @@
 internal import AnnalsCore
 internal import AnnalsWire
 
-/// The running digest of a log behind each run: by it a replica is told that the log is not the one it saw before, since the
-/// relay was restored from an older backup and went on from there (merge rule 41).
+/// The running digest of a log after each run. With it a replica detects another log than the one it saw: the relay was
+/// restored from an older backup and has appended other entries since (merge rule 41).
 enum RunningDigests {
-    /// Behind the newest run of a space.
+    /// The digest after the newest run of a space.
     static func newest(of space: Int64, in db: any LogConnection) throws -> Digest {
         let sql = "SELECT log_digest FROM annals_runs WHERE space = ?1 ORDER BY position DESC LIMIT 1"
         if let row = try db.row(sql, [space]) { return try row.digest(0) }
         return try atHorizon(of: space, in: db).digest
     }
 
-    /// Where the log begins, and its running digest there: what is purged still counts.
+    /// The horizon, and the running digest there, which includes the purged entries.
     static func atHorizon(of space: Int64, in db: any LogConnection) throws -> (position: Position, digest: Digest) {
         guard let row = try db.row("SELECT horizon, horizon_digest FROM annals_spaces WHERE id = ?1", [space]) else {
             return (.zero, .zero)
@@ -19,19 +19,19 @@ enum RunningDigests {
         return (try row.position(0), row.isNull(1) ? .zero : try row.digest(1))
     }
 
-    /// Behind a position; nil where the log no longer goes back that far.
+    /// The digest after a position; nil if the log does not go back that far.
     static func at(_ position: Position, of space: Int64, in db: any LogConnection) throws -> Digest? {
         guard position > .zero else { return .zero }
         let horizon = try atHorizon(of: space, in: db)
         guard position > horizon.position else { return position == horizon.position ? horizon.digest : nil }
         guard let found = try LogStorage.run(of: space, at: position, in: db) else { return nil }
         if found.lastPosition == position { return found.logDigest }
-        // Within what one batch brought: few replicas ever stand there.
+        // The position lies within a batch, which is rare.
         let start = max(found.firstPosition.advanced(by: -1), horizon.position)
         guard let before = try at(start, of: space, in: db) else { return nil }
         let run = try found.read(db)
-        // The run that was found holds the position, and `start` lies in it, or right before it. `header` throws where the batch has
-        // fewer transactions than the run.
+        // The found run contains the position, and `start` lies in it or directly before it. `header` throws if the
+        // batch has fewer transactions than the run.
         let skipped = Int(start.rawValue - run.firstPosition.rawValue) + 1
         guard run.firstPosition == found.firstPosition, skipped >= 0, skipped <= run.count else {
             throw RelayLogError.storage("the runs at position \(position) are damaged")
@@ -40,13 +40,13 @@ enum RunningDigests {
         return certificates.prefix(Int(position.rawValue - start.rawValue)).reduce(before) { $0.following($1.digest) }
     }
 
-    /// Behind the first transactions of a run.
+    /// The digest after the first `count` transactions of a run.
     static func behind(_ before: Digest, _ run: LogStorage.Run, count: Int) throws -> Digest {
         let certificates = try run.header().certificates[run.firstIndex...]
         return certificates.prefix(count).reduce(before) { $0.following($1.digest) }
     }
 
-    /// Computes what logs of an older format lack.
+    /// Computes the digests that logs of an older format lack.
     static func fill(_ db: any LogConnection) throws {
         for space in try db.rows("SELECT id FROM annals_spaces", []).map({ try $0.integer(0) }) {
             var digest = Digest.zero

@@ -2,18 +2,18 @@ internal import AnnalsCore
 internal import GRDB
 internal import GRDBSQLite
 
-/// The relay's statements on GRDB's connection. Arguments are bound and rows read by the C interface: a batch has many
-/// megabytes, of which GRDB would make copies.
+/// The relay's statements on a connection of GRDB. Arguments are bound and rows are read through the C interface,
+/// because GRDB would copy batches of many megabytes.
 struct SQLiteConnection: LogConnection {
     let db: Database
 
-    /// One connection writes.
+    /// Only one connection writes, so there is nothing to lock.
     var lockingClause: String { "" }
 
-    /// One relay at a time serves a file.
+    /// Only one relay at a time serves a file, so there is nobody to tell.
     func announce(_ head: Position, of space: SpaceName) {}
 
-    /// SQLite goes on from the highest number that there is.
+    /// SQLite numbers new rows after the highest number by itself.
     func continueNumbering(_ column: String, of table: String, after last: Int64) {}
 
     func transaction<T>(_ body: () throws -> T) throws -> T {
@@ -48,7 +48,7 @@ struct SQLiteConnection: LogConnection {
         }
     }
 
-    /// Calls `body` while the bytes of all arguments stay where SQLite was told that they are.
+    /// Calls `body` while the memory of all bound arguments is valid.
     private static func binding<T>(
         _ arguments: ArraySlice<any Storable>, to statement: SQLiteStatement, at index: Int32, _ body: () throws -> T
     ) throws -> T {
@@ -71,7 +71,7 @@ struct SQLiteConnection: LogConnection {
         case .bytes(let bytes):
             return try bytes.withUnsafeBytes { bytes in
                 sqlite3_bind_blob64(statement, index, bytes.baseAddress, UInt64(bytes.count), nil)
-                // Without an address it would be NULL.
+                // A null pointer would bind NULL.
                 if bytes.isEmpty { sqlite3_bind_zeroblob(statement, index, 0) }
                 return try rest()
             }

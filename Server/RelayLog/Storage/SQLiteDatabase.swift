@@ -2,27 +2,27 @@ internal import AnnalsCore
 internal import Foundation
 internal import GRDB
 
-/// DATA/relay.db: spaces, their logs, replicas, snapshots' records and tokens, in one SQLite file.
+/// DATA/relay.db: spaces, their logs, replicas, snapshot records and tokens, in one SQLite file.
 ///
-/// One file and not one per space, because pushes of many spaces then share one commit and so one fsync, and because
-/// a replica's last counter commits together with its entries (SQLite in WAL mode does not commit across files). The
-/// price is that a purged space leaves free pages behind instead of a smaller file.
+/// There is one file for all spaces, for two reasons. Pushes to many spaces share one commit, and so one fsync. And a
+/// replica's last counter is committed together with its entries; SQLite in WAL mode does not commit atomically across
+/// files. The price: the purge of a space leaves free pages and does not shrink the file.
 ///
-/// WAL with synchronous=FULL: an acknowledged push survives a loss of power. Every process that needs the file opens
-/// it so; the one that serves holds DATA/relay.lock besides.
+/// WAL with synchronous=FULL: an acknowledged push survives a loss of power. Every process opens the file in this way;
+/// the serving process also holds DATA/relay.lock.
 final class SQLiteDatabase: LogDatabase {
     private let pool: any DatabaseWriter
-    /// nil in memory.
+    /// nil for a database in memory.
     private let path: String?
 
-    /// The same in memory, which lasts as long as this.
+    /// Opens a database in memory, for tests.
     init() throws {
         path = nil
         pool = try DatabaseQueue(configuration: Self.configuration(readers: 1))
         try pool.writeWithoutTransaction { db in try SQLiteSchema.migrate(db) }
     }
 
-    /// Opens the file in `directory`, creating both where they are missing.
+    /// Opens the file in `directory`; creates both if they are missing.
     ///
     /// Throws `AnnalsError`: `.newerFormat`, `.notADatabase`, `.cannotCreate` or `.busy`.
     init(directory: String, readers: Int) throws {
@@ -30,10 +30,10 @@ final class SQLiteDatabase: LogDatabase {
         self.path = path
         do {
             try DurableFiles.createDirectory(directory)
-            // SQLite gives its other files the permissions of this one.
+            // SQLite creates its other files with the permissions of this one.
             let isNew = try DurableFiles.createIfMissing(path)
             pool = try DatabasePool(path: path, configuration: Self.configuration(readers: readers))
-            // After opening, since the pool itself sets NORMAL when it turns WAL on.
+            // After opening, because the pool sets NORMAL when it enables WAL.
             try pool.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA synchronous = FULL")
                 try SQLiteSchema.migrate(db)
@@ -53,7 +53,7 @@ final class SQLiteDatabase: LogDatabase {
         configuration.busyMode = .timeout(10)
         configuration.label = "annals.relay"
         configuration.prepareDatabase { db in
-            // 16 MiB instead of 4 before the log is folded back into the file: fewer fsyncs of the file itself.
+            // Checkpoints after 16 MiB instead of 4 MiB, for fewer fsyncs of the database file.
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 4000")
             try db.execute(sql: "PRAGMA journal_size_limit = 67108864")
         }
@@ -96,7 +96,7 @@ final class SQLiteDatabase: LogDatabase {
         pool.asyncWriteWithoutTransaction { db in body(SQLiteConnection(db: db)) }
     }
 
-    /// One relay at a time serves a file.
+    /// Only one relay at a time serves a file, so there are no announcements.
     func listen(_ visit: @escaping @Sendable (SpaceName, Position) -> Void) {}
 
     func byteCount() async throws -> Int64 {
@@ -106,8 +106,8 @@ final class SQLiteDatabase: LogDatabase {
         }
     }
 
-    /// Folds the write-ahead log back, so that the file alone is whole, and closes the connections. Throws what SQLite
-    /// reports.
+    /// Checkpoints the write-ahead log, so that the database file alone is complete, and closes the connections. Throws
+    /// the errors of SQLite.
     func close() throws {
         if path != nil { try pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
         try pool.close()

@@ -1,11 +1,11 @@
 internal import AnnalsCore
 internal import GRDB
 
-/// The tables of DATA/relay.db, as each format added them.
+/// The tables of DATA/relay.db, by the format that added them.
 enum SQLiteSchema {
     static let formatVersion = 12
 
-    /// Brings the file to this program's format. Throws `AnnalsError` with `.newerFormat`.
+    /// Migrates the file to the format of this program. Throws `AnnalsError` with `.newerFormat`.
     static func migrate(_ db: Database) throws {
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard version <= formatVersion else {
@@ -15,7 +15,7 @@ enum SQLiteSchema {
         }
         guard version < formatVersion else { return }
         try db.inTransaction(.exclusive) {
-            // Another process may have been here between the look and the lock.
+            // Another process may have migrated the file before this one got the lock.
             let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
             if version < 1 {
                 try db.execute(sql: log)
@@ -30,7 +30,7 @@ enum SQLiteSchema {
             if version < 5 { try db.execute(sql: "ALTER TABLE annals_spaces ADD COLUMN part_changes INTEGER NOT NULL DEFAULT 0") }
             if version < 6 { try db.execute(sql: operators) }
             if version < 7 { try db.execute(sql: owners) }
-            // With each sighting of another's replica it is asked which tokens are still valid.
+            // Each acknowledgement of another owner's replica queries which tokens are valid.
             if version < 8 { try db.execute(sql: "CREATE INDEX annals_tokens_holder ON annals_tokens(holder)") }
             if version < 9 { try db.execute(sql: quotas) }
             if version < 10 { try db.execute(sql: reports) }
@@ -118,8 +118,8 @@ enum SQLiteSchema {
         ) STRICT;
         """
 
-    /// What format 9 added: by whose credential a replica is known that never pushed, whether purges and voids wait for it, and who
-    /// made each space.
+    /// Format 9: the credential that named a replica that never pushed, whether purges and voids wait for the replica,
+    /// and the creator of each space.
     private static let quotas = """
         ALTER TABLE annals_replicas ADD COLUMN sighted_by TEXT;
         ALTER TABLE annals_replicas ADD COLUMN holds INTEGER NOT NULL DEFAULT 1;
@@ -128,8 +128,8 @@ enum SQLiteSchema {
         CREATE INDEX annals_spaces_creator ON annals_spaces(creator);
         """
 
-    /// What format 10 added: entries that receivers cannot apply. An owner reports an entry once; the empty one is everybody at an
-    /// open relay.
+    /// Format 10: reports of entries that receivers cannot apply. An owner reports an entry once; the empty owner
+    /// stands for all callers of an open relay.
     private static let reports = """
         CREATE TABLE annals_reports(
             space INTEGER NOT NULL REFERENCES annals_spaces(id) ON DELETE CASCADE,
@@ -143,7 +143,7 @@ enum SQLiteSchema {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// What format 11 added: who sent each snapshot, and what replicas of other owners found when they compared it with their rows.
+    /// Format 11: the owner of each snapshot, and the checks by replicas of other owners.
     private static let checks = """
         ALTER TABLE annals_snapshots ADD COLUMN owner TEXT NOT NULL DEFAULT '';
         CREATE TABLE annals_snapshot_checks(
@@ -157,7 +157,7 @@ enum SQLiteSchema {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// What format 12 added: owners that may read and not write, and since when.
+    /// Format 12: quarantined owners, with the time of the quarantine.
     private static let quarantines = """
         CREATE TABLE annals_quarantines(
             space INTEGER NOT NULL REFERENCES annals_spaces(id) ON DELETE CASCADE,
@@ -167,15 +167,15 @@ enum SQLiteSchema {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// What format 7 added: whose each replica is, and which token renews which.
+    /// Format 7: the owner of each replica, and the renewals of tokens.
     private static let owners = """
         ALTER TABLE annals_spaces ADD COLUMN owner_changes INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE annals_replicas ADD COLUMN owner TEXT;
         ALTER TABLE annals_tokens ADD COLUMN holder INTEGER;
         """
 
-    /// What format 4 added: the digest at which a purged log goes on, the bytes of a log since its beginning, where a replica's
-    /// last transaction stands, who was retired, and more than one snapshot of a space.
+    /// Format 4: the digest at the horizon, the bytes of a log since its space was created, the position of each
+    /// replica's last transaction, retired replicas, and several snapshots for a space.
     private static let purge = """
         ALTER TABLE annals_spaces ADD COLUMN horizon_digest BLOB;
         ALTER TABLE annals_spaces ADD COLUMN log_bytes INTEGER NOT NULL DEFAULT 0;
@@ -203,8 +203,8 @@ enum SQLiteSchema {
         DROP TABLE annals_only_snapshots;
         """
 
-    /// What format 6 added, for operators: each replica's program, bytes that purges dropped, the growth of each day, and who did
-    /// what to the relay.
+    /// Format 6, for operators: the program of each replica, bytes that purges dropped, the growth of each day, and the
+    /// audit log.
     private static let operators = """
         ALTER TABLE annals_replicas ADD COLUMN program TEXT NOT NULL DEFAULT '';
         ALTER TABLE annals_spaces ADD COLUMN dropped_bytes INTEGER NOT NULL DEFAULT 0;

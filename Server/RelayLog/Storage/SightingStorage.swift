@@ -1,12 +1,13 @@
 internal import AnnalsCore
 
-/// All SQL of who was there.
+/// The SQL of acknowledgements.
 ///
-/// A replica that never pushed has a row only because somebody named it in a request. The row says by whose credential
-/// (`sighted_by`), so that one credential cannot fill the table, and whether it holds back purges and voids (`holds`), which a
-/// credential that may only read never does. A push clears the first and sets the second.
+/// A replica that never pushed has a row only because a request named it. `sighted_by` is the credential of that
+/// request, so that the rows of one credential can be limited. `holds` says whether the replica holds back purges and
+/// voids; a read-only credential never sets it. A push clears `sighted_by` and sets `holds`.
 enum SightingStorage {
-    /// Notes that a replica was there; its position only rises. What another than its owner says of it is not noted.
+    /// Stores that a replica was seen. Its position only rises. A request of another owner than the replica's changes
+    /// nothing.
     static func save(_ sighting: Sighting, of key: Sightings.Key, db: any LogConnection) throws {
         let sql = """
             INSERT INTO annals_replicas(space, replica, name, digest, position, seen, program, sighted_by, holds)
@@ -30,7 +31,8 @@ enum SightingStorage {
             ])
     }
 
-    /// Drops the oldest rows of replicas that never pushed, where one credential, or all readers together, have more than they may.
+    /// Deletes the oldest rows of replicas that never pushed, above the limit for one credential and the one for all
+    /// readers together.
     static func trim(_ name: SpaceName, of owners: Set<ReplicaOwner>, limits: RelayLogLimits, db: any LogConnection) throws {
         guard let space = try db.integer("SELECT id FROM annals_spaces WHERE name = ?1", [name]) else { return }
         var dropped = 0
@@ -38,7 +40,7 @@ enum SightingStorage {
             dropped += try db.rows(deletion("sighted_by = ?2"), [space, owner.text, limits.sightedReplicas]).count
         }
         dropped += try db.rows(deletion("holds = ?2"), [space, 0, limits.readersPerSpace]).count
-        // Who loaded the space may know their rows by number.
+        // Relays that have the space in memory may hold the ids of the deleted rows.
         if dropped > 0 { try db.execute("UPDATE annals_spaces SET owner_changes = owner_changes + 1 WHERE id = ?1", [space]) }
     }
 

@@ -1,50 +1,50 @@
 internal import Foundation
 
-/// Where the bytes of snapshots are kept, by names that the log's records use.
+/// The storage of snapshot bytes, by the file names in the snapshot records.
 ///
-/// A record is written after the file it names is durable, so what is recorded is whole; what no record names is a leftover.
-/// Calls block.
+/// A record is written after its file is durable, so a recorded snapshot is complete. A file without a record is a
+/// leftover. All calls block.
 package protocol SnapshotFiles: Sendable {
     func create() throws -> any NewSnapshotFile
 
-    /// Throws where there is none of this name. What is open stays readable when it is removed.
+    /// Throws if there is no file with this name. An open file stays readable after its removal.
     func open(_ name: String) throws -> any KeptSnapshotFile
 
-    /// Opens one that is in the state of the log which `db` reads, for as long as it does; also where it is removed by now, if that
-    /// can be. Throws where it cannot be read.
+    /// Opens a file of the log's state that `db` reads, for the duration of that transaction. If possible, it also
+    /// opens a file that was removed meanwhile. Throws if the file cannot be read.
     func open(_ name: String, in db: any LogConnection) throws -> any SnapshotBytes
 
-    /// How long one is; nil where there is none of this name. `db` is a connection to the log.
+    /// The length of a file; nil if there is none with this name. `db` is a connection to the log.
     func byteCount(of name: String, in db: any LogConnection) -> Int64?
 
-    /// Does nothing where there is none of this name.
+    /// Does nothing if there is no file with this name.
     func remove(_ name: String)
 
-    /// All that are there, also those that are being written.
+    /// The names of all files, including unfinished ones.
     func names() throws -> [String]
 
-    /// Removes what is neither in `kept` nor being written; at the start. Returns the names.
+    /// Removes all files that are neither in `kept` nor being written; called at the start. Returns their names.
     func removeLeftovers(except kept: Set<String>) throws -> [String]
 }
 
 package protocol NewSnapshotFile: Sendable {
     func write(_ bytes: [UInt8]) throws
 
-    /// Makes it durable under its lasting name; then it is open no more.
+    /// Makes the file durable under its final name and closes it.
     func keep(as name: String) throws
 
-    /// Removes what was written.
+    /// Removes the file.
     func abandon()
 }
 
 package protocol SnapshotBytes {
-    /// Fewer than `count` only at the file's end.
+    /// Returns fewer bytes than `count` only at the end of the file.
     func read(at offset: Int64, count: Int) throws -> [UInt8]
 }
 
 package protocol KeptSnapshotFile: SnapshotBytes, Sendable {}
 
-/// DATA/snapshots: a file goes by a temporary name while it comes in, and gets its own by one atomic rename.
+/// DATA/snapshots: an upload has a temporary name, and one atomic rename gives it the final one.
 struct LocalSnapshotFiles: SnapshotFiles {
     let directory: String
 

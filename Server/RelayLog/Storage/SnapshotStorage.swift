@@ -1,6 +1,6 @@
 internal import AnnalsCore
 
-/// All SQL of snapshots' records.
+/// The SQL of snapshot records.
 extension LogStorage {
     private static let snapshotColumns = """
         position, bytes, digest, file, log_bytes, owner, (
@@ -10,19 +10,19 @@ extension LogStorage {
                 AND c.owner NOT IN (SELECT q.owner FROM annals_quarantines AS q WHERE q.space = annals_snapshots.space))
         """
 
-    /// The newest snapshot, or the newest that holds no later position than that.
+    /// The newest snapshot, or the newest one that is not after `position`.
     static func snapshot(of space: Int64, atOrBefore position: Position? = nil, in db: any LogConnection) throws -> SnapshotRecord? {
         let sql = "SELECT \(snapshotColumns) FROM annals_snapshots WHERE space = ?1 AND position <= ?2 ORDER BY position DESC LIMIT 1"
         return try db.row(sql, [space, position ?? Position(.max)]).map(record)
     }
 
-    /// All of them, oldest first.
+    /// All snapshots, oldest first.
     static func snapshots(of space: Int64, in db: any LogConnection) throws -> [SnapshotRecord] {
         try db.rows("SELECT \(snapshotColumns) FROM annals_snapshots WHERE space = ?1 ORDER BY position", [space]).map(record)
     }
 
-    /// Those whose files are there and as long as they were when they came, oldest first. One whose file was lost or cut off counts
-    /// as none, and its record stays: a disk may be away for a while.
+    /// The snapshots with a file of the recorded length, oldest first. A snapshot with a missing or truncated file is
+    /// left out. Its record is kept, because a disk may be unavailable for a while.
     static func snapshots(of space: Int64, in db: any LogConnection, keptIn files: any SnapshotFiles) throws -> [SnapshotRecord] {
         try snapshots(of: space, in: db).filter { files.byteCount(of: $0.file, in: db) == $0.byteCount }
     }
@@ -34,7 +34,7 @@ extension LogStorage {
             verdict: row.isNull(6) ? .unchecked : try row.integer(6) > 0 ? .confirmed : .refuted)
     }
 
-    /// Takes the place of one that has the same position.
+    /// Replaces a snapshot of the same position.
     static func addSnapshot(
         _ snapshot: SnapshotRecord, of space: Int64, at now: Int64, in db: any LogConnection
     ) throws -> SnapshotRecord {
@@ -60,16 +60,17 @@ extension LogStorage {
         try db.execute("DELETE FROM annals_snapshot_checks WHERE space = ?1 AND position = ?2", [space, position])
     }
 
-    /// Drops what nothing needs any more: see `SnapshotRetention`. Returns the files that no record names any more.
+    /// Drops snapshots that are not needed: see `SnapshotRetention`. Returns the files that no record uses any more.
     static func dropOldSnapshots(of space: Int64, limits: RelayLogLimits, in db: any LogConnection) throws -> [String] {
         var retention = try retention(of: space, in: db)
         retention.dropUnneeded(kept: limits.snapshotsKept)
         return try drop(retention.dropped, of: space, in: db)
     }
 
-    /// The same when a snapshot was recorded, which stays, and what can be spared until all have no more bytes than that.
+    /// The same after a snapshot was recorded. It keeps the new one, and also drops dispensable snapshots until all
+    /// have at most `bytes`.
     ///
-    /// - Returns: nil where what cannot be spared has more bytes; then nothing is dropped.
+    /// - Returns: nil if the other snapshots have more bytes; then nothing is dropped.
     static func dropOldSnapshots(
         of space: Int64, behind new: SnapshotRecord, to bytes: Int64, limits: RelayLogLimits, in db: any LogConnection
     ) throws -> [String]? {
@@ -78,16 +79,16 @@ extension LogStorage {
         return try retention.shrink(to: bytes) ? drop(retention.dropped, of: space, in: db) : nil
     }
 
-    /// Drops what can be spared until the snapshots have no more bytes than that, for one that is on its way. It may not come to its end, so
-    /// nothing goes that needs not.
+    /// Drops dispensable snapshots until the others have at most `bytes`, for an upload under way. The upload may fail,
+    /// so no more is dropped than necessary.
     ///
-    /// - Returns: nil where what cannot be spared has more bytes; then nothing is dropped.
+    /// - Returns: nil if the other snapshots have more bytes; then nothing is dropped.
     static func shrinkSnapshots(of space: Int64, to bytes: Int64, for owner: String, in db: any LogConnection) throws -> [String]? {
         var retention = try retention(of: space, coming: (nil, owner), in: db)
         return try retention.shrink(to: bytes) ? drop(retention.dropped, of: space, in: db) : nil
     }
 
-    /// Drops the snapshots that count as none, for a push to a space that is full.
+    /// Drops the snapshots that do not count, for a push to a full space.
     static func dropUncounted(of space: Int64, in db: any LogConnection) throws -> [String] {
         var retention = try retention(of: space, in: db)
         retention.dropUncounted()

@@ -1,9 +1,9 @@
 internal import AnnalsCore
 internal import AnnalsWire
 
-/// All SQL of what operators look at.
+/// The SQL of the operator's views.
 enum SummaryStorage {
-    /// - Parameter since: the day, counted from 1970, after which growth is told.
+    /// - Parameter since: a day, counted from 1970; only growth after this day is included.
     static func summary(of name: SpaceName, since: Int64, in db: any LogConnection) throws -> SpaceSummary? {
         guard let description = try LogStorage.describe(name, in: db) else { return nil }
         let sql = """
@@ -30,7 +30,7 @@ enum SummaryStorage {
         }
     }
 
-    /// Adds what one commit brought to its day's growth.
+    /// Adds the growth of one commit to its day.
     static func addGrowth(bytes: Int64, positions: Int64, of space: Int64, at now: Int64, in db: any LogConnection) throws {
         let sql = """
             INSERT INTO annals_days(space, day, bytes, positions) VALUES (?1, ?2, ?3, ?4)

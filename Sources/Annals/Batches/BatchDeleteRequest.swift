@@ -2,12 +2,12 @@ import AnnalsCore
 public import AnnalsStore
 public import GRDB
 
-/// Deletes all rows that a request selects, or that are named, in one transaction and without reading them into memory.
+/// Deletes all rows that a request selects, or the rows of a list, in one transaction and without reading them into memory.
 ///
 ///     let result = try await store.execute(BatchDeleteRequest(Session.self) { $0.filter(Column("ended") < limit) })
 ///
-/// It stands where Core Data has `NSBatchDeleteRequest`, but foreign keys hold: CASCADE and SET NULL are done, and a row that
-/// others need makes it fail as a whole.
+/// It corresponds to Core Data's `NSBatchDeleteRequest`, but foreign keys are enforced: CASCADE and SET NULL are applied, and the
+/// whole request fails if other rows need a row.
 public struct BatchDeleteRequest: Sendable {
     public var resultType: BatchResultType
     private let body: @Sendable (Database, BatchResultType) throws -> BatchResult
@@ -28,7 +28,7 @@ public struct BatchDeleteRequest: Sendable {
         }
     }
 
-    /// Deletes these rows; one that is gone already is passed over.
+    /// Deletes these rows. Rows that no longer exist are skipped.
     public init(_ identifiers: [PersistentIdentifier], resultType: BatchResultType = .count) {
         self.resultType = resultType
         body = { db, type in

@@ -2,38 +2,42 @@ import AnnalsCore
 import AnnalsStore
 public import GRDB
 
-/// Inserts many records in one transaction, each as it comes, so that memory does not grow with their number.
+/// Inserts many records in one transaction, one after the other, so that memory does not grow with their number.
 ///
 ///     let request = BatchInsertRequest(Person.self, onConflict: .update(["name"], of: ["email"])) { try reader.next() }
 ///     let result = try await store.execute(request, author: "import")
 ///     print(result.count, result.token as Any)
 ///
-/// Here `reader` is whatever has the records: a file, a decoder, a list; nil is their end. Triggers, constraints and history see every row, as if it had been inserted alone. It stands where Core Data has
-/// `NSBatchInsertRequest`.
+/// `reader` is the source of the records, such as a file, a decoder or a list; it returns nil at the end. Triggers, constraints
+/// and history see every row as if it had been inserted alone. The request corresponds to Core Data's `NSBatchInsertRequest`.
 public struct BatchInsertRequest<Record: PersistableRecord & Sendable>: Sendable {
-    /// What becomes of a record whose unique values another row has. Rows are never replaced, which would delete them first.
+    /// What happens to a record if another row has its unique values. Rows are never replaced, because that would delete them
+    /// first.
     public enum OnConflict: Sendable, Hashable {
         /// The whole request fails, and nothing is inserted.
         case error
-        /// The row stays as it is.
+        /// The stored row is not changed.
         case ignore
-        /// The named columns of the row get the record's values; all but the key and `of` where none are named.
+        /// The named columns of the stored row get the record's values. If none are named, all columns do, except the key and
+        /// `of`.
         ///
-        /// `of` names the columns of the uniqueness constraint that is meant; empty: whichever it is.
+        /// `of` names the columns of the uniqueness constraint that is meant. If it is empty, any constraint counts.
         case update([String] = [], of: [String] = [])
     }
 
     public var onConflict: OnConflict
     public var resultType: BatchResultType
-    /// Begins the records anew, where they can be begun anew: a request is a value, and may be executed again.
+    /// Returns a function that delivers the records from the start, if the source allows it. A request is a value and may be
+    /// executed again.
     private let source: @Sendable () -> () throws -> Record?
 
     /// - Parameters:
     ///   - type: the record's type.
-    ///   - onConflict: what becomes of a record whose unique values another row has.
-    ///   - resultType: what to tell of the rows.
-    ///   - next: the records one after another, nil at their end; called on the store's writing thread. What it throws
-    ///     undoes everything and is thrown by `execute`. A request that is executed again goes on asking it.
+    ///   - onConflict: what happens to a record if another row has its unique values.
+    ///   - resultType: what the result says about the rows.
+    ///   - next: returns the records one after another, and nil at the end. It is called on the store's writing thread. If it
+    ///     throws, everything is undone and `execute` throws the error. A request that is executed again continues with the next
+    ///     record.
     public init(
         _ type: Record.Type = Record.self, onConflict: OnConflict = .error, resultType: BatchResultType = .count,
         next: @escaping @Sendable () throws -> Record?
@@ -43,7 +47,7 @@ public struct BatchInsertRequest<Record: PersistableRecord & Sendable>: Sendable
         source = { next }
     }
 
-    /// The same with records that are there already; each execution inserts all of them.
+    /// Creates a request from a list of records. Each execution inserts all of them.
     public init(_ records: [Record], onConflict: OnConflict = .error, resultType: BatchResultType = .count) {
         self.onConflict = onConflict
         self.resultType = resultType
@@ -69,7 +73,7 @@ public struct BatchInsertRequest<Record: PersistableRecord & Sendable>: Sendable
 }
 
 extension BatchInsertRequest.OnConflict {
-    /// The end of an INSERT into these columns of a table with that key.
+    /// The ON CONFLICT clause of an INSERT into these columns of a table with that key.
     func clause(_ columns: [String], _ key: [String]) -> String {
         switch self {
         case .error: return ""
@@ -80,7 +84,7 @@ extension BatchInsertRequest.OnConflict {
             let place = target.isEmpty ? "" : "(\(target.map(\.quotedDatabaseIdentifier).joined(separator: ", "))) "
             guard !set.isEmpty else { return "ON CONFLICT \(place)DO NOTHING" }
             let quoted = set.map(\.quotedDatabaseIdentifier)
-            // What is there already is not written again.
+            // A row that already has these values is not written.
             return """
                 ON CONFLICT \(place)DO UPDATE SET \(quoted.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")) \
                 WHERE \(quoted.map { "\($0) IS NOT excluded.\($0)" }.joined(separator: " OR "))
@@ -89,7 +93,7 @@ extension BatchInsertRequest.OnConflict {
     }
 }
 
-/// One INSERT statement, for all records that have the same columns.
+/// An INSERT statement for all records with the same columns.
 private struct BatchInsertion {
     private let columns: [String]
     private let statement: Statement
@@ -98,7 +102,7 @@ private struct BatchInsertion {
 
     init(_ db: Database, _ table: String, _ columns: [String], _ clause: ([String], [String]) -> String) throws {
         self.table = table
-        // In one order, so that the statement is the same for the same columns.
+        // Sorted, so that the same columns give the same statement.
         self.columns = columns.sorted()
         key = try db.primaryKey(table).columns
         let names = self.columns.map(\.quotedDatabaseIdentifier).joined(separator: ", ")
@@ -121,7 +125,7 @@ private struct BatchInsertion {
 }
 
 extension BatchResult {
-    /// A row was written; `key` holds the columns of its key.
+    /// Counts a written row; `key` holds the columns of its key.
     mutating func note(_ key: GRDB.Row, of table: String, _ type: BatchResultType) {
         count += 1
         guard type == .identifiers else { return }

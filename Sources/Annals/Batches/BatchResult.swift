@@ -1,19 +1,19 @@
 public import AnnalsStore
 
-/// What a batch request is to tell.
+/// What the result of a batch request contains.
 public enum BatchResultType: Sendable {
-    /// How many rows it changed.
+    /// The number of changed rows.
     case count
-    /// Which rows as well; they are held in memory, some hundred bytes each.
+    /// Also the identifiers of the rows. They are held in memory, some hundred bytes each.
     case identifiers
 }
 
 /// What a batch request did.
 public struct BatchResult: Sendable, Hashable {
-    /// Rows inserted, updated or deleted. An upsert that would write what is there already does nothing, and is not counted.
+    /// Rows inserted, updated or deleted. An upsert that would write the stored values does nothing and is not counted.
     public var count = 0
-    /// The rows, in the order in which they were written; empty unless asked for. A deleted row's is what it was called.
+    /// The rows in the order in which they were written; empty unless requested. A deleted row has its last identifier.
     public var identifiers: [PersistentIdentifier] = []
-    /// Where history stands after it; nil where nothing tracked was changed.
+    /// The point of history after the request; nil if no tracked row was changed.
     public var token: HistoryToken?
 }

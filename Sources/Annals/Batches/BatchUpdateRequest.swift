@@ -9,7 +9,7 @@ public import GRDB
 ///     }
 ///     let result = try await store.execute(request, author: "prices")
 ///
-/// It stands where Core Data has `NSBatchUpdateRequest`; observers and history see every row.
+/// It corresponds to Core Data's `NSBatchUpdateRequest`; observers and history see every row.
 public struct BatchUpdateRequest<Record: TableRecord>: Sendable {
     public var resultType: BatchResultType
     private let assignments: @Sendable () -> [ColumnAssignment]
@@ -17,9 +17,9 @@ public struct BatchUpdateRequest<Record: TableRecord>: Sendable {
 
     /// - Parameters:
     ///   - type: the record's type.
-    ///   - resultType: what to tell of the rows.
-    ///   - assignments: what the columns get: values, or expressions of the row's columns. Without any, no row is updated.
-    ///   - selection: which rows; all without it.
+    ///   - resultType: what the result says about the rows.
+    ///   - assignments: the new values of columns, or expressions of the row's columns. If it is empty, no row is updated.
+    ///   - selection: which rows; by default all.
     public init(
         _ type: Record.Type = Record.self, resultType: BatchResultType = .count,
         set assignments: @escaping @Sendable () -> [ColumnAssignment],
@@ -34,7 +34,7 @@ public struct BatchUpdateRequest<Record: TableRecord>: Sendable {
         let assignments = assignments()
         guard !assignments.isEmpty else { return BatchResult() }
         let selected = try selection(Record.all()).forWriting(db)
-        // SQLite keeps in memory what a statement returns until it is done.
+        // SQLite keeps the rows that a RETURNING clause gives in memory until the statement is done.
         if resultType == .count { return BatchResult(count: try selected.updateAll(db, assignments)) }
         var result = BatchResult()
         let key = try db.primaryKey(Record.databaseTableName).columns.map { Column($0) }

@@ -4,8 +4,8 @@ import GRDB
 extension Store {
     /// Inserts many records in one transaction.
     ///
-    /// - Throws: `AnnalsError` with code `constraint` when a record breaks one; what the request's source throws. Nothing is
-    ///   inserted then.
+    /// - Throws: `AnnalsError` with code `constraint` if a record breaks one; errors of the request's source. In both cases
+    ///   nothing is inserted.
     @discardableResult
     public func execute<Record>(
         _ request: BatchInsertRequest<Record>, author: String? = nil, contextName: String? = nil
@@ -15,7 +15,7 @@ extension Store {
 
     /// Updates rows in one transaction.
     ///
-    /// - Throws: `AnnalsError` with code `constraint` when a row would break one. Nothing is changed then.
+    /// - Throws: `AnnalsError` with code `constraint` if a row would break one. Then nothing is changed.
     @discardableResult
     public func execute<Record>(
         _ request: BatchUpdateRequest<Record>, author: String? = nil, contextName: String? = nil
@@ -25,7 +25,7 @@ extension Store {
 
     /// Deletes rows in one transaction.
     ///
-    /// - Throws: `AnnalsError` with code `constraint` when other rows need one of them. Nothing is deleted then.
+    /// - Throws: `AnnalsError` with code `constraint` if other rows need one of them. Then nothing is deleted.
     @discardableResult
     public func execute(
         _ request: BatchDeleteRequest, author: String? = nil, contextName: String? = nil

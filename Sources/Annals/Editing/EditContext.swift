@@ -4,7 +4,7 @@ import Foundation
 public import GRDB
 import Synchronization
 
-/// A scratch pad for edits: rows are read, edited, added and deleted in memory, and saved together or not at all.
+/// A scratch pad for edits. Rows are read, edited, inserted and deleted in memory. All edits are saved together, or none is.
 ///
 ///     let context = try await store.editContext(author: "till 3")
 ///     guard let invoice = try await context.fetchOne(Invoice.filter(key: 17)) else { return }
@@ -12,30 +12,31 @@ import Synchronization
 ///     try context.insert(Payment(invoiceID: 17, amount: 120))
 ///     try await context.save()
 ///
-/// It remembers each row as it was read. A save looks whether others changed it since, another process or a sync among them, and
-/// does what its merge policy says; by default it throws the conflicts and saves nothing. All rows of a save are one transaction
-/// of history; a save that changes nothing makes none.
+/// The context remembers each row as it was read. A save checks whether another part of the app, another process or a sync
+/// changed the row since then, and applies the merge policy. The default policy throws the conflicts and saves nothing. All rows
+/// of a save are one transaction of history. A save without changes makes no transaction.
 ///
-/// Records are values, and the context is the same from every actor and thread: hand it to whoever needs it. Editing never
-/// waits for the database. Rows are told by their keys; where a sync gives a row another one, the context goes on with that.
+/// Records are values. A context can be used from every actor and thread. Editing never waits for the database. A row is
+/// identified by its key. If a sync gives a row another key, the context follows it.
 ///
-/// Records are written by their own `insert`, `update` and `delete`, so what they do in `willSave` and the like is done, and what
-/// they throw there is a validation error. A record whose `persistenceConflictPolicy` is `replace` does not replace here.
+/// Each record is written by its own `insert`, `update` and `delete`, so its callbacks, such as `willSave`, run. An error that a
+/// callback throws is a validation error. A record with the `persistenceConflictPolicy` `replace` does not replace rows here.
 public final class EditContext: Sendable {
     public let store: Store
-    /// Who history says has written.
+    /// The author that history records for the saves of this context.
     public let author: String?
     public let contextName: String?
 
     private struct State {
         var edits: EditSet
         var policy: MergePolicy
-        /// Goes up where savepoints lose their meaning.
+        /// Incremented when earlier savepoints become invalid.
         var generation = 0
     }
 
     private let state: Mutex<State>
-    /// Edits with closures take turns, so that none misses what another does. A closure may use the context.
+    /// Serializes edits with closures, so that no edit misses another one. The lock is recursive because a closure may use the
+    /// context.
     private let turns = NSRecursiveLock()
 
     init(_ store: Store, _ edits: EditSet, author: String?, contextName: String?, _ policy: MergePolicy) {
@@ -45,7 +46,7 @@ public final class EditContext: Sendable {
         state = Mutex(State(edits: edits, policy: policy))
     }
 
-    /// What a save does that is not told otherwise.
+    /// The policy of each save that is not given its own.
     public var mergePolicy: MergePolicy {
         get { state.withLock { $0.policy } }
         set { state.withLock { $0.policy = newValue } }
@@ -53,40 +54,41 @@ public final class EditContext: Sendable {
 
     // MARK: Reading
 
-    /// Rows that a request gives, with the edits that are made here. A row that is to be deleted is left out; one that is new and
+    /// The rows of a request, with the unsaved edits of this context. A row that is to be deleted is left out. A new row that is
     /// not saved is not found.
     ///
-    /// A row that this context knows comes as it was read first; `refresh` brings them all to what is stored.
+    /// A row that this context already knows has the values with which it was read first. `refresh` updates all known rows to the
+    /// stored values.
     ///
-    /// - Parameter request: evaluated where the database is read, so it may use only what is `Sendable`.
-    /// - Throws: `AnnalsError` with code `usage` for a table without a primary key; what reading and decoding throw.
+    /// - Parameter request: evaluated where the database is read, so it can use only `Sendable` values.
+    /// - Throws: `AnnalsError` with code `usage` for a table without a primary key; errors of reading and decoding.
     public func fetch<Request: FetchRequest>(_ request: @autoclosure @escaping @Sendable () throws -> Request) async throws -> [Request
         .RowDecoder]
     where Request.RowDecoder: EditableRecord {
         try await reading(Request.RowDecoder.self) { db in try Row.fetchAll(db, RowsOfRequest(request())) }
     }
 
-    /// The first row that a request gives; see `fetch`.
+    /// The first row of a request; see `fetch`.
     public func fetchOne<Request: FetchRequest>(
         _ request: @autoclosure @escaping @Sendable () throws -> Request
     ) async throws -> Request.RowDecoder? where Request.RowDecoder: EditableRecord {
         try await reading(Request.RowDecoder.self) { db in try Row.fetchOne(db, RowsOfRequest(request())).map { [$0] } ?? [] }.first
     }
 
-    /// The row of an identifier, also one that was inserted here; nil where there is none.
+    /// The row of an identifier, also if it was inserted here and is not saved; nil if there is none.
     ///
-    /// - Throws: what reading and decoding throw.
+    /// - Throws: errors of reading and decoding.
     public func find<Record: EditableRecord>(_ type: Record.Type = Record.self, _ identifier: PersistentIdentifier) async throws -> Record?
     {
         if let known = try record(Record.self, for: identifier) { return known }
         return try await reading(Record.self) { db in try self.current(identifier).fetch(db).map { [$0] } ?? [] }.first
     }
 
-    /// Brings all rows that were read to what is stored now. Edits stay, on top of it: a save has no conflict with what was seen
-    /// here. A row that others deleted is forgotten; if it was edited, it is a new row from then on, with all its values.
-    /// Records from before are out of date; take them anew with `record`.
+    /// Updates all rows that were read to the values that are stored now. Edits are kept on top of them, so the next save reports
+    /// no conflict with changes that this refresh has read. A row that others deleted is forgotten. If it was edited, it becomes
+    /// a new row with all its values. Records that were read before are out of date; get them again with `record`.
     ///
-    /// - Throws: `AnnalsError` when SQLite refuses.
+    /// - Throws: `AnnalsError` if SQLite fails.
     public func refresh() async throws {
         try await store.readForEditing { [self] db, catalog, newest in
             try follow(db, catalog, upTo: newest)
@@ -108,7 +110,7 @@ public final class EditContext: Sendable {
         }
     }
 
-    /// Goes on with rows that syncs gave other keys. The lock is held only for what needs no database.
+    /// Applies the new keys that syncs gave to known rows. The lock is held only for the part that needs no database.
     @discardableResult
     private func follow(_ db: Database, _ catalog: TableCatalog, upTo newest: Int64) throws -> EditSet {
         let renumbered = try Store.renumberedRows(db, after: edits.oldest)
@@ -121,17 +123,17 @@ public final class EditContext: Sendable {
 
     // MARK: Editing
 
-    /// Whether a save would have anything to do. An edit that is taken back is none.
+    /// Whether a save has anything to do. An edit that was reverted does not count.
     public var hasChanges: Bool { state.withLock { $0.edits.hasChanges } }
-    /// What is known and edited, as a value.
+    /// A copy of the known rows and their edits.
     public var edits: EditSet { state.withLock { $0.edits } }
 
-    /// A row as a record, with its edits; nil where it was not read here or is to be deleted.
+    /// A row as a record, with its edits; nil if it was not read here or is to be deleted.
     public func record<Record: EditableRecord>(_ type: Record.Type = Record.self, for identifier: PersistentIdentifier) throws -> Record? {
         try state.withLock { try $0.edits.record(type, for: identifier) }
     }
 
-    /// What a row is called now, that was new before a save, or that a sync gave another key.
+    /// The current identifier of a row that was new before a save, or that a sync gave another key.
     public func current(_ identifier: PersistentIdentifier) -> PersistentIdentifier {
         state.withLock { $0.edits.current(identifier) }
     }
@@ -142,9 +144,9 @@ public final class EditContext: Sendable {
         try state.withLock { try $0.edits.insert(record) }
     }
 
-    /// Changes a row's record as it is known here now; see `EditSet.edit`.
+    /// Edits a row, starting from its values in this context; see `EditSet.edit`.
     ///
-    /// The closure may use the context. It must not wait for another thread that edits here.
+    /// The closure may use the context. It must not wait for another thread that edits this context.
     @discardableResult
     public func edit<Record: EditableRecord>(_ record: Record, _ change: (inout Record) throws -> Void) throws -> Record {
         try turns.withLock {
@@ -155,12 +157,12 @@ public final class EditContext: Sendable {
         }
     }
 
-    /// Takes a record as its row is to be; see `EditSet.update`.
+    /// Sets a row to the values of a record; see `EditSet.update`.
     public func update<Record: EditableRecord>(_ record: Record) throws {
         try state.withLock { try $0.edits.update(record) }
     }
 
-    /// Takes a record as its row is to be that was read elsewhere; see `EditSet.update(_:from:)`.
+    /// Sets a row that was read elsewhere to the values of a record; see `EditSet.update(_:from:)`.
     public func update<Record: EditableRecord>(_ record: Record, from original: Record) throws {
         try state.withLock { try $0.edits.update(record, from: original) }
     }
@@ -172,20 +174,20 @@ public final class EditContext: Sendable {
 
     // MARK: Undoing
 
-    /// A moment of a context's edits, to which they can be undone until they are saved or discarded.
+    /// A state of a context's edits. Edits can be undone back to it until they are saved or discarded.
     public struct Savepoint: Sendable {
         fileprivate let edits: EditSet
         fileprivate let generation: Int
     }
 
-    /// Remembers the edits as they are now.
+    /// Remembers the current edits.
     public func savepoint() -> Savepoint {
         state.withLock { Savepoint(edits: $0.edits, generation: $0.generation) }
     }
 
-    /// Takes back what was edited since a savepoint. Rows that were read since stay known.
+    /// Undoes the edits made since a savepoint. Rows that were read since then remain known.
     ///
-    /// - Throws: `AnnalsError` with code `usage` for a savepoint from before a save, discard or refresh.
+    /// - Throws: `AnnalsError` with code `usage` if a save, discard or refresh came after the savepoint.
     public func undo(to savepoint: Savepoint) throws {
         try state.withLock { state in
             guard savepoint.generation == state.generation else {
@@ -195,7 +197,7 @@ public final class EditContext: Sendable {
         }
     }
 
-    /// Drops all edits, and forgets the rows as they were read: what is fetched next is what is stored.
+    /// Drops all edits and forgets all rows. The next fetch returns the stored values.
     public func discard() {
         state.withLock { state in
             state.edits.discard()
@@ -207,12 +209,12 @@ public final class EditContext: Sendable {
 
     /// Saves all edits as one transaction of history, or none of them.
     ///
-    /// What is edited while it runs stays edited. Where it throws, the edits are still there: refresh and save again, save with
-    /// another policy, or discard.
+    /// Edits that are made while the save runs are not part of it; they remain for the next save. If the save throws, all edits
+    /// are kept: refresh and save again, save with another policy, or discard.
     ///
-    /// - Parameter mergePolicy: in the place of the context's own.
-    /// - Returns: what was saved, and which conflicts the policy settled. Records of rows with conflicts are out of date: take them
-    ///   anew with `record`.
+    /// - Parameter mergePolicy: replaces the context's policy for this save.
+    /// - Returns: what was saved, and the conflicts that the policy settled. Records of rows with conflicts are out of date; get
+    ///   them again with `record`.
     /// - Throws: `AnnalsError`; see `AnnalsError.saveError`.
     @discardableResult
     public func save(mergePolicy: MergePolicy? = nil) async throws -> SavedEdits {
@@ -234,7 +236,7 @@ public final class EditContext: Sendable {
     }
 }
 
-/// The rows of a request, before they are decoded.
+/// A request that returns rows before they are decoded.
 private struct RowsOfRequest<Request: FetchRequest>: FetchRequest {
     typealias RowDecoder = Row
     let request: Request

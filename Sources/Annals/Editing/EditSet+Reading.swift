@@ -3,12 +3,12 @@ import AnnalsSchema
 import AnnalsStore
 import GRDB
 
-/// How a set comes to know rows, and how it goes on with them when the store went on.
+/// How a set takes over rows that were read, and how it follows changes of the store.
 extension EditSet {
-    /// Takes in rows that were just read. One that is known stays as it was read first, so that a record from then and one from
-    /// now mean the same.
+    /// Adds rows that were just read. A row that is already known keeps the values with which it was read first, so that all its
+    /// records agree.
     ///
-    /// - Returns: the records of those that are not to be deleted, with their edits.
+    /// - Returns: a record, with edits, for each row that is not to be deleted.
     mutating func read<Record: EditableRecord>(_ fetched: [FetchedRow], _ type: Record.Type, at newest: Int64) throws -> [Record] {
         let table = try table(of: Record.self)
         let numbered = table.numberedPlaces
@@ -39,7 +39,7 @@ extension EditSet {
                 known.generated[column.name] = row.row[column.name]
             }
             stayBelow(values, at: numbered)
-            // Whatever was called so before, it is this row now.
+            // The identifier of a renamed row now belongs to this row.
             renamed[identifier] = nil
             rows[identifier] = known
             records.append(try Record(row: row.row))
@@ -50,7 +50,7 @@ extension EditSet {
     /// A row with all columns of its table.
     typealias FetchedRow = (row: Row, isAsFetched: Bool)
 
-    /// What a request left out must be remembered too.
+    /// Reads the columns that a request did not select, because a save compares the whole row.
     static func whole(_ row: Row, _ table: DeclaredTable, _ db: Database) throws -> FetchedRow {
         guard !table.columns.allSatisfy({ row.hasColumn($0.name) }) else { return (row, true) }
         let key = try table.primaryKey.map { place in
@@ -62,14 +62,14 @@ extension EditSet {
         return (try PersistentIdentifier(table: table.name, key: key).fetch(db) ?? row, false)
     }
 
-    /// The rows that are known, as they are stored; nil in the place of one that is gone.
+    /// The stored rows of all known rows; nil for a row that no longer exists.
     func stored(_ db: Database) throws -> [PersistentIdentifier: Row?] {
         var stored: [PersistentIdentifier: Row?] = [:]
         for (identifier, row) in rows where row.base != nil { stored[identifier] = .some(try identifier.fetch(db)) }
         return stored
     }
 
-    /// Brings known rows to what is stored; edits stay on top of it.
+    /// Updates known rows to the stored values. Edits are kept.
     mutating func refresh(_ stored: [PersistentIdentifier: Row?]) {
         for (identifier, stored) in stored {
             guard let table = rows[identifier]?.table else { continue }
@@ -79,8 +79,8 @@ extension EditSet {
         }
     }
 
-    /// Brings a known row to what is stored. One that is gone is forgotten, unless it was edited: then it is a new row, since
-    /// no edit is dropped unasked.
+    /// Updates a known row to the stored values. A row that no longer exists is forgotten. If it was edited, it becomes a new
+    /// row, so that no edit is lost.
     mutating func refresh(_ identifier: PersistentIdentifier, _ stored: [Value]?, _ generated: [String: DatabaseValue]) {
         guard var row = rows[identifier], let base = row.base else { return }
         row.isAdopted = false
@@ -96,7 +96,7 @@ extension EditSet {
         rows[identifier] = row
     }
 
-    /// Goes on with tables as they are declared now.
+    /// Updates the rows to the current declarations of their tables.
     mutating func move(to catalog: TableCatalog) {
         guard catalog.version != self.catalog.version else { return }
         self.catalog = catalog
@@ -107,12 +107,12 @@ extension EditSet {
 
     // MARK: Keys that others gave out first
 
-    /// The point of history from which on renumberings are of interest.
+    /// The number of the transaction of history after which renumberings concern this set.
     var oldest: Int64 { isFresh ? .max : rows.values.map(\.asOf).min() ?? newest }
 
-    /// Goes on with rows under the keys that syncs gave them, as they are told up to a point of history.
+    /// Replaces the keys that syncs changed, up to a transaction of history.
     ///
-    /// - Returns: what rows are called that were called otherwise.
+    /// - Returns: the new identifiers of renumbered rows, by the old ones.
     @discardableResult
     mutating func follow(
         _ renumbered: [RenumberedRow], upTo newest: Int64
@@ -121,7 +121,7 @@ extension EditSet {
         let last = renumberings.last?.number ?? 0
         renumberings += renumbered.filter { $0.number > last }
         guard !renumbered.isEmpty else {
-            // In place, by index: a context may know very many rows.
+            // In place, by index, because a context may hold very many rows.
             var place = rows.values.startIndex
             while place != rows.values.endIndex {
                 if rows.values[place].asOf < newest { rows.values[place].asOf = newest }
@@ -142,13 +142,13 @@ extension EditSet {
             followed[current] = row
         }
         renamed.merge(others) { $1 }
-        // What had one of the old keys since is another row.
+        // Another row has this old key now.
         for (old, _) in renamed where followed[old] != nil { renamed[old] = nil }
         rows = followed
         return others
     }
 
-    /// Takes back what was edited since a savepoint, whatever its rows are called by now.
+    /// Undoes the edits made since a savepoint, also of rows that were renumbered since.
     mutating func undo(to savepoint: EditSet) {
         var earlier = savepoint
         earlier.follow(renumberings, upTo: newest)
@@ -162,43 +162,43 @@ extension EditSet {
                 rows[identifier]?.now = row.base
             }
         }
-        // New rows that were deleted since.
+        // New rows that were deleted since the savepoint.
         for (identifier, row) in earlier.rows where rows[identifier] == nil { rows[identifier] = row }
     }
 
     // MARK: After a save
 
-    /// What became of the rows that a save took.
+    /// The result of a save, for each of its rows.
     struct Saved {
         struct Row {
             var identifier: PersistentIdentifier
-            /// nil where there is no such row any more.
+            /// nil if the row no longer exists.
             var stored: [Value]?
             var generated: [String: DatabaseValue]
-            /// The save made it.
+            /// Whether the save inserted the row.
             var isNew = false
         }
 
-        /// By what they were called when the save looked at them.
+        /// By the identifier at the start of the save.
         var rows: [PersistentIdentifier: Row] = [:]
-        /// Other rows that are known, as the save's own cascades and triggers left them.
+        /// Other known rows, as the cascades and triggers of the save left them.
         var effects: [PersistentIdentifier: Row] = [:]
-        /// What new rows are called that were called otherwise.
+        /// The new identifiers of rows that got another one, by the old ones.
         var names: [PersistentIdentifier: PersistentIdentifier] = [:]
-        /// The edits as the save took them, and the renumberings that it followed.
+        /// The edits when the save began, and the renumberings that it applied.
         var start: EditSet
         var renumbered: [RenumberedRow] = []
         var newest: Int64
     }
 
-    /// Goes on after a save. What was edited since it began stays edited.
+    /// Applies the result of a save. Edits that were made since it began are kept.
     mutating func absorb(_ saved: Saved) {
         follow(saved.renumbered, upTo: saved.newest)
         move(to: saved.start.catalog)
         var rewritten: [PersistentIdentifier: Saved.Row] = [:]
         for (identifier, row) in saved.effects { rewritten[renumberings.current(identifier, since: saved.newest)] = row }
         for (old, outcome) in saved.rows {
-            // Somebody may have renumbered it once more since.
+            // Another sync may have renumbered the row since the save.
             let called = renumberings.current(old, since: saved.newest)
             let present = renumberings.current(outcome.identifier, since: saved.newest)
             if called != present { renamed[called] = present }
@@ -207,7 +207,7 @@ extension EditSet {
             } else if let row = rows.removeValue(forKey: called) {
                 absorb(row, saved.start.rows[old], outcome, as: present, saved.newest)
             } else if outcome.isNew, let stored = outcome.stored, var row = saved.start.rows[old] {
-                // It was deleted or undone while the save stored it.
+                // The row was deleted or undone while the save inserted it.
                 (row.base, row.now, row.hasProvisionalKey, row.asOf) = (stored, nil, false, saved.newest)
                 setEdited(present, row)
             }
@@ -226,7 +226,7 @@ extension EditSet {
         row.isAdopted = false
         row.hasProvisionalKey = false
         guard let stored = outcome.stored else {
-            // Gone; unless it was inserted once more since.
+            // The row no longer exists, unless it was inserted again since.
             guard row.now != nil, row.now != start?.now else { return }
             row.base = nil
             rows[present] = row
@@ -245,7 +245,7 @@ extension EditSet {
         rows[current] = row
     }
 
-    /// What was edited since may refer to new rows by the keys that they had. Nothing stored does.
+    /// Edits made during the save may refer to new rows by their provisional keys. Stored rows never do.
     private mutating func rename(_ names: [PersistentIdentifier: PersistentIdentifier]) {
         guard !names.isEmpty else { return }
         var followed: [PersistentIdentifier: EditedRow] = [:]
@@ -262,7 +262,7 @@ extension EditSet {
 }
 
 extension EditedRow {
-    /// The row under another key, its references to others under theirs. Returns its key, of which such a reference may be part.
+    /// Changes the row's key and its references to renumbered rows. Returns the row's key, which may contain such a reference.
     mutating func rename(
         from old: PersistentIdentifier, to new: PersistentIdentifier, _ current: (PersistentIdentifier) -> PersistentIdentifier
     ) -> PersistentIdentifier {
@@ -277,14 +277,14 @@ extension EditedRow {
         return key ?? new
     }
 
-    /// What its values call it.
+    /// The identifier that the row's values give.
     var key: PersistentIdentifier? {
         (now ?? base).map { values in table.identifier(of: values.map { $0 ?? .null }) }
     }
 
-    /// Values whose references follow their parents.
+    /// The values, with each reference changed to the current key of its parent.
     ///
-    /// - Parameter edited: only references that have one of these places; all without it.
+    /// - Parameter edited: changes only references with one of these column indexes; nil changes all.
     func referring(
         _ values: [Value?], only edited: Set<Int>? = nil, _ current: (PersistentIdentifier) -> PersistentIdentifier
     ) -> [Value?] {
@@ -298,7 +298,8 @@ extension EditedRow {
         return values
     }
 
-    /// The row in a table whose columns are others now, as long as no edited one is gone. What was not read counts as unchanged.
+    /// Moves the row to a new declaration of its table, unless an edited column was removed. A column that was not read counts as
+    /// unchanged.
     mutating func move(to new: DeclaredTable) {
         func key(_ table: DeclaredTable) -> [String] { table.primaryKey.map { table.columns[$0].name.lowercased() } }
         guard key(new) == key(table) else { return }
@@ -312,7 +313,7 @@ extension EditedRow {
         table = new
     }
 
-    /// Whom these values refer to by foreign keys to primary keys, with the places of the key's columns in their order.
+    /// The parents that these values refer to by foreign keys to primary keys, with the column indexes in the order of the key.
     func references(
         in values: [Value?]
     ) -> [(parent: PersistentIdentifier, places: [Int], onDelete: DeclaredTable.ForeignKeyAction)] {

@@ -3,7 +3,7 @@ import AnnalsSchema
 public import AnnalsStore
 import GRDB
 
-/// Rows as they were read, and what is to become of them: what an `EditContext` holds, as a value.
+/// Rows as they were read, and the edits of them. This is the state of an `EditContext` as a value.
 ///
 ///     try await store.write(author: "till 3", mergePolicy: .mergeByPropertyStoreTrump) { edits in
 ///         let customer = try edits.insert(Customer(id: nil, name: "Ada"))
@@ -11,23 +11,24 @@ import GRDB
 ///         try edits.delete(invoice)
 ///     }
 ///
-/// Nothing of it touches the database. Rows are told by their keys, so a record stands for its row wherever it was copied to. A
-/// new record whose integer key is nil gets a provisional one, which others may refer to until the save gives it a real one.
+/// An edit set does not access the database. A row is identified by its key, so any copy of a record refers to the same row. A
+/// new record whose integer key is nil gets a provisional key. Other records can refer to that key until the save replaces it by
+/// a real one.
 public struct EditSet: Sendable {
     var catalog: TableCatalog
     var rows: [PersistentIdentifier: EditedRow] = [:]
-    /// What rows were called before they were saved, or before a sync gave them other keys.
+    /// Current identifiers by former ones, for rows that were saved or that a sync gave another key.
     var renamed: [PersistentIdentifier: PersistentIdentifier] = [:]
-    /// The number of history's newest transaction that was looked at.
+    /// The number of the newest transaction of history that this set has seen.
     var newest: Int64
-    /// Renumberings that were followed since the last save, for what was remembered before them.
+    /// Renumberings applied since the last save. Savepoints and saves that started earlier need them.
     var renumberings: [RenumberedRow] = []
-    /// Goes up where all rows are forgotten.
+    /// Incremented when all rows are forgotten.
     private(set) var discards = 0
     private var edits = 0
-    /// What `edits` was when the set was new or was made so.
+    /// The value of `edits` when the set was created or last discarded.
     private var editsBefore = 0
-    /// No row that is known has a lower integer key; provisional ones begin below.
+    /// The lowest integer key of all known rows, at most 0. Provisional keys are lower.
     private(set) var lowestKey: Int64
 
     init(_ catalog: TableCatalog, newest: Int64, lowestKey: Int64 = 0) {
@@ -38,26 +39,26 @@ public struct EditSet: Sendable {
 
     // MARK: What is edited
 
-    /// Whether a save would have anything to do. An edit that is taken back is none.
+    /// Whether a save has anything to do. An edit that was reverted does not count.
     public var hasChanges: Bool { rows.values.contains(where: \.hasEdits) }
-    /// New rows, in the order in which they were inserted.
+    /// New rows, in the order of their insertion.
     public var inserted: [PersistentIdentifier] { identifiers(where: \.isInserted) }
-    /// Rows with other values than were read, the one edited first coming first.
+    /// Rows whose values differ from those that were read, in the order of their first edit.
     public var updated: [PersistentIdentifier] { identifiers { !$0.changed.isEmpty } }
-    /// Rows that are to go.
+    /// Rows that are to be deleted.
     public var deleted: [PersistentIdentifier] { identifiers(where: \.isDeleted) }
 
     private func identifiers(where isMeant: (EditedRow) -> Bool) -> [PersistentIdentifier] {
         rows.filter { isMeant($0.value) }.sorted { $0.value.order < $1.value.order }.map(\.key)
     }
 
-    /// Columns of a row that were edited.
+    /// The names of a row's edited columns.
     public func changedColumns(of identifier: PersistentIdentifier) -> Set<String> {
         guard let row = rows[current(identifier)] else { return [] }
         return Set(row.changed.map { row.table.columns[$0].name })
     }
 
-    /// What a row is called now: a row that was new has its key only since the save.
+    /// The current identifier of a row. A new row gets its final key in the save.
     public func current(_ identifier: PersistentIdentifier) -> PersistentIdentifier {
         var current = identifier
         var seen: Set<PersistentIdentifier> = []
@@ -65,9 +66,9 @@ public struct EditSet: Sendable {
         return current
     }
 
-    /// A row as a record, with its edits; nil where the row is not known here or is to be deleted.
+    /// A row as a record, with its edits; nil if the row is not known here or is to be deleted.
     ///
-    /// - Throws: what the record's decoding does.
+    /// - Throws: errors of the record's decoding.
     public func record<Record: EditableRecord>(_ type: Record.Type = Record.self, for identifier: PersistentIdentifier) throws -> Record? {
         guard let row = rows[current(identifier)], row.now != nil else { return nil }
         return try row.decode(Record.self)
@@ -77,11 +78,12 @@ public struct EditSet: Sendable {
 
     /// Adds a new row.
     ///
-    /// - Returns: the record as the set knows it. Where its integer key is nil it has a provisional one, below zero and below what
-    ///   the store has, by which other records may refer to it in columns that are declared as foreign keys; elsewhere it stays a
-    ///   number. The save gives it a real one, and `current` tells which. The key's type must have negative numbers.
+    /// - Returns: the record as the set knows it. If its integer key is nil, the record has a provisional key, which is negative
+    ///   and lower than every key in the store. Other records can refer to it in columns that are declared as foreign keys; in
+    ///   any other column it remains a plain number. The save assigns the real key, which `current` returns. The key's type must
+    ///   allow negative numbers.
     /// - Throws: `AnnalsError` with code `usage` for a table or column that does not exist, for a record without a key that
-    ///   SQLite would make, and for a row that is there already.
+    ///   SQLite cannot assign, and for a row that already exists.
     @discardableResult
     public mutating func insert<Record: EditableRecord>(_ record: Record) throws -> Record {
         let table = try table(of: Record.self)
@@ -97,16 +99,16 @@ public struct EditSet: Sendable {
         let identifier = try identifier(of: values, table)
         var row = rows[identifier] ?? EditedRow(table: table, base: nil, now: nil, hasProvisionalKey: isProvisional, asOf: newest)
         guard row.now == nil else { throw AnnalsError.editing("the row of \(table.name) is there already", hint: "Update it") }
-        // A row that was to be deleted has its key taken again: it is that row, with other values.
+        // Inserting the key of a row that is to be deleted updates that row.
         row.now = zip(values, row.base ?? values.map { _ in nil }).map { $0 ?? $1 }
         renamed[identifier] = nil
         set(identifier, row, inserted)
         return inserted
     }
 
-    /// Takes a record as its row is to be. Columns that it would write as they are stay untouched.
+    /// Sets a row to the values of a record. Columns in which the record has the known value are not edited.
     ///
-    /// - Throws: `AnnalsError` with code `usage` for a row that was not read here; take `update(_:from:)` for that.
+    /// - Throws: `AnnalsError` with code `usage` for a row that was not read here; use `update(_:from:)` for that.
     public mutating func update<Record: EditableRecord>(_ record: Record) throws {
         let table = try table(of: Record.self)
         let values = try RecordCoding.encode(record, table)
@@ -116,7 +118,8 @@ public struct EditSet: Sendable {
                 "the row of \(table.name) was not read here, or is to be deleted",
                 hint: "Fetch it in this context, or say from what it was edited")
         }
-        // What the record would write for the row as it is, may be spelled otherwise than what is stored.
+        // A record can write a value in another form than the stored one. So the record is compared with what it would write for
+        // the known row.
         let unchanged = (try? row.decode(Record.self)).flatMap { try? RecordCoding.encode($0, table) } ?? now
         for place in values.indices where !table.primaryKey.contains(place) {
             if let value = values[place], value != unchanged[place] { row.now?[place] = value }
@@ -124,22 +127,22 @@ public struct EditSet: Sendable {
         set(identifier, row, record)
     }
 
-    /// Takes a record as its row is to be that was read elsewhere, such as in `store.read`.
+    /// Sets a row that was read elsewhere, such as in `store.read`, to the values of a record.
     ///
     /// - Parameters:
-    ///   - record: as it is to be.
-    ///   - original: the record as it was read: what is stored is compared with it.
+    ///   - record: the record with the new values.
+    ///   - original: the record as it was read. The save compares it with the stored row.
     /// - Throws: `AnnalsError` with code `usage`, as `insert`.
     public mutating func update<Record: EditableRecord>(_ record: Record, from original: Record) throws {
         try adopt(original)
         try update(record)
     }
 
-    /// Changes a row's record, as the set knows it now, and gives it back.
+    /// Edits a row, starting from its values in this set, and returns the edited record.
     ///
     ///     let paid = try edits.edit(invoice) { $0.isPaid = true }
     ///
-    /// - Throws: as `update`; what `change` throws.
+    /// - Throws: as `update`; errors of `change`.
     @discardableResult
     public mutating func edit<Record: EditableRecord>(_ record: Record, _ change: (inout Record) throws -> Void) throws -> Record {
         let before = try known(record)
@@ -148,7 +151,7 @@ public struct EditSet: Sendable {
         return try take(changed, editedFrom: before)
     }
 
-    /// A row's record as it is known now.
+    /// A row's record with its current values in this set.
     func known<Record: EditableRecord>(_ record: Record) throws -> Record {
         let table = try table(of: Record.self)
         guard let known = try self.record(Record.self, for: identifier(of: RecordCoding.encode(record, table), table)) else {
@@ -157,7 +160,7 @@ public struct EditSet: Sendable {
         return known
     }
 
-    /// Takes what an edit changed, and no other column: somebody else may have edited those in between.
+    /// Takes over only the columns that the edit changed, because the other columns may have been edited in between.
     mutating func take<Record: EditableRecord>(_ changed: Record, editedFrom before: Record) throws -> Record {
         let table = try table(of: Record.self)
         let (old, new) = (try RecordCoding.encode(before, table), try RecordCoding.encode(changed, table))
@@ -179,7 +182,7 @@ public struct EditSet: Sendable {
         AnnalsError.editing("the row of \(table.name) was not read here, or is to be deleted", hint: "Fetch it in this context")
     }
 
-    /// Deletes a row. One that was not read here counts as read as the record has it.
+    /// Deletes a row. If it was not read here, the record's values count as those that were read.
     ///
     /// - Throws: `AnnalsError` with code `usage`, as `insert`.
     public mutating func delete<Record: EditableRecord>(_ record: Record) throws {
@@ -195,7 +198,7 @@ public struct EditSet: Sendable {
         set(identifier, row, record)
     }
 
-    /// Counts a record that was read elsewhere as read as it is, unless its row is known.
+    /// Adds a record that was read elsewhere with its values as the base, unless its row is already known.
     private mutating func adopt<Record: EditableRecord>(_ record: Record) throws {
         let table = try table(of: Record.self)
         let values = try RecordCoding.encode(record, table)
@@ -210,7 +213,7 @@ public struct EditSet: Sendable {
         setEdited(identifier, row)
     }
 
-    /// Counts a row as edited after all others, if it was not edited before.
+    /// Counts a row as edited after all others, unless it was edited before.
     mutating func setEdited(_ identifier: PersistentIdentifier, _ row: EditedRow) {
         var row = row
         if row.order == 0 {
@@ -220,14 +223,14 @@ public struct EditSet: Sendable {
         rows[identifier] = row
     }
 
-    /// Drops all edits, and forgets the rows as they were read. Provisional keys are not given again.
+    /// Drops all edits and forgets all rows. Provisional keys are not used again.
     mutating func discard() {
         (rows, renamed, renumberings) = ([:], [:], [])
         discards += 1
         editsBefore = edits
     }
 
-    /// Neither has it a row, nor has a savepoint of it.
+    /// Whether neither the set nor any savepoint of it can hold a row.
     var isFresh: Bool { rows.isEmpty && edits == editsBefore }
 
     // MARK: Names
@@ -248,7 +251,7 @@ public struct EditSet: Sendable {
         return PersistentIdentifier(table: table.name, key: key)
     }
 
-    /// Keeps provisional keys apart from those that rows have or refer to.
+    /// Keeps provisional keys lower than all keys that known rows have or refer to.
     mutating func stayBelow(_ values: [Value?], at places: [Int]) {
         for place in places {
             if let key = values[place]?.integer, key < lowestKey { lowestKey = key }
@@ -257,7 +260,7 @@ public struct EditSet: Sendable {
 }
 
 extension DeclaredTable {
-    /// Places of integer keys, its own and those of rows that it refers to.
+    /// Column indexes of integer keys: the table's own key and its foreign keys.
     var numberedPlaces: [Int] {
         (rowidAlias.map { [$0] } ?? []) + foreignKeys.flatMap { $0.places.compactMap(\.self) }
     }

@@ -4,35 +4,35 @@ import AnnalsSQLite
 import AnnalsStore
 public import GRDB
 
-/// A record that can be edited: read from rows, and written.
+/// A record type that can be read from rows and written to them.
 public typealias EditableRecord = FetchableRecord & MutablePersistableRecord & Sendable
 
-/// One row in an edit context, its values by the places of the table's stored columns.
+/// A row in an edit context. Its values are indexed like the stored columns of its table.
 struct EditedRow: Sendable {
     var table: DeclaredTable
-    /// As it was read; nil for a new row. A column is nil where the record did not say.
+    /// The values that were read; nil for a new row. The value of a column is nil if it was not read.
     var base: [Value?]?
-    /// As it is to be; nil where it is to be deleted.
+    /// The values to save; nil if the row is to be deleted.
     var now: [Value?]?
     /// Generated columns as they were read, for records that read them.
     var generated: [String: DatabaseValue] = [:]
-    /// The app's record of it, once it was edited.
+    /// The app's record of the row, once it was edited.
     var record: (any EditableRecord)?
-    /// It was read elsewhere, so `base` is what its record would write, and not what is stored.
+    /// The row was read elsewhere, so `base` holds what its record would write, not the stored values.
     var isAdopted = false
-    /// Its key stands for the one that SQLite will make.
+    /// The key is provisional; SQLite assigns the real one.
     var hasProvisionalKey = false
-    /// The number of the transaction of history up to which its keys are right.
+    /// The number of the transaction of history up to which renumberings are applied.
     var asOf: Int64
-    /// When it was edited first, among all; zero where it was not.
+    /// The rank of the first edit among all edits; zero if the row was not edited.
     var order = 0
 
     var isInserted: Bool { base == nil && now != nil }
     var isDeleted: Bool { base != nil && now == nil }
-    /// Most rows were never touched, and need no comparison.
+    /// Most rows were never edited and need no comparison.
     var hasEdits: Bool { order != 0 && (isInserted || isDeleted || !changed.isEmpty) }
 
-    /// Places whose values were edited; of new and deleted rows none.
+    /// Indexes of the edited columns; empty for new and deleted rows.
     var changed: [Int] {
         guard let base, let now else { return [] }
         return base.indices.filter { now[$0] != base[$0] }
@@ -44,9 +44,9 @@ struct EditedRow: Sendable {
     }
 }
 
-/// Records as values by the places of stored columns, and back.
+/// Converts records to values indexed by stored column, and back.
 enum RecordCoding {
-    /// What a record would write; nil in the place of a column that it leaves alone.
+    /// The values that a record would write; nil for each column that it does not write.
     static func encode(_ record: some EditableRecord, _ table: DeclaredTable) throws -> [Value?] {
         var values = [Value?](repeating: nil, count: table.columns.count)
         for (name, value) in try record.databaseDictionary {

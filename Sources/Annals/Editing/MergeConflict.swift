@@ -1,76 +1,79 @@
 public import AnnalsStore
 public import GRDB
 
-/// A row that was edited or deleted, and that others changed or deleted since it was read.
+/// A row that was edited or deleted here, and that others changed or deleted since it was read.
 public struct MergeConflict: Sendable {
     public let identifier: PersistentIdentifier
     /// The row as it was read.
     public let base: RowSnapshot
-    /// The row as it is to be saved; nil where it is to be deleted.
+    /// The row as it is to be saved; nil if it is to be deleted.
     public let mine: RowSnapshot?
-    /// The row as it is stored; nil where it is gone.
+    /// The row as it is stored; nil if it no longer exists.
     public let theirs: RowSnapshot?
-    /// Columns that others changed since; none where the row is gone.
+    /// Columns that others changed since the row was read; empty if the row no longer exists.
     public let theirColumns: Set<String>
-    /// Columns that were edited; none where the row is to be deleted.
+    /// Columns that were edited here; empty if the row is to be deleted.
     public let myColumns: Set<String>
-    /// Columns that both changed, to different values.
+    /// Columns that both sides changed, to different values.
     public let conflictingColumns: Set<String>
-    /// What a resolver decided.
+    /// The decision of a resolver.
     public var resolution = Resolution.unresolved
 
     public enum Resolution: Sendable {
         case unresolved
-        /// The stored row stays as it is; the edits of this row are dropped.
+        /// Keeps the stored row and drops the edits of this row.
         case keepStore
-        /// The edited row is saved with all its columns, or deleted where that was asked for. One that is gone comes back.
+        /// Saves the edited row with all its columns, or deletes it if the edit was a delete. A row that no longer exists is
+        /// inserted again.
         case keepObject
-        /// The stored row with these columns, by name; one that is gone comes back from the edited row.
+        /// Saves the stored row with these values, by column name. A row that no longer exists is inserted again from the edited
+        /// row.
         case values([String: DatabaseValue])
         case delete
     }
 }
 
-/// What a constraint refuses: a row that was to be saved, and why it cannot be.
+/// A row that was to be saved, and the constraint that refuses it.
 public struct ConstraintConflict: Sendable {
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// A primary key, a UNIQUE constraint or a unique index.
         case unique
-        /// A parent that is not there, or a row that others refer to.
+        /// The parent does not exist, or other rows refer to this row.
         case foreignKey
         case notNull
         case check
-        /// A value that the column of a STRICT table, or an INTEGER PRIMARY KEY, does not take.
+        /// The column of a STRICT table, or an INTEGER PRIMARY KEY, does not accept the value.
         case datatype
-        /// What a trigger refused.
+        /// A trigger refused the row.
         case trigger
     }
 
     public let kind: Kind
     public let table: String
-    /// The row that was to be saved; nil where a statement of the app's own was refused.
+    /// The row that was to be saved; nil if SQLite refused a statement of the app.
     public let identifier: PersistentIdentifier?
-    /// A CHECK's name or expression, the parent's table of a foreign key, a trigger's message, the name of an index over
-    /// expressions.
+    /// The name or expression of a CHECK, the parent table of a foreign key, the message of a trigger, or the name of an index
+    /// over expressions.
     public let name: String?
-    /// The constraint's columns.
+    /// The columns of the constraint.
     public let columns: [String]
-    /// What the row was to hold in them.
+    /// The values that the row was to have in these columns.
     public let values: [String: DatabaseValue]
-    /// The row that was to be saved; nil where it was to be deleted.
+    /// The row that was to be saved; nil if it was to be deleted.
     public let mine: RowSnapshot?
-    /// The rows that are in the way: holders of unique values, or rows that refer to one that was to be deleted.
+    /// The rows that prevent the save: those that have the unique values, or those that refer to a row that was to be deleted.
     public let others: [StoredRow]
-    /// What a resolver decided; only of kind `unique`.
+    /// The decision of a resolver. It has an effect only if `kind` is `unique`.
     public var resolution = Resolution.unresolved
 
     public enum Resolution: Sendable {
         case unresolved
-        /// The stored row stays. A new row is dropped for it; an edited row keeps the constraint's columns as they are stored.
+        /// Keeps the stored row. A new row is dropped in favour of it. An edited row keeps the stored values in the constraint's
+        /// columns.
         case keepStore
-        /// The values of a new row go into the stored row, which keeps its key. For an edited row the stored one is deleted.
+        /// Writes the values of a new row into the stored row, which keeps its key. For an edited row, the stored row is deleted.
         case keepObject
-        /// The row is saved with these columns instead, by name.
+        /// Saves the row with these values instead, by column name.
         case values([String: DatabaseValue])
     }
 

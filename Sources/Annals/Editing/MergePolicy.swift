@@ -1,8 +1,9 @@
 public import GRDB
 
-/// What a save does where others changed the same rows since they were read, or hold a unique value that it brings.
+/// What a save does if others changed the same rows since they were read, or if a stored row already has a unique value of a
+/// saved row.
 ///
-/// The names and their meaning are Core Data's; `Documentation/editing.md` sets each outcome beside Core Data's.
+/// The names and their meaning are those of Core Data. `Documentation/editing.md` compares each outcome with Core Data.
 ///
 ///     try await context.save(mergePolicy: .mergeByPropertyObjectTrump)
 public struct MergePolicy: Sendable {
@@ -13,24 +14,25 @@ public struct MergePolicy: Sendable {
 
     let rule: Rule
 
-    /// Nothing is saved, and the conflicts are thrown. The default.
+    /// Throws the conflicts and saves nothing. The default.
     public static let error = MergePolicy(rule: .error)
-    /// Column by column; where both changed one, the store's value stays. A column whose conflict policy combines, such as `sum`,
-    /// keeps both.
+    /// Merges column by column. If both sides changed a column, the stored value is kept. A column whose conflict policy combines
+    /// values, such as `sum`, keeps both changes.
     public static let mergeByPropertyStoreTrump = MergePolicy(rule: .storeTrump)
-    /// Column by column; where both changed one, the edited value is saved. A column whose conflict policy combines keeps both.
+    /// Merges column by column. If both sides changed a column, the edited value is saved. A column whose conflict policy
+    /// combines values keeps both changes.
     public static let mergeByPropertyObjectTrump = MergePolicy(rule: .objectTrump)
-    /// The edited row is saved with all its columns, those too that only others changed.
+    /// Saves the edited row with all its columns, and overwrites the columns that only others changed.
     public static let overwrite = MergePolicy(rule: .overwrite)
-    /// Edits of a row that others changed are dropped; the context has the store's row from then on.
+    /// Drops the edits of a row that others changed. The context then has the stored row.
     public static let rollback = MergePolicy(rule: .rollback)
 
-    /// What a resolver of the app's decides.
+    /// Asks a resolver of the app.
     public static func custom(_ resolver: some MergePolicyResolver) -> MergePolicy { MergePolicy(rule: .custom(resolver)) }
 }
 
-/// Decides the conflicts of a save by setting the `resolution` of each. One that stays `unresolved` is thrown, and nothing is
-/// saved then.
+/// Decides the conflicts of a save by setting the `resolution` of each. If a conflict remains `unresolved`, the save throws it
+/// and saves nothing.
 ///
 ///     struct KeepLonger: MergePolicyResolver {
 ///         func resolve(optimisticLockingConflicts list: inout [MergeConflict], in db: Database) {
@@ -42,16 +44,16 @@ public struct MergePolicy: Sendable {
 ///         }
 ///     }
 ///
-/// It is called within the transaction of the save, once for all rows that others changed, and once for each time that unique
-/// values turn out to be taken.
+/// The resolver is called within the transaction of the save: once for all rows that others changed, and once each time the save
+/// finds that unique values are taken.
 public protocol MergePolicyResolver: Sendable {
     /// Rows that others changed or deleted since they were read.
     func resolve(optimisticLockingConflicts list: inout [MergeConflict], in db: Database) throws
-    /// Rows that bring a unique value which a stored row has.
+    /// Rows with a unique value that a stored row already has.
     func resolve(constraintConflicts list: inout [ConstraintConflict], in db: Database) throws
 }
 
 extension MergePolicyResolver {
-    /// Leaves them unresolved.
+    /// Leaves the conflicts unresolved.
     public func resolve(constraintConflicts list: inout [ConstraintConflict], in db: Database) throws {}
 }

@@ -4,12 +4,12 @@ import AnnalsSQLite
 public import AnnalsStore
 public import GRDB
 
-/// A row's values at some moment, by column.
+/// The values of a row at one moment, by column.
 ///
 ///     let stock = conflict.theirs?["stock"]
 ///     let product = try conflict.theirs?.decode(Product.self)
 public struct RowSnapshot: Hashable, Sendable {
-    /// Stored columns whose values are known, in the table's order.
+    /// Names of the stored columns whose values are known, in the table's order.
     public let columns: [String]
     private let values: [Value]
 
@@ -19,14 +19,14 @@ public struct RowSnapshot: Hashable, Sendable {
         self.values = known.compactMap { values[$0] }
     }
 
-    /// The value of a column, by its name in any case; nil where it is not known. SQL's NULL is `DatabaseValue.null`.
+    /// The value of a column, by its name in upper or lower case; nil if it is not known. SQL's NULL is `DatabaseValue.null`.
     public subscript(column: String) -> DatabaseValue? {
         columns.firstIndex { $0.isSameIdentifier(as: column) }.map { values[$0].databaseValue }
     }
 
     /// The row as a record.
     ///
-    /// - Throws: what the record's decoding does.
+    /// - Throws: errors of the record's decoding.
     public func decode<Record: FetchableRecord>(_ type: Record.Type = Record.self) throws -> Record {
         try Record(row: Row(Dictionary(zip(columns, values.map(\.databaseValue)), uniquingKeysWith: { $1 })))
     }

@@ -20,16 +20,16 @@ public enum SaveError: Error, Sendable {
     case conflicts([MergeConflict])
     /// Rows that a constraint refuses.
     case constraints([ConstraintConflict])
-    /// What a record's `willSave`, `willInsert`, `willUpdate` or `willDelete` threw.
+    /// The error that a record's `willSave`, `willInsert`, `willUpdate` or `willDelete` threw.
     case validation(PersistentIdentifier, any Error)
-    /// Another program held the lock all the time.
+    /// Another program held the lock for the whole waiting time.
     case busy
 }
 
 extension AnnalsError {
-    /// What a caller can branch on where a save or a write was refused; nil for every other error.
+    /// Why a save or a write was refused, in a form that a caller can switch on; nil for every other error.
     ///
-    /// Of a plain `store.write` a constraint is told by its name, table and columns; SQLite does not say more.
+    /// For a plain `store.write`, a constraint is described only by its name, table and columns, because SQLite reports no more.
     public var saveError: SaveError? {
         if let error = underlying as? SaveError { return error }
         if code == .busy { return .busy }
@@ -73,14 +73,14 @@ extension AnnalsError {
     }
 }
 
-/// What SQLite says of a constraint that it refuses to break.
+/// What SQLite's error says about the constraint that a statement would break.
 struct Refused {
     var kind: ConstraintConflict.Kind
     var table: String
     var columns: [String]
     var name: String?
 
-    /// nil for an error that is about no constraint.
+    /// nil for an error that is not about a constraint.
     init?(_ error: DatabaseError) {
         let message = error.message ?? ""
         let text = message.split(separator: ": ", maxSplits: 1).dropFirst().first.map(String.init) ?? ""
@@ -93,7 +93,7 @@ struct Refused {
         case _ where message == "FOREIGN KEY constraint failed": kind = .foreignKey
         case .SQLITE_CONSTRAINT_TRIGGER: kind = .trigger
         case _ where error.resultCode == .SQLITE_MISMATCH: kind = .datatype
-        // SQLITE_CONSTRAINT_DATATYPE, which GRDB has no name for.
+        // SQLITE_CONSTRAINT_DATATYPE, for which GRDB has no name.
         case _ where message.hasPrefix("cannot store "): kind = .datatype
         case _ where error.resultCode == .SQLITE_CONSTRAINT: kind = .trigger
         default: return nil
@@ -108,7 +108,7 @@ struct Refused {
         }
     }
 
-    /// `table.first, table.second`
+    /// Parses `table.first, table.second`.
     private mutating func readColumns(_ text: String) {
         for part in text.split(separator: ", ") {
             let names = part.split(separator: ".", maxSplits: 1)

@@ -3,7 +3,7 @@ import AnnalsSchema
 import AnnalsStore
 import GRDB
 
-/// What others did to the rows of a save since they were read.
+/// Finds what others changed in the rows of a save since they were read, and settles it.
 extension Saving {
     private struct Found {
         var identifier: PersistentIdentifier
@@ -14,7 +14,7 @@ extension Saving {
         var conflict: MergeConflict
     }
 
-    /// Plans every row that is to be written, conflicts settled.
+    /// Plans every row that is to be written, after its conflicts are settled.
     mutating func plan() throws {
         var found: [Found] = []
         for (identifier, row) in edits.rows.lazy.filter({ $0.value.hasEdits }).sorted(by: { $0.value.order < $1.value.order }) {
@@ -29,15 +29,16 @@ extension Saving {
             }
         }
         try settle(found)
-        // Rows that go make room, and new rows must be there before others refer to them.
+        // Deletes come first because they free unique values. Inserts come before updates because updated rows may refer to new
+        // rows.
         waiting.sort { ($0.turn, $0.row.order) < ($1.turn, $1.row.order) }
     }
 
-    /// Plans the row where nobody else changed it.
+    /// Plans the row if nobody else changed it; otherwise returns the conflict.
     private mutating func compare(_ identifier: PersistentIdentifier, _ row: EditedRow) throws -> Found? {
         let table = row.table
         guard let stored = try session.row(identifier.key, of: table) else {
-            // Both deleted it.
+            // Nothing to do if both sides deleted the row.
             guard let now = row.now, let base = row.base else { return nil }
             let mine = now.map { $0 ?? .null }
             return Found(
@@ -60,10 +61,10 @@ extension Saving {
             conflict: conflict(identifier, table, base: base, mine: mine, stored: stored))
     }
 
-    /// The row as it was read, as it was stored then. What was not read counts as unchanged.
+    /// The base of the row in stored form. A column that was not read counts as unchanged.
     private func baseAsStored(_ row: EditedRow, _ stored: [Value]) throws -> [Value] {
         guard let base = row.base else { return stored }
-        // A record that was read elsewhere is compared with what it would write for the row as it is.
+        // A record that was read elsewhere is compared with what it would write for the stored row.
         let written = row.isAdopted ? try row.record.map { try Self.encode(stored, as: $0, row) } : nil
         return try stored.indices.map { place in
             guard let value = base[place], written?[place] != value else { return stored[place] }
@@ -127,7 +128,7 @@ extension Saving {
         settledConflicts = conflicts
     }
 
-    /// A stored row that is not there any more is deleted by others: store's side keeps it so.
+    /// If `stored` is nil, others deleted the row; the policies that favour the store keep it deleted.
     private mutating func settle(_ found: Found) throws {
         switch policy.rule {
         case .rollback: break
@@ -155,7 +156,7 @@ extension Saving {
         }
     }
 
-    /// Values of a resolver's own, by column. A key stays what it is.
+    /// Writes a resolver's values into a row, by column. Key columns are not changed.
     func setting(_ named: [String: DatabaseValue], in row: [Value?], _ table: DeclaredTable) throws -> [Value?] {
         var row = row
         for (name, value) in named {
@@ -170,7 +171,7 @@ extension Saving {
 }
 
 extension PlannedRow {
-    /// Which rows are written first.
+    /// The rank by which rows are written: deletes, then inserts, then updates.
     var turn: Int {
         switch action {
         case .delete: 0

@@ -3,7 +3,7 @@ import AnnalsSQLite
 import AnnalsStore
 import GRDB
 
-/// Says what a constraint is about: columns, values, and the rows in the way.
+/// Describes a refused constraint: its columns, the values, and the rows that prevent the save.
 extension Saving {
     func conflict(_ planned: PlannedRow) throws -> ConstraintConflict {
         let table = planned.table
@@ -44,7 +44,7 @@ extension Saving {
 
     // MARK: Foreign keys
 
-    /// Which rows of the save leave a reference without its parent.
+    /// The rows of the save that leave a reference without its parent.
     func brokenForeignKeys() throws -> [ConstraintConflict] {
         var broken = try displaced.compactMap { try brokenForeignKeys(of: $0) }
         for (identifier, row) in edits.rows.lazy.filter({ $0.value.hasEdits }).sorted(by: { $0.value.order < $1.value.order }) {
@@ -78,7 +78,7 @@ extension Saving {
         return nil
     }
 
-    /// Rows that refer to one that is to go.
+    /// Describes the rows that refer to a row that is to be deleted.
     private func brokenByDeleting(_ planned: PlannedRow, _ row: [Value]) throws -> ConstraintConflict? {
         for (child, key) in session.catalog.references(to: planned.table.name) {
             let values = key.parentColumns.compactMap { planned.table.place(of: $0).map { row[$0] } }
@@ -94,7 +94,7 @@ extension Saving {
         return nil
     }
 
-    /// Rows that are named where others refer to one that was to be deleted.
+    /// How many of the referring rows an error lists.
     private static let childrenTold = 10
 
     private func rows(of table: String, having columns: [String], _ values: [Value], limit: Int) throws -> [Row] {

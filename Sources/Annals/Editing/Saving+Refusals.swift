@@ -3,15 +3,15 @@ import AnnalsSchema
 import AnnalsStore
 import GRDB
 
-/// What becomes of rows that a constraint refuses, once no other can make room for them.
+/// Settles rows that a constraint refuses, once no other row of the save can free the value.
 extension Saving {
-    /// What a resolver answered to a conflict.
+    /// A resolver's answer to a conflict.
     struct Answer: Hashable {
         var columns: [String]
         var values: [String: DatabaseValue]
     }
 
-    /// How often a resolver is asked for one row's values, since it holds the lock for writing meanwhile.
+    /// How often a resolver is asked for the values of one row. The limit exists because the save holds the write lock meanwhile.
     private static let answersTaken = 20
 
     mutating func settleRefusals() throws {
@@ -33,7 +33,8 @@ extension Saving {
         }
     }
 
-    /// Whether this very save gave the holder its value, or is to take it away: nobody else is in the way.
+    /// Whether this save itself wrote the row with the taken value, or is about to change it. Then no other writer caused the
+    /// conflict.
     private func isOwn(_ refused: (planned: PlannedRow, conflict: ConstraintConflict)) -> Bool {
         let places = Set(refused.conflict.columns.compactMap(refused.planned.table.place(of:)))
         return refused.conflict.others.contains { other in
@@ -59,14 +60,14 @@ extension Saving {
         case .objectTrump, .overwrite:
             for place in refused.indices {
                 let isNew = if case .insert = refused[place].planned.action { true } else { false }
-                // Two rows that exist are made one by nobody; only overwriting says that one goes.
+                // No policy merges two existing rows into one. Only `overwrite` deletes one of them.
                 let isOverwriting = if case .overwrite = policy.rule { true } else { false }
                 if isNew ? refused[place].conflict.others.count == 1 : isOverwriting { refused[place].conflict.resolution = .keepObject }
             }
         }
     }
 
-    /// Values that did not help once do not help the next time.
+    /// Values that were refused once are not tried again.
     private mutating func isNew(
         _ resolution: ConstraintConflict.Resolution, for refused: (planned: PlannedRow, conflict: ConstraintConflict)
     ) -> Bool {
@@ -111,7 +112,7 @@ extension Saving {
         }
     }
 
-    /// Deletes a stored row that is in the way.
+    /// Deletes a stored row that has the unique value.
     private mutating func displace(_ identifier: PersistentIdentifier, _ table: DeclaredTable) throws {
         guard let stored = try session.row(identifier.key, of: table) else { return }
         let row = EditedRow(table: table, base: stored, now: nil, asOf: edits.newest)

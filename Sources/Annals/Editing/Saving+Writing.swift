@@ -3,7 +3,7 @@ import AnnalsSchema
 import AnnalsStore
 import GRDB
 
-/// Writes what was planned, by the records' own functions.
+/// Writes the planned rows with the records' own functions.
 extension Saving {
     mutating func write() throws {
         while !waiting.isEmpty {
@@ -13,10 +13,10 @@ extension Saving {
         }
     }
 
-    /// Attempts each row after those that it waits for, which are told by what it refers to, and by who holds what it wants.
+    /// Writes each row after the rows that it waits for: new rows that it refers to, and rows that hold a unique value it needs.
     private mutating func attempt(all round: [PlannedRow]) throws -> Bool {
         var pending = Dictionary(round.map { ($0.identifier, $0) }, uniquingKeysWith: { $1 })
-        // Who leaves a parent must be gone from it before it goes, or it goes too.
+        // A child that moves to another parent must be written before its old parent is deleted, or the cascade would delete it.
         var leaving: [PersistentIdentifier: [PersistentIdentifier]] = [:]
         for planned in round { for parent in planned.leftParents { leaving[parent, default: []].append(planned.identifier) } }
         var blocked: [PersistentIdentifier: [PlannedRow]] = [:]
@@ -46,7 +46,8 @@ extension Saving {
         return isMoving
     }
 
-    /// A new row that it refers to may get another key, or give way to a stored one. Two that refer to each other wait for nobody.
+    /// A new parent may get another key, or be dropped in favour of a stored row, so its child waits for it. Two rows that refer
+    /// to each other do not wait.
     private func parent(
         of planned: PlannedRow, among pending: [PersistentIdentifier: PlannedRow]
     ) -> PersistentIdentifier? {
@@ -57,7 +58,7 @@ extension Saving {
         }
     }
 
-    /// A row of this save that has a value which another is to have, and that is not written yet.
+    /// A row of this save that has the value and is not written yet.
     private func holder(
         inTheWayOf refused: PlannedRow, among pending: [PersistentIdentifier: PlannedRow]
     ) throws -> PersistentIdentifier? {
@@ -70,7 +71,7 @@ extension Saving {
         planned.row.references(in: planned.values).contains { $0.parent == identifier }
     }
 
-    /// Writes one row, or gives it back with the constraint that refuses it.
+    /// Writes one row, or returns it with the constraint that refuses it.
     private mutating func attempt(_ asPlanned: PlannedRow) throws -> PlannedRow? {
         var planned = asPlanned
         let (names, asked) = (names, planned.identifier)
@@ -95,7 +96,7 @@ extension Saving {
         } catch let error as AnnalsError {
             throw error
         } catch is RecordError {
-            // It went with a parent that this save deletes.
+            // The row was deleted together with a parent that this save deletes.
             if try session.row(planned.identifier.key, of: planned.table) == nil { return nil }
             throw AnnalsError.refused([
                 ConstraintConflict(
@@ -109,7 +110,7 @@ extension Saving {
         }
     }
 
-    /// Returns what the row is called now.
+    /// Returns the identifier of the written row.
     private func perform(_ planned: PlannedRow) throws -> PersistentIdentifier {
         guard let record = planned.row.record else { return planned.identifier }
         switch planned.action {
@@ -121,7 +122,7 @@ extension Saving {
     }
 
     private func delete<Record: EditableRecord>(_ record: Record, _ planned: PlannedRow, _ stored: [Value]) throws {
-        // It may be gone with its parent.
+        // The row may be deleted already, together with its parent.
         try Self.fitting(record, stored, planned, planned.table.primaryKey).delete(db)
     }
 
@@ -137,7 +138,8 @@ extension Saving {
             try complete(planned.identifier, table, values, written: inserted)
             return planned.identifier
         }
-        // What the record noted itself, or else SQLite's number: in its `didInsert` it may have inserted something else.
+        // The key that the record stored itself, or else SQLite's number. The record's `didInsert` may have inserted another row,
+        // which would change SQLite's number.
         var key = try RecordCoding.encode(inserted, table)[place] ?? .null
         if key.isNull { key = .integer(rowid) }
         return PersistentIdentifier(table: table.name, key: [key])
@@ -173,13 +175,14 @@ extension Saving {
             arguments: StatementArguments(identifier.key.map(\.databaseValue) + changed.map { (values[$0] ?? .null).databaseValue }))
     }
 
-    /// The app's record, as long as it would write these values; else one that is made from them.
+    /// The app's record if it would write these values; otherwise a record made from the values.
     private static func fitting<Record: EditableRecord>(
         _ record: Record, _ values: [Value?], _ planned: PlannedRow, _ places: some Sequence<Int>
     ) throws -> Record {
         let encoded = try RecordCoding.encode(record, planned.table)
         let given = planned.row.now
-        // What it was given is stored in the column's own form, so what the app handed in counts as fitting too.
+        // The column's affinity may store a value in another form. So a value that the app set and that is stored as expected
+        // counts as equal.
         let isFitting = places.allSatisfy { place in
             encoded[place] == nil || encoded[place] == values[place]
                 || (given?[place] == encoded[place] && isSame(values[place], encoded[place]))
@@ -188,7 +191,7 @@ extension Saving {
         return try RecordCoding.decode(Record.self, values, planned.table, planned.row.generated)
     }
 
-    /// Whether one is the other as a column with an affinity stores it.
+    /// Whether a column with an affinity stores the written value as the stored one.
     private static func isSame(_ stored: Value?, _ written: Value?) -> Bool {
         guard let stored, let written else { return false }
         return stored.databaseValue == written.databaseValue

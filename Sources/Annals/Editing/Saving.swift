@@ -5,24 +5,25 @@ import GRDB
 
 /// One save, within its SQLite transaction.
 ///
-/// First every row that was edited or deleted is compared with what is stored, and the policy settles what others changed. What is
-/// left is written: rows that go, new rows, then changed ones. A row that a constraint refuses waits for the others, since they may
-/// make room for it; when nothing moves any more the policy decides, or the save fails.
+/// First, every edited or deleted row is compared with the stored row, and the policy settles what others changed. Then the rows
+/// are written: deletes, inserts, updates. A row that a constraint refuses is tried again after the others, because they may free
+/// the value. When a round writes nothing, the policy decides, or the save fails.
 struct Saving {
     let session: SaveSession
     let policy: MergePolicy
     var edits: EditSet
     var waiting: [PlannedRow] = []
     var result: EditSet.Saved
-    /// What rows of this save are called now: new ones by their real keys, dropped ones by the rows in their place.
+    /// Current identifiers of this save's rows: the real keys of new rows, and for dropped rows the stored rows that replace
+    /// them.
     var names: [PersistentIdentifier: PersistentIdentifier] = [:]
-    /// Rows that this save wrote, with the places that it gave other values; of new rows all.
+    /// Rows that this save wrote, with the indexes of the changed columns; all columns for new rows.
     var written: [PersistentIdentifier: Set<Int>] = [:]
-    /// What a resolver answered for rows whose values are taken.
+    /// A resolver's answers so far, for rows with taken values.
     var answers: [PersistentIdentifier: Set<Answer>] = [:]
-    /// Rows that were deleted since they held what another was to have.
+    /// Stored rows that this save deleted because they had a unique value that another row needs.
     var displaced: [PlannedRow] = []
-    /// Rows that this save made, as they are called now.
+    /// Rows that this save inserted, by their current identifiers.
     var made: Set<PersistentIdentifier> = []
     var settledConflicts: [MergeConflict] = []
     var settledConstraints: [ConstraintConflict] = []
@@ -36,7 +37,7 @@ struct Saving {
         result = EditSet.Saved(start: edits, newest: edits.newest)
     }
 
-    /// What a save did.
+    /// The result of a save.
     struct Outcome {
         var rows: EditSet.Saved
         var conflicts: [MergeConflict]
@@ -68,7 +69,7 @@ struct Saving {
         return Outcome(rows: result, conflicts: settledConflicts, constraints: settledConstraints, identifiers: renamed)
     }
 
-    /// Takes note of known rows that the save's own cascades and triggers wrote, as its transaction tells: nobody else did.
+    /// Reads known rows that the save's own cascades and triggers wrote, so that they do not count as changes by others.
     static func noteEffects(
         _ session: SaveSession, _ outcome: inout Outcome, _ touched: ([String]) throws -> Set<PersistentIdentifier>
     ) throws {
@@ -91,7 +92,7 @@ struct Saving {
         return saved
     }
 
-    /// What the rows of the save hold now: the next edits begin with that.
+    /// Reads the rows of the save as they are stored now. They are the base of the next edits.
     private mutating func noteOutcomes() throws {
         for (followed, row) in edits.rows where row.hasEdits {
             let identifier = names[followed] ?? followed
@@ -102,11 +103,11 @@ struct Saving {
     }
 }
 
-/// One row that is to be written.
+/// A row that is to be written.
 struct PlannedRow {
     enum Action {
         case insert
-        /// The row as it is stored.
+        /// With the row as it is stored.
         case update(from: [Value])
         case delete(stored: [Value])
     }
@@ -114,24 +115,24 @@ struct PlannedRow {
     var identifier: PersistentIdentifier
     var row: EditedRow
     var action: Action
-    /// As it is to be. A column is nil where a new row leaves it to its default.
+    /// The values to write. A column of a new row is nil if its default applies.
     var values: [Value?]
     var refusal: Refused?
 
     var table: DeclaredTable { row.table }
 
-    /// Places that get other values than are stored; of rows that come or go all.
+    /// Indexes of the columns whose values differ from the stored row; all columns for inserts and deletes.
     var changed: Set<Int> {
         guard case .update(let stored) = action else { return Set(values.indices) }
         return Set(stored.indices.filter { values[$0] != stored[$0] })
     }
 
-    /// The key of a row that is stored, under which it is in nobody's way.
+    /// The stored key of an updated row. A row with that key is the row itself, so it is not a conflict.
     var ownKey: [Value]? {
         if case .update = action { identifier.key } else { nil }
     }
 
-    /// Parents whose end would be the row's, as it is stored, and not any more as it is to be.
+    /// Parents that the stored row refers to with ON DELETE CASCADE, and that the updated row no longer refers to.
     var leftParents: [PersistentIdentifier] {
         guard case .update(let stored) = action, row.table.foreignKeys.contains(where: { $0.onDelete == .cascade }) else { return [] }
         let kept = Set(row.references(in: values).map(\.parent))
@@ -146,43 +147,44 @@ struct PlannedRow {
 
 /// What a save did.
 public struct SavedEdits: Sendable {
-    /// The point of history right after it; nil where nothing was changed, or the store has no history.
+    /// The point of history right after the save; nil if nothing was changed, or if the store has no history.
     public var token: HistoryToken?
-    /// What rows are called that were called otherwise before: new ones whose key SQLite made, and those in whose place a policy
-    /// put a stored row.
+    /// New identifiers by the former ones: new rows with the key that SQLite assigned, and rows for which the policy took a
+    /// stored row.
     public var identifiers: [PersistentIdentifier: PersistentIdentifier] = [:]
     /// Conflicts that the policy settled.
     public var mergeConflicts: [MergeConflict] = []
-    /// Unique values that were taken, as the policy settled it.
+    /// Taken unique values that the policy settled.
     public var constraintConflicts: [ConstraintConflict] = []
 }
 
 extension Store {
-    /// A context for edits in memory.
+    /// Creates a context for edits in memory.
     ///
     ///     let context = try await store.editContext(author: "till 3")
     ///
     /// - Parameters:
-    ///   - author: who history says has written.
-    ///   - contextName: what it is part of, as history tells.
-    ///   - mergePolicy: what a save does where others changed the same rows.
-    /// - Throws: `AnnalsError` when SQLite refuses to tell the tables.
+    ///   - author: the author that history records.
+    ///   - contextName: the context name that history records.
+    ///   - mergePolicy: what a save does if others changed the same rows.
+    /// - Throws: `AnnalsError` if SQLite cannot read the schema.
     public func editContext(
         author: String? = nil, contextName: String? = nil, mergePolicy: MergePolicy = .error
     ) async throws -> EditContext {
         EditContext(self, try await emptyEdits(), author: author, contextName: contextName, mergePolicy)
     }
 
-    /// Writes records that were read before, if others did not change their rows since, or as a policy says.
+    /// Writes records that were read before. If others changed their rows since, the merge policy decides.
     ///
     ///     try await store.write(author: "till 3", mergePolicy: .mergeByPropertyObjectTrump) { edits in
     ///         try edits.update(paid, from: invoice)
     ///         try edits.insert(Payment(invoiceID: invoice.id, amount: 120))
     ///     }
     ///
-    /// It is an `EditContext` for one save. The plain `write` needs no policy: what its closure reads is what it writes over.
+    /// The call is an `EditContext` for one save. The plain `write` needs no policy, because its closure reads and writes in one
+    /// transaction.
     ///
-    /// - Throws: `AnnalsError`, see `AnnalsError.saveError`; what `makeEdits` throws. Nothing is changed then.
+    /// - Throws: `AnnalsError`, see `AnnalsError.saveError`; errors of `makeEdits`. In both cases nothing is changed.
     @discardableResult
     public func write(
         author: String? = nil, contextName: String? = nil, mergePolicy: MergePolicy, _ makeEdits: (inout EditSet) throws -> Void
@@ -204,7 +206,7 @@ extension Store {
 
     private func emptyEdits() async throws -> EditSet {
         try await readForEditing { db, catalog, newest in
-            // An app may use negative keys of its own.
+            // An app may use negative keys itself.
             let keys = try catalog.all.filter { $0.kind == .table }.compactMap { table in
                 try table.rowidAlias.flatMap { place in
                     try Int64.fetchOne(

@@ -1,6 +1,7 @@
 public import GRDB
 
-/// Which rows of a table an app wants, and in which order: a value that is built step by step, kept, passed on and looked into.
+/// Which rows of a table an app wants, and in which order. A query is a value: it can be built step by step, stored and
+/// inspected.
 ///
 ///     extension Query where Record == Person {
 ///         static let adults = all.and(Column("age") >= 18).ascending("name")
@@ -8,71 +9,71 @@ public import GRDB
 ///
 ///     let page = try await store.fetch(.adults.limit(20))
 ///
-/// Each step returns another value; the one it came from stays as it was. Conditions are GRDB's expressions. Whatever else a
-/// GRDB request can do, associations above all, goes through `refined`, and `request` is the GRDB request that a query is.
+/// Each step returns a new query and leaves the old one unchanged. Conditions are GRDB's expressions. `refined` gives access to
+/// all other functions of a GRDB request, such as associations. `request` returns the query as a GRDB request.
 public struct Query<Record: FetchableRecord & TableRecord & Sendable>: Sendable {
     /// A column by which rows are ordered.
     public struct Ordering: Hashable, Sendable {
         public var column: String
         public var isDescending: Bool
-        /// The collation that compares the column's values; nil for the column's own.
+        /// The collation that compares the column's values; nil for the column's own collation.
         public var collation: String?
     }
 
-    /// What every row must meet.
+    /// The conditions that every row must meet.
     public private(set) var conditions: [SQLExpression] = []
-    /// The first decides; each further one where those before it find two rows equal.
+    /// The orderings. Each one orders rows that the orderings before it find equal.
     public private(set) var orderings: [Ordering] = []
-    /// At most so many rows; nil for all.
+    /// The maximum number of rows; nil for all.
     public private(set) var limit: Int?
-    /// So many of the first rows are passed over.
+    /// The number of rows to skip at the start.
     public private(set) var offset = 0
-    /// The primary keys that are asked for by `id`; nil where rows are not chosen by key.
+    /// The primary keys set by `id` or `ids`; nil if rows are not selected by key.
     public private(set) var ids: [DatabaseValue]?
     private var refinements: [@Sendable (QueryInterfaceRequest<Record>) -> QueryInterfaceRequest<Record>] = []
 
     private init() {}
 
-    /// Every row, in no order.
+    /// All rows, without an order.
     public static var all: Self { Self() }
 
-    /// The row of a primary key of one column.
+    /// The row with a primary key of one column.
     public static func id(_ id: some DatabaseValueConvertible) -> Self { all.with { $0.ids = [id.databaseValue] } }
 
-    /// The rows of these primary keys, those that there are.
+    /// The rows with these primary keys. Keys without a row are ignored.
     public static func ids(_ ids: some Sequence<some DatabaseValueConvertible>) -> Self {
         all.with { $0.ids = ids.map(\.databaseValue) }
     }
 
-    /// Only rows that meet this, too.
+    /// Adds a condition that rows must also meet.
     public func and(_ condition: some SQLExpressible) -> Self { with { $0.conditions.append(condition.sqlExpression) } }
 
-    /// Ordered by columns, the least first; after the orderings there are. NULL is less than any value.
+    /// Adds ascending orderings after the existing ones. NULL is less than any value.
     public func ascending(_ columns: String..., collation: String? = nil) -> Self {
         with { $0.orderings += columns.map { Ordering(column: $0, isDescending: false, collation: collation) } }
     }
 
-    /// Ordered by columns, the greatest first; after the orderings there are.
+    /// Adds descending orderings after the existing ones.
     public func descending(_ columns: String..., collation: String? = nil) -> Self {
         with { $0.orderings += columns.map { Ordering(column: $0, isDescending: true, collation: collation) } }
     }
 
-    /// Without the orderings there are.
+    /// Removes the orderings.
     public func unordered() -> Self { with { $0.orderings = [] } }
 
-    /// At most so many rows, after passing over `offset`. A page is better asked for by `Store.page`: it costs the same however
-    /// far down it lies, and nothing moves it.
+    /// Limits the number of rows, after skipping `offset` rows. To read pages, use `Store.page`: its cost does not grow with the
+    /// position of the page, and inserts and deletes do not shift its pages.
     public func limit(_ count: Int, offset: Int = 0) -> Self {
         precondition(count >= 0 && offset >= 0, "a limit and an offset count rows")
         return with { ($0.limit, $0.offset) = (count, offset) }
     }
 
-    /// Whatever else a GRDB request can do, as `{ $0.including(all: Author.books) }`.
+    /// Applies any other function of a GRDB request, such as `{ $0.including(all: Author.books) }`.
     public func refined(_ step: @escaping @Sendable (QueryInterfaceRequest<Record>) -> QueryInterfaceRequest<Record>) -> Self {
         with { $0.refinements.append(step) }
     }
 
-    /// The GRDB request that this is.
+    /// The query as a GRDB request.
     public var request: QueryInterfaceRequest<Record> {
         var request = Record.all()
         if let ids { request = request.filter(keys: ids) }
@@ -92,14 +93,14 @@ public struct Query<Record: FetchableRecord & TableRecord & Sendable>: Sendable 
 extension Query.Ordering {
     var term: any SQLOrderingTerm { isDescending ? expression.desc : expression.asc }
 
-    /// The column as it is compared.
+    /// The column with its collation.
     var expression: any SQLSpecificExpressible & SQLOrderingTerm {
         collation.map { Column(column).collating(Database.CollationName(rawValue: $0)) as any SQLSpecificExpressible & SQLOrderingTerm }
             ?? Column(column)
     }
 }
 
-/// A query is a request like GRDB's own: `try query.fetchAll(db)`.
+/// A query can be used like a GRDB request: `try query.fetchAll(db)`.
 extension Query: FetchRequest {
     public typealias RowDecoder = Record
 
@@ -112,7 +113,7 @@ extension Query: FetchRequest {
 
     public func fetchCount(_ db: Database) throws -> Int { try request.fetchCount(db) }
 
-    /// SQLite may take a name that it does not know for a text, and then orders by nothing.
+    /// SQLite may read an unknown quoted name as a string literal. Then the ordering would have no effect.
     private func checkColumns(_ db: Database) throws {
         guard !orderings.isEmpty else { return }
         let known = Set(try db.columns(in: Record.databaseTableName).map { $0.name.lowercased() } + ["rowid"])
@@ -121,7 +122,7 @@ extension Query: FetchRequest {
         }
     }
 
-    /// The SQL that it runs, for looking into; values are its arguments.
+    /// The SQL of the query, for inspection, with its values as arguments.
     public func sql(_ db: Database) throws -> (sql: String, arguments: StatementArguments) {
         let statement = try makePreparedRequest(db, forSingleResult: false).statement
         return (statement.sql, statement.arguments)
@@ -129,6 +130,6 @@ extension Query: FetchRequest {
 }
 
 extension TableRecord where Self: FetchableRecord & Sendable {
-    /// Every row of the table, as the beginning of a query.
+    /// All rows of the table, as the start of a query.
     public static var query: Query<Self> { .all }
 }

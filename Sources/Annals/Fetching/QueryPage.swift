@@ -2,44 +2,44 @@ import AnnalsCore
 public import AnnalsStore
 public import GRDB
 
-/// Some rows of a query, and where they end.
+/// A page of a query's rows, with the start of the next page.
 public struct QueryPage<Record: Sendable>: Sendable {
     public let items: [Record]
-    /// Where the next page begins; nil when this is the last.
+    /// The mark after which the next page begins; nil for the last page.
     public let next: PageMark?
 }
 
-/// A place in an ordered query: behind the row that had these values. It stays where it is whatever is inserted or deleted
-/// before it, that row included.
+/// A position in an ordered query, given by the values of the last row before it. Inserts and deletes do not move it, not even a
+/// delete of that row.
 public struct PageMark: Hashable, Sendable {
-    /// One for each column that orders, the key's at the end.
+    /// One value for each ordering column, then those of the key.
     let values: [DatabaseValue]
-    /// What of the query's rows lies behind it.
+    /// How many of the query's rows follow.
     let rest: QueryRest
 }
 
-/// How many rows of a query are still to come: a limit and an offset count from its first row, not from each page's.
+/// The remaining rows of a query. The limit and the offset of a query count from its first row, not from the start of each page.
 struct QueryRest: Hashable, Sendable {
     /// nil for all.
     var limit: Int?
-    /// Rows to pass over before them.
+    /// Rows still to skip.
     var offset = 0
 
-    /// Behind so many more rows.
+    /// The remaining rows after so many further rows.
     func after(_ rows: Int) -> QueryRest {
         QueryRest(limit: limit.map { max(0, $0 - max(0, rows - offset)) }, offset: max(0, offset - rows))
     }
 }
 
 extension Store {
-    /// A page of a query: so many rows behind a mark, or the first. All pages together are what `fetch` of the query gives, so no more
-    /// than its limit, after its offset.
+    /// A page of a query: at most `size` rows after a mark, or from the start. All pages together are the rows that `fetch`
+    /// returns for the query, within its limit and after its offset.
     ///
     ///     var page = try await store.page(.byName, size: 50)
     ///     while let next = page.next { page = try await store.page(.byName, after: next, size: 50) }
     ///
-    /// SQLite finds the page by the values at its beginning, not by counting rows, so no row is shown twice and none is left
-    /// out because others were inserted meanwhile. Rows that the orderings find equal follow each other by primary key.
+    /// SQLite finds the page by the values of the last row before it and does not count rows. So no row is repeated and none is
+    /// skipped because others insert or delete rows meanwhile. Rows that the orderings find equal are ordered by primary key.
     ///
     /// - Throws: `AnnalsError`: `usage` for a column that does not exist, or that the query orders by and does not select.
     public func page<Record>(_ query: Query<Record>, after mark: PageMark? = nil, size: Int) async throws -> QueryPage<Record> {
@@ -57,7 +57,7 @@ extension Store {
         }
     }
 
-    /// The page behind an item, by the values that it has. Where the query has a limit, the rows up to the item are counted.
+    /// The page after an item, found by the item's values. If the query has a limit, the rows before the page are counted.
     ///
     /// - Throws: as `page(_:after:size:)`.
     public func page<Record: EncodableRecord>(_ query: Query<Record>, after item: Record, size: Int) async throws -> QueryPage<Record> {
@@ -65,8 +65,8 @@ extension Store {
         return try await page(query, after: mark, size: size)
     }
 
-    /// The rows of a query page by page, each in an access of its own: memory is that of one page, and nobody waits for whoever
-    /// reads slowly. Where one moment must be seen, use GRDB's cursors within `read`.
+    /// The rows of a query page by page, each page in a separate access. Memory is that of one page, and a slow reader does not
+    /// block others. The pages may show different moments; to read one moment, use GRDB's cursors within `read`.
     ///
     ///     for try await people in store.pages(of: .byName, size: 500) { print(people.count) }
     public func pages<Record>(of query: Query<Record>, size: Int) -> Pages<Record> {
@@ -103,7 +103,7 @@ public struct Pages<Record: FetchableRecord & TableRecord & Sendable>: AsyncSequ
     }
 }
 
-/// An ordering that tells any two rows apart, and what comes behind a place in it.
+/// A query with an ordering that orders any two rows, and the condition for rows after a mark.
 struct Keyset<Record: FetchableRecord & TableRecord & Sendable> {
     let query: Query<Record>
 
@@ -113,7 +113,7 @@ struct Keyset<Record: FetchableRecord & TableRecord & Sendable> {
         self.query = key.reduce(query) { $0.ascending($1) }
     }
 
-    /// All of the query's rows.
+    /// All rows of the query.
     var rest: QueryRest { QueryRest(limit: query.limit, offset: query.offset) }
 
     func values(of row: Row) throws -> [DatabaseValue] {
@@ -127,11 +127,11 @@ struct Keyset<Record: FetchableRecord & TableRecord & Sendable> {
         }
     }
 
-    /// The place behind a row, which need not be one of the query's.
+    /// The mark of a row, which need not be a row of the query.
     func mark(_ row: Row, _ db: Database) throws -> PageMark {
         let values = try values(of: row)
         guard let limit = query.limit else { return PageMark(values: values, rest: rest) }
-        // No more than those after which nothing is left.
+        // The count stops at the number after which no row is left.
         let enough = limit.addingReportingOverflow(query.offset)
         let isBehind = behind(values) ?? false.sqlExpression
         let before = query.and(!isBehind).limit(enough.overflow ? .max : enough.partialValue)

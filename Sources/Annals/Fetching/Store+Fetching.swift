@@ -6,41 +6,41 @@ extension Store {
     ///
     ///     let adults = try await store.fetch(Person.query.and(Column("age") >= 18).ascending("name"))
     ///
-    /// - Throws: `AnnalsError`: `usage` for a column or table that does not exist, by name.
+    /// - Throws: `AnnalsError`: `usage` for a column or table that does not exist; the message has its name.
     public func fetch<Record>(_ query: Query<Record>) async throws -> [Record] {
         try await reading(query) { db in try query.fetchAll(db) }
     }
 
     /// The rows of a GRDB request.
     ///
-    /// - Throws: as `fetch` of a query does.
+    /// - Throws: as `fetch` of a query.
     public func fetch<Request: FetchRequest>(_ request: Request) async throws -> [Request.RowDecoder]
     where Request.RowDecoder: FetchableRecord & Sendable {
         try await reading(request) { db in try request.fetchAll(db) }
     }
 
-    /// The first row of a query; nil where there is none.
+    /// The first row of a query; nil if there is none.
     public func first<Record>(_ query: Query<Record>) async throws -> Record? {
         try await reading(query) { db in try query.fetchOne(db) }
     }
 
-    /// The first row of a GRDB request; nil where there is none.
+    /// The first row of a GRDB request; nil if there is none.
     public func first<Request: FetchRequest>(_ request: Request) async throws -> Request.RowDecoder?
     where Request.RowDecoder: FetchableRecord & Sendable {
         try await reading(request) { db in try request.fetchOne(db) }
     }
 
-    /// How many rows there are. Nothing is decoded.
+    /// The number of rows. No row is decoded.
     public func count<Record>(_ query: Query<Record>) async throws -> Int {
         try await reading(query) { db in try query.fetchCount(db) }
     }
 
-    /// How many rows a GRDB request finds.
+    /// The number of rows of a GRDB request.
     public func count(_ request: some FetchRequest) async throws -> Int {
         try await reading(request) { db in try request.fetchCount(db) }
     }
 
-    /// Whether there is such a row. SQLite stops at the first.
+    /// Whether the query has a row. SQLite stops at the first.
     public func exists<Record>(_ query: Query<Record>) async throws -> Bool {
         try await reading(query) { db in try !query.request.isEmpty(db) }
     }

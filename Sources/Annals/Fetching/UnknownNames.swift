@@ -1,9 +1,9 @@
 import AnnalsCore
 import GRDB
 
-/// Says which name of a request the schema does not know, and which it does.
+/// Reports a name in a request that the schema does not have, with the names that it has.
 enum UnknownNames {
-    /// Runs a request; a name that SQLite does not know becomes an error of the caller's.
+    /// Runs a request and turns SQLite's error about an unknown name into an error with code `usage`.
     static func named<T>(_ db: Database, in table: String?, _ body: () throws -> T) throws -> T {
         do {
             return try body()

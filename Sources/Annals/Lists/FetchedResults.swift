@@ -2,26 +2,25 @@ public import AnnalsStore
 public import GRDB
 import Synchronization
 
-/// A list that keeps itself up to date: a snapshot of what a request brings, and another one each time that becomes something
-/// else.
+/// A list that updates itself: a snapshot of a request's rows, and a new snapshot each time the result changes.
 ///
 ///     let results = FetchedResults(Task.query.ascending("list", "title"), in: store, sectionBy: \.list)
 ///     for try await snapshot in results {
 ///         show(snapshot.sectionIdentifiers, snapshot.difference(from: shown))
 ///     }
 ///
-/// Every snapshot is the state behind one commit, whole: there is one for each transaction that changes the list, whoever made
-/// it, this process, another one or a sync. Those that come while the list's reader is busy are told as one, so that a slow
-/// reader is never behind by more than one. What changes nothing in the list makes no snapshot.
+/// Each snapshot is the complete state after one commit. Every transaction that changes the list makes one, whether this process,
+/// another process or a sync committed it. Commits that arrive while the reader is busy are combined in one snapshot, so a slow
+/// reader is never more than one snapshot behind. A commit that does not change the list makes no snapshot.
 ///
-/// A list is refreshed by every tracked table that its request reads, so also by those it joins or includes. Changes of a table
-/// without history are seen with the next change of one that has it.
+/// Every tracked table that the request reads refreshes the list, also joined and included tables. A change of a table without
+/// history appears with the next change of a table that has history.
 ///
-/// The request must be ordered; its rows that the ordering finds equal follow each other by primary key. Rows of a section
-/// should follow each other too: those that do not are gathered where the section's first row stands.
+/// The request must be ordered. Rows that the ordering finds equal are ordered by primary key. The rows of a section should
+/// follow each other; those that do not are moved to the position of the section's first row.
 ///
-/// Each iteration is a list of its own, for one task. Of an ordinary request of one table only the keys are read again, and the
-/// rows that changed.
+/// Each iteration is a separate list, for one task. For a plain request of one table, a refresh reads only the keys and the
+/// changed rows.
 public struct FetchedResults<SectionID: Hashable & Sendable, Item: FetchableRecord & Identifiable & Sendable>: AsyncSequence, Sendable
 where Item.ID: Hashable & Sendable {
     public typealias Element = FetchedResultsSnapshot<SectionID, Item>
@@ -48,7 +47,7 @@ where Item.ID: Hashable & Sendable {
 
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let results: FetchedResults
-        /// Changed where it lies: a copy of a long list is what a refresh would mostly take.
+        /// Changed in place, because a copy of a long list would take most of a refresh.
         private let state = ListBox<SectionID, Item>()
         private var commits: RemoteChanges.AsyncIterator?
 
@@ -56,11 +55,11 @@ where Item.ID: Hashable & Sendable {
             self.results = results
         }
 
-        /// The next state of the list; the first time, what it is now. nil when the task is cancelled.
+        /// The next state of the list; the first call returns the current state. nil if the task is cancelled.
         ///
-        /// - Throws: `AnnalsError`: `usage` for a request that is not ordered, does not select its key, brings a row twice or
-        ///   names a column that does not exist; `notTracked` where no table that it reads has history. `usage`, too, when the store
-        ///   is closed.
+        /// - Throws: `AnnalsError`: `usage` for a request that is not ordered, does not select its key, returns a row twice or
+        ///   names a column that does not exist; `notTracked` if no table that it reads has history; `usage` if the store is
+        ///   closed.
         public mutating func next() async throws -> Element? {
             do {
                 if commits == nil {
@@ -86,7 +85,7 @@ where Item.ID: Hashable & Sendable {
             return results.store.remoteChanges(after: token).makeAsyncIterator()
         }
 
-        /// False when the task is cancelled.
+        /// False if the task is cancelled.
         private mutating func waitForCommit() async throws -> Bool {
             while true {
                 do {
@@ -95,7 +94,7 @@ where Item.ID: Hashable & Sendable {
                     if let token = snapshot?.token, change.token.number <= token.number { continue }
                     return true
                 } catch let error as AnnalsError where error.code == .tokenExpired || error.code == .tokenUnknown {
-                    // History was purged up to what happened meanwhile: the list is read anew.
+                    // History was purged past the list's token, so the list is read again.
                     commits = results.store.remoteChanges.makeAsyncIterator()
                     return true
                 }
@@ -116,25 +115,25 @@ where Item.ID: Hashable & Sendable {
     }
 }
 
-/// A list's state for the access that refreshes it. Another program's lock is met before anything of it is changed; any other
-/// error ends the list.
+/// Holds the state of a list so that a read access can change it in place. An error because of another program's lock is thrown
+/// before the state changes, so the refresh can be repeated. Any other error ends the list.
 private final class ListBox<SectionID: Hashable & Sendable, Item: FetchableRecord & Identifiable & Sendable>: Sendable
 where Item.ID: Hashable & Sendable {
     let list = Mutex(ListState<SectionID, Item>())
 }
 
-/// The one section of a list that has no others.
+/// The only section of a list without sections.
 public struct SingleSection: Hashable, Sendable {
     public init() {}
 }
 
 extension FetchedResults where SectionID == SingleSection {
-    /// A list without sections.
+    /// Creates a list without sections.
     public init(_ request: QueryInterfaceRequest<Item>, in store: Store) {
         self.init(request, in: store) { _ in SingleSection() }
     }
 
-    /// A list without sections.
+    /// Creates a list without sections.
     public init(_ query: Query<Item>, in store: Store) where Item: TableRecord {
         self.init(query.request, in: store)
     }

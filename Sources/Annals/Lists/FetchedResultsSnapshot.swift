@@ -1,6 +1,6 @@
 public import AnnalsStore
 
-/// A list as it was at one moment: its sections, its items in order, and what became of them since the snapshot before.
+/// A list at one moment: its sections, its items in order, and the changes since the snapshot before.
 ///
 ///     let animation = snapshot.difference(from: shown)
 ///     selection = selection.map { snapshot.current($0, since: shown) }
@@ -9,48 +9,48 @@ public struct FetchedResultsSnapshot<SectionID: Hashable & Sendable, Item: Ident
 where Item.ID: Hashable & Sendable {
     /// The sections that have items, in the order of their first items.
     public internal(set) var sectionIdentifiers: [SectionID] = []
-    /// All items, section by section, in the request's order within each.
+    /// All items, section by section, and within a section in the request's order.
     public internal(set) var itemIdentifiers: [Item.ID] = []
-    /// Items that the snapshot before had too, with other values now; moved or not.
+    /// Items that the snapshot before also had, with other values now, whether they moved or not.
     public internal(set) var reconfiguredItemIdentifiers: Set<Item.ID> = []
-    /// Where history stood: what is later is not in it.
+    /// The point of history of this snapshot. Later transactions are not in it.
     public internal(set) var token: HistoryToken
-    /// 1 for the first snapshot of an iteration, then one more each time.
+    /// 1 for the first snapshot of an iteration, and one more for each further snapshot.
     public internal(set) var number = 0
     var ranges: [SectionID: Range<Int>] = [:]
     var items: [Item.ID: Item] = [:]
-    /// Items that were called otherwise in the snapshot before, snapshot by snapshot.
+    /// New ids of items by the ids in the snapshot before, one entry for each snapshot with renumbered rows.
     var renumberings: [(number: Int, ids: [Item.ID: Item.ID])] = []
 
     public var count: Int { itemIdentifiers.count }
     public var isEmpty: Bool { itemIdentifiers.isEmpty }
 
-    /// The item with its values; nil for one that is not in the list.
+    /// The item with its values; nil if it is not in the list.
     public subscript(id: Item.ID) -> Item? { items[id] }
 
     /// The items in order.
     public var allItems: [Item] { itemIdentifiers.compactMap { items[$0] } }
 
-    /// The items of a section; none for one that is not in the list.
+    /// The items of a section; empty for a section that is not in the list.
     public func itemIdentifiers(inSection section: SectionID) -> ArraySlice<Item.ID> {
         itemIdentifiers[ranges[section] ?? 0..<0]
     }
 
-    /// What an item is called here that was called `id` in an earlier snapshot of the same iteration.
+    /// The current id of an item that had the id `id` in an earlier snapshot of the same iteration.
     ///
-    /// An integer key that this store gave becomes another one where the space had it for another row; what an app holds on
-    /// to by id, such as a selection, follows by this. Every other id stays as it is.
+    /// A sync may give a row another integer key if the space already uses that key for another row. An app that stores ids, such
+    /// as a selection, updates them with this function. Every other id is returned unchanged.
     public func current(_ id: Item.ID, since old: Self) -> Item.ID {
         renumberings.lazy.filter { $0.number > old.number }.reduce(id) { $1.ids[$0] ?? $0 }
     }
 
-    /// What inserts, removes and moves lead from an earlier snapshot's items to these, by id. A move is an insert and a remove
-    /// that name each other.
+    /// The inserts, removes and moves that change an earlier snapshot's items to these items, by id. A move is an insert and a
+    /// remove that refer to each other.
     ///
-    /// An item that got another key has the same place in both: it is called by its id of now in the difference, so that the
-    /// difference applies to the earlier ids after `current(_:since:)`.
+    /// An item that got another key counts as the same item. The difference uses its current id, so it applies to the earlier ids
+    /// after `current(_:since:)`.
     ///
-    /// It takes n log n steps, also where everything moved.
+    /// The time is n log n, also if every item moved.
     public func difference(from old: Self) -> CollectionDifference<Item.ID> {
         let isRenumbered = renumberings.contains { $0.number > old.number }
         let before = isRenumbered ? old.itemIdentifiers.map { current($0, since: old) } : old.itemIdentifiers

@@ -1,6 +1,6 @@
 import GRDB
 
-/// A row's primary key as it is stored: what a list knows its rows by while it decodes nothing.
+/// A row's primary key as stored. It identifies a row of a list before the row is decoded.
 struct RowKey: Hashable, Sendable {
     private let first: DatabaseValue
     private let rest: [DatabaseValue]
@@ -19,7 +19,7 @@ struct RowKey: Hashable, Sendable {
     var values: [DatabaseValue] { [first] + rest }
 }
 
-/// All that a request brought for one row, joined and prefetched rows included, to be compared with what it brings later.
+/// All values that a request returned for one row, with joined and prefetched rows, for comparison with a later result.
 struct RowContent: Hashable, Sendable {
     private let values: [DatabaseValue]
     private let children: [[RowContent]]

@@ -1,8 +1,8 @@
-/// The difference of two lists whose elements are each there once.
+/// The difference of two lists, each without duplicate elements.
 ///
-/// Elements whose order among each other is the same in both stay where they are: of those a longest series is chosen, so that
-/// as few as possible are told as moved. The standard library's own difference takes time and memory with the square of what
-/// changed, which a list that is sorted anew does not leave time for.
+/// Elements of a longest series that has the same order in both lists do not move, so that as few elements as possible move. The
+/// standard library's difference needs time and memory with the square of the number of changes, which is too slow for a list
+/// with a new sort order.
 enum ListDifference {
     static func between<ID: Hashable>(_ old: [ID], _ new: [ID]) -> CollectionDifference<ID> {
         let prefix = zip(old, new).prefix { $0 == $1 }.count
@@ -31,7 +31,7 @@ enum ListDifference {
 
     /// A longest series of numbers that rise from left to right.
     private static func longestRising(_ numbers: [Int]) -> Set<Int> {
-        // By length less one: where the series of that length with the least last number ends.
+        // At index n: the end of the series of length n + 1 with the lowest last number.
         var ends: [Int] = []
         var before = [Int](repeating: -1, count: numbers.count)
         for (index, number) in numbers.enumerated() {

@@ -2,18 +2,18 @@ import AnnalsCore
 import Foundation
 import GRDB
 
-/// A list's request as it is prepared inside one access: what it reads, and how to read as little of it as will do.
+/// A list's request, prepared within one access: which tables it reads, and how to read only the changed rows.
 struct ListRequest<Item: FetchableRecord & Sendable> {
-    /// With an ordering that tells any two rows apart.
+    /// The request with an ordering that orders any two rows.
     let request: QueryInterfaceRequest<Item>
     let table: String
     let keyColumns: [String]
-    /// The tables and columns that decide what the request brings.
+    /// The tables and columns that the result depends on.
     let region: DatabaseRegion
-    /// `SELECT … FROM table` where a row's values depend on that row of the table alone; then rows can be read one by one.
+    /// `SELECT … FROM table`, if each result row depends on one row of the table only. Then rows can be read one by one.
     private let selection: String?
 
-    /// - Throws: `AnnalsError` with code `usage` for a request that is not ordered, and for what `UnknownNames` tells.
+    /// - Throws: `AnnalsError` with code `usage` for a request that is not ordered, and for a name that the schema does not have.
     init(_ request: QueryInterfaceRequest<Item>, _ db: Database) throws {
         let table = request.databaseTableName
         self.table = table
@@ -27,7 +27,8 @@ struct ListRequest<Item: FetchableRecord & Sendable> {
                     .usage, operation: "list", "the list of \(table) has no order",
                     hint: "Order the request: a list without an order is another one each time it is read")
             }
-            // Rows that the ordering finds equal follow by key; unless an association orders, which that would come before.
+            // The primary key is added at the end of the ordering. If an association has an ordering, the key would precede it,
+            // so the request keeps its own ordering.
             let stable = request.withStableOrder()
             let keepsOrder = try Self.ordering(of: sql(stable)).hasPrefix(Self.ordering(of: plain))
             let chosen = keepsOrder ? stable : request
@@ -38,7 +39,7 @@ struct ListRequest<Item: FetchableRecord & Sendable> {
 
     var canReadRowByRow: Bool { selection != nil }
 
-    /// The keys alone, in order.
+    /// Only the keys, in order.
     func fetchKeys(_ db: Database) throws -> [RowKey] {
         let columns = keyColumns.map { Column($0) }
         if columns.count == 1 { return try DatabaseValue.fetchAll(db, request.select(columns)).map { RowKey($0) } }
@@ -48,7 +49,7 @@ struct ListRequest<Item: FetchableRecord & Sendable> {
         return keys
     }
 
-    /// One row of the table as the request selects it; nil where there is none.
+    /// One row of the table with the request's selection; nil if it does not exist.
     func fetchRow(_ key: RowKey, _ db: Database) throws -> Row? {
         guard let selection else { return nil }
         let condition = keyColumns.map { "\($0.quotedDatabaseIdentifier) IS ?" }.joined(separator: " AND ")
@@ -56,7 +57,7 @@ struct ListRequest<Item: FetchableRecord & Sendable> {
             db.cachedStatement(sql: "\(selection) WHERE \(condition)"), arguments: StatementArguments(key.values))
     }
 
-    /// - Throws: `AnnalsError` with code `usage` where the request does not select the key.
+    /// - Throws: `AnnalsError` with code `usage` if the request does not select the key.
     func key(of row: Row) throws -> RowKey {
         RowKey(
             try keyColumns.map { column in

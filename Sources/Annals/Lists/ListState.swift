@@ -2,11 +2,11 @@ import AnnalsCore
 import AnnalsStore
 import GRDB
 
-/// What a list holds between two snapshots, and how it becomes the next one.
+/// The state of a list between two snapshots, and how it is refreshed.
 ///
-/// Where history says which rows changed, and each row of the list depends on one row of the table alone, only the keys are
-/// read again, in their order, and of the rows those that changed. Otherwise all rows are read and compared as they lie, and
-/// only those that differ are decoded.
+/// If history says which rows changed, and each result row depends on one row of the table only, a refresh reads the keys in
+/// order and the changed rows. Otherwise it reads all rows, compares them without decoding them, and decodes only those that
+/// differ.
 struct ListState<SectionID: Hashable & Sendable, Item: FetchableRecord & Identifiable & Sendable>: Sendable
 where Item.ID: Hashable & Sendable {
     typealias Snapshot = FetchedResultsSnapshot<SectionID, Item>
@@ -20,13 +20,13 @@ where Item.ID: Hashable & Sendable {
     private(set) var snapshot: Snapshot?
     private var keys: [RowKey] = []
     private var entries: [RowKey: Entry] = [:]
-    /// Whether the request brings rows of other tables in queries of their own; nil while there was no row to tell by. Which
-    /// tables these are the request does not say, so that any change may be one.
+    /// Whether the request prefetches rows of other tables in separate queries; nil until a row was read. The request does not
+    /// say which tables these are, so any change may concern the list.
     private var isPrefetching: Bool?
 
-    /// Brings the list to what an access reads.
+    /// Updates the list to what an access reads.
     ///
-    /// - Returns: whether there is another snapshot now.
+    /// - Returns: whether there is a new snapshot.
     mutating func refresh(
         _ request: QueryInterfaceRequest<Item>, _ store: Store, _ db: Database, section: (Item) -> SectionID
     ) throws -> Bool {
@@ -69,13 +69,13 @@ where Item.ID: Hashable & Sendable {
 
     // MARK: Reading
 
-    /// Reads keys, and the rows that are new or touched. Gives those that are new or other than they were.
+    /// Reads the keys, and the rows that are new or were written. Returns the keys of the rows that are new or differ.
     private mutating func read(
         _ touched: Set<PersistentIdentifier>, _ list: ListRequest<Item>, _ db: Database, _ section: (Item) -> SectionID
     ) throws -> Set<RowKey> {
         let now = try list.fetchKeys(db)
         var wanted = Set<RowKey>()
-        // Only between the first and the last place where the two differ.
+        // Keys can differ only between the common prefix and the common suffix.
         let prefix = zip(keys, now).prefix { $0 == $1 }.count
         let suffix = zip(keys.dropFirst(prefix).reversed(), now.dropFirst(prefix).reversed()).prefix { $0 == $1 }.count
         var gone = Set(keys[prefix..<keys.count - suffix])
@@ -94,7 +94,7 @@ where Item.ID: Hashable & Sendable {
         return changed
     }
 
-    /// Reads all rows. Gives those that are new or other than they were.
+    /// Reads all rows. Returns the keys of the rows that are new or differ.
     private mutating func readAll(_ list: ListRequest<Item>, _ db: Database, _ section: (Item) -> SectionID) throws -> Set<RowKey> {
         let rows = try Row.fetchAll(db, list.request)
         var now: [RowKey] = []
@@ -119,7 +119,7 @@ where Item.ID: Hashable & Sendable {
         return changed
     }
 
-    /// Decodes a row that is new or other than it was.
+    /// Decodes a row if it is new or differs. Returns whether it did.
     private mutating func take(_ row: Row, _ key: RowKey, _ section: (Item) -> SectionID) throws -> Bool {
         let content = RowContent(row)
         guard entries[key]?.content != content else { return false }
@@ -129,7 +129,7 @@ where Item.ID: Hashable & Sendable {
         return true
     }
 
-    /// Items that were decoded since the last snapshot.
+    /// Items decoded since the last snapshot.
     private var decoded: [Item] = []
 
     // MARK: Composing
@@ -162,7 +162,7 @@ where Item.ID: Hashable & Sendable {
         return new
     }
 
-    /// Puts the items under their sections. Mostly those of a section follow each other, and nothing has to be looked up.
+    /// Groups the items by section. Usually the items of a section follow each other, and no lookup is needed.
     private func arrange(_ new: inout Snapshot) {
         var places: [SectionID: Int] = [:]
         var sections: [(id: SectionID, items: [Item.ID])] = []
@@ -187,10 +187,10 @@ where Item.ID: Hashable & Sendable {
     }
 }
 
-/// Bounds of lists.
+/// Limits of lists.
 enum ListLimits {
-    /// Changed rows up to which each is read by itself; beyond that reading the whole list is quicker.
+    /// Up to so many changed rows are read one by one. For more, reading the whole list is faster.
     static let rowsReadOneByOne = 1_000
-    /// Before another look where another program held the lock.
+    /// The pause before a refresh is repeated because another program held the lock.
     static let pauseWhenBusy = Duration.milliseconds(50)
 }

@@ -3,12 +3,12 @@ import AnnalsSchema
 import AnnalsStore
 import GRDB
 
-/// The tables that a list's request reads, by whether history tells of them.
+/// The tables that a list's request reads, divided into those with history and those without.
 struct ListTables {
     private(set) var tracked: [String] = []
     private(set) var haveUntracked = false
-    /// What the request reads, as history tells of it. A change names the columns that were written, and a generated one is never
-    /// among them, so whoever reads one depends on its whole table.
+    /// What the request reads, in terms of history. A change in history names the written columns but never generated ones, so a
+    /// request that reads a generated column depends on all columns of its table.
     private(set) var region: DatabaseRegion
 
     init(_ region: DatabaseRegion, _ db: Database) throws {
@@ -25,7 +25,7 @@ struct ListTables {
         }
     }
 
-    /// - Throws: `AnnalsError` with code `notTracked` where history tells of none of them.
+    /// - Throws: `AnnalsError` with code `notTracked` if no table has history.
     func check(_ table: String) throws {
         guard tracked.isEmpty else { return }
         throw AnnalsError(
@@ -35,7 +35,7 @@ struct ListTables {
 }
 
 extension DatabaseRegion {
-    /// Whether a change of history is one in these tables and columns.
+    /// Whether a change in history is in these tables and columns.
     func isModified(by change: HistoryChange) -> Bool {
         switch change.kind {
         case .insert: isModified(byEventsOfKind: .insert(tableName: change.table))

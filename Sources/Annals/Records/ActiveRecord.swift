@@ -2,7 +2,8 @@ import AnnalsCore
 import AnnalsStore
 public import GRDB
 
-/// A GRDB record that fetches and writes itself: each verb once inside an access, and once by itself on the default store.
+/// A GRDB record with functions that fetch and write it. Each function has two forms: one inside an access, and one on the
+/// default store.
 ///
 ///     struct Person: Codable, Identifiable, ActiveRecord { var id: UUID; var name: String }
 ///
@@ -11,11 +12,11 @@ public import GRDB
 ///         for person in people { try person.save(in: db) }
 ///     }
 ///
-/// Verbs return the record as it was written, with the key that SQLite gave it. A verb without an access is a transaction of
-/// its own; what belongs together is written inside one `Store.write`.
+/// Functions that write return the record as written, with the key that SQLite assigned. A call on the default store is a
+/// separate transaction. To write several records together, use one `Store.write`.
 ///
-/// A row that is not there is an `AnnalsError` with code `rowNotFound`. Where a constraint refuses a record, what leaves `Store.write`
-/// or a verb by itself has code `constraint`, and `saveError` says which.
+/// If a row does not exist, the error is `AnnalsError` with code `rowNotFound`. If a constraint refuses a record, the error of
+/// `Store.write`, or of a call on the default store, has code `constraint`; its `saveError` has the details.
 public protocol ActiveRecord: FetchableRecord, MutablePersistableRecord, Sendable {}
 
 // MARK: Inside an access
@@ -26,7 +27,7 @@ extension ActiveRecord {
         try UnknownNames.named(db, in: databaseTableName) { try query.fetchAll(db) }
     }
 
-    /// The record of a primary key.
+    /// The record with a primary key.
     public static func fetch(id: some DatabaseValueConvertible, in db: Database) throws -> Self {
         guard let record = try Query<Self>.id(id).fetchOne(db) else {
             throw RecordErrors.notFound("fetch", databaseTableName)
@@ -34,7 +35,7 @@ extension ActiveRecord {
         return record
     }
 
-    /// How many records a query finds.
+    /// The number of records that a query finds.
     public static func count(_ query: Query<Self> = .all, in db: Database) throws -> Int {
         try UnknownNames.named(db, in: databaseTableName) { try query.fetchCount(db) }
     }
@@ -45,22 +46,22 @@ extension ActiveRecord {
         try inserted(db)
     }
 
-    /// Writes all columns of the row that has the record's key.
+    /// Writes all columns of the row with the record's key.
     @discardableResult
     public func update(in db: Database) throws -> Self {
         try RecordErrors.translated("update") { try update(db) }
         return self
     }
 
-    /// Updates the row that has the record's key, or inserts one where there is none.
+    /// Updates the row with the record's key, or inserts it if it does not exist.
     @discardableResult
     public func save(in db: Database) throws -> Self {
         try saved(db)
     }
 
-    /// Deletes the row that has the record's key.
+    /// Deletes the row with the record's key.
     ///
-    /// - Returns: whether there was one.
+    /// - Returns: whether the row existed.
     @discardableResult
     public func delete(in db: Database) throws -> Bool {
         try delete(db)
@@ -75,37 +76,37 @@ extension ActiveRecord {
         try await Store.requireDefault().fetch(query)
     }
 
-    /// The record of a primary key, on the default store.
+    /// The record with a primary key, on the default store.
     public static func fetch(id: some DatabaseValueConvertible & Sendable) async throws -> Self {
         try await Store.requireDefault().read { db in try fetch(id: id, in: db) }
     }
 
-    /// How many records a query finds, on the default store.
+    /// The number of records that a query finds, on the default store.
     public static func count(_ query: Query<Self> = .all) async throws -> Int {
         try await Store.requireDefault().count(query)
     }
 
-    /// Inserts a row, in a transaction of its own on the default store.
+    /// Inserts a row, in a separate transaction on the default store.
     @discardableResult
     public func insert(author: String? = nil) async throws -> Self {
         try await Store.requireDefault().write(author: author) { db in try insert(in: db) }
     }
 
-    /// Writes all columns of the row that has the record's key, in a transaction of its own on the default store.
+    /// Writes all columns of the row with the record's key, in a separate transaction on the default store.
     @discardableResult
     public func update(author: String? = nil) async throws -> Self {
         try await Store.requireDefault().write(author: author) { db in try update(in: db) }
     }
 
-    /// Updates or inserts, in a transaction of its own on the default store.
+    /// Updates or inserts the row, in a separate transaction on the default store.
     @discardableResult
     public func save(author: String? = nil) async throws -> Self {
         try await Store.requireDefault().write(author: author) { db in try save(in: db) }
     }
 
-    /// Deletes the row that has the record's key, in a transaction of its own on the default store.
+    /// Deletes the row with the record's key, in a separate transaction on the default store.
     ///
-    /// - Returns: whether there was one.
+    /// - Returns: whether the row existed.
     @discardableResult
     public func delete(author: String? = nil) async throws -> Bool {
         try await Store.requireDefault().write(author: author) { db in try delete(in: db) }

@@ -1,25 +1,26 @@
 public import GRDB
 
-/// What becomes of the rows that refer to one that is deleted; Core Data's rules as foreign keys say them.
+/// What happens to the rows that refer to a deleted row: Core Data's delete rules, expressed as foreign keys.
 ///
 ///     try db.create(table: "invoice") { t in
 ///         t.primaryKey("id", .blob)
 ///         t.belongsTo("customer", deleteRule: .deny)
 ///     }
 ///
-/// SQLite holds to them whoever writes, and so does every merge.
+/// SQLite enforces the rules for every program that writes, and every merge keeps them.
 public enum DeleteRule: String, Hashable, Sendable, Codable, CaseIterable {
-    /// They refer to nothing: `ON DELETE SET NULL`.
+    /// Their reference becomes NULL: `ON DELETE SET NULL`.
     case nullify
     /// They are deleted too: `ON DELETE CASCADE`.
     case cascade
-    /// The row cannot be deleted while there are any. It is checked at commit (`DEFERRABLE INITIALLY DEFERRED`), so that a row
-    /// and what refers to it can be deleted in one transaction, in any order.
+    /// The row cannot be deleted while other rows refer to it. The check runs at commit (`DEFERRABLE INITIALLY DEFERRED`), so one
+    /// transaction can delete the row and the rows that refer to it, in any order.
     case deny
-    /// Nothing: they keep a reference that leads nowhere. No foreign key is declared, since SQLite would not let that stand.
+    /// Nothing: they keep a reference to a row that does not exist. No foreign key is declared, because SQLite would refuse the
+    /// delete.
     case noAction
 
-    /// The action that a foreign key declares; nil where it is none.
+    /// The action that a foreign key declares; nil if it declares none.
     public var foreignKeyAction: Database.ForeignKeyAction? {
         switch self {
         case .nullify: .setNull
@@ -30,15 +31,16 @@ public enum DeleteRule: String, Hashable, Sendable, Codable, CaseIterable {
 }
 
 extension GRDB.TableDefinition {
-    /// A reference to a row of another table: the column `NAMEId`, as GRDB's `belongsTo` makes it, with a rule for the time when
-    /// that row is deleted. With `noAction` the column has no type, which a STRICT table does not take: declare it there by `column`.
+    /// Adds a reference to a row of another table, with a delete rule. The column is `NAMEId`, as GRDB's `belongsTo` names it.
+    /// With `noAction` the column has no type. A STRICT table does not accept that; declare the column there with `column`.
     ///
     /// - Parameters:
-    ///   - name: of the reference; the column is called after it.
-    ///   - table: the other table; by default the one that is called like the reference.
-    ///   - deleteRule: what becomes of the row when its parent is deleted.
-    ///   - isRequired: every row must refer to one. It cannot go with `nullify`.
-    ///   - isIndexed: deletes of the other table look for references, so an index is of use.
+    ///   - name: the name of the reference, from which the column gets its name.
+    ///   - table: the other table; by default the one with the name of the reference.
+    ///   - deleteRule: what happens to the row when its parent is deleted.
+    ///   - isRequired: whether every row must refer to a parent. It cannot be combined with `nullify`.
+    ///   - isIndexed: whether the column gets an index. Deletes in the other table search for references, and an index speeds
+    ///     that up.
     public func belongsTo(
         _ name: String, inTable table: String? = nil, deleteRule: DeleteRule, isRequired: Bool = false, isIndexed: Bool = true
     ) {
@@ -56,7 +58,7 @@ extension GRDB.TableDefinition {
 }
 
 extension ColumnDefinition {
-    /// A reference to a row of another table, with a rule for the time when that row is deleted.
+    /// Declares a reference to a row of another table, with a delete rule.
     @discardableResult
     public func references(_ table: String, column: String? = nil, deleteRule: DeleteRule) -> Self {
         guard deleteRule != .noAction else { return self }

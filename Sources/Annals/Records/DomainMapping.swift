@@ -2,7 +2,7 @@ import AnnalsCore
 public import AnnalsStore
 import GRDB
 
-/// A record that can be told as what an app works with: a type of its own, which knows nothing of tables.
+/// A record that can be converted to a type of the app that does not depend on tables.
 ///
 ///     extension PersonRecord: DomainConvertible {
 ///         func domain() throws -> Person { Person(name: name, age: try Age(years)) }
@@ -11,11 +11,11 @@ import GRDB
 ///     let people: [Person] = try await store.fetchDomain(.adults)
 public protocol DomainConvertible {
     associatedtype Domain: Sendable
-    /// - Throws: whatever makes the record no valid value of the app's.
+    /// - Throws: if the record is not a valid value of the app's type.
     func domain() throws -> Domain
 }
 
-/// What an app works with, that can be told as a record.
+/// A type of the app that can be converted to a record.
 ///
 ///     extension Person: EntityConvertible {
 ///         func entity() throws -> PersonRecord { PersonRecord(id: id, name: name, years: age.years) }
@@ -28,21 +28,21 @@ public protocol EntityConvertible: Sendable {
 }
 
 extension Store {
-    /// The records of a query as what the app works with.
+    /// The records of a query, converted to the app's type.
     ///
-    /// - Throws: as `fetch`; what `domain()` throws.
+    /// - Throws: as `fetch`; errors of `domain()`.
     public func fetchDomain<Record: DomainConvertible>(_ query: Query<Record>) async throws -> [Record.Domain] {
         try await fetch(query).map { try $0.domain() }
     }
 
-    /// Writes values as their records, in one transaction: updates those that are there, inserts the others.
+    /// Writes values as their records, in one transaction. Rows that exist are updated, the others are inserted.
     ///
-    /// - Throws: what `entity()` throws; otherwise as `ActiveRecord.save`.
+    /// - Throws: errors of `entity()`; otherwise as `ActiveRecord.save`.
     public func save<Domain: EntityConvertible>(_ values: Domain..., author: String? = nil) async throws {
         try await save(values, author: author)
     }
 
-    /// The same for a list of values.
+    /// Writes a list of values as their records, in one transaction.
     public func save<Domain: EntityConvertible>(_ values: [Domain], author: String? = nil) async throws {
         let entities = try values.map { try $0.entity() }
         try await write(author: author) { db in
@@ -50,9 +50,9 @@ extension Store {
         }
     }
 
-    /// Writes only what changed from one value to another of the same identity.
+    /// Writes only the columns in which two values with the same key differ.
     ///
-    /// - Throws: `AnnalsError` with code `rowNotFound` where the row is gone; otherwise as `Patch.apply`.
+    /// - Throws: `AnnalsError` with code `rowNotFound` if the row no longer exists; otherwise as `Patch.apply`.
     public func update<Domain: EntityConvertible>(from old: Domain, to new: Domain, author: String? = nil) async throws {
         let (before, after) = (try old.entity(), try new.entity())
         try await write(author: author) { db in

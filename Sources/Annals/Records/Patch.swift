@@ -2,22 +2,22 @@ import AnnalsCore
 public import AnnalsStore
 public import GRDB
 
-/// A change of some columns of a record: what it does not set stays as it is, also what others set meanwhile.
+/// A change of some columns of a record. Other columns are not written, so changes that others made to them are kept.
 ///
 ///     var patch = Patch<Person>()
 ///     patch.set("name", to: "Ada")
 ///     patch.set("nickname", to: nil as String?)
 ///     try await store.apply(patch, to: person.id)
 ///
-/// `record.update` writes every column, and so takes back what others wrote into those that the record read long ago. History
-/// and sync know of a patch only what it changed.
+/// In contrast, `record.update` writes every column, and so overwrites what others wrote since the record was read. History and
+/// sync contain only the columns that a patch changed.
 public struct Patch<Record: TableRecord>: Hashable, Sendable {
-    /// What it sets, by column. NULL is a value.
+    /// The values to set, by column. NULL is a value.
     public private(set) var values: [String: DatabaseValue] = [:]
 
     public init() {}
 
-    /// What makes one record the other, column by column.
+    /// The columns in which two records differ, with the values of the new one.
     public init(from old: Record, to new: Record) throws where Record: EncodableRecord {
         let before = try old.databaseDictionary
         values = try new.databaseDictionary.filter { column, value in before[column] != value }
@@ -30,16 +30,17 @@ public struct Patch<Record: TableRecord>: Hashable, Sendable {
         values[column] = value?.databaseValue ?? .null
     }
 
-    /// The same patch with a column set.
+    /// A copy of the patch that also sets a column.
     public func setting(_ column: String, to value: (some DatabaseValueConvertible)?) -> Self {
         var copy = self
         copy.set(column, to: value)
         return copy
     }
 
-    /// Writes what it sets into the row of a primary key of one column. An empty patch writes nothing.
+    /// Writes the values to the row with a primary key of one column. An empty patch writes nothing.
     ///
-    /// - Throws: `AnnalsError`: `rowNotFound`, `constraint` with its `refusal`, `usage` for a column that does not exist.
+    /// - Throws: `AnnalsError`: `rowNotFound`, or `usage` for a column that does not exist. If a constraint refuses the row, the
+    ///   error of the surrounding `Store.write` has code `constraint`; its `saveError` has the details.
     public func apply(to id: some DatabaseValueConvertible, in db: Database) throws {
         let table = Record.databaseTableName
         let columns = try db.columns(in: table)
@@ -51,7 +52,7 @@ public struct Patch<Record: TableRecord>: Hashable, Sendable {
         try apply(toKey: [key[0]: id.databaseValue], columns, db)
     }
 
-    /// The same for a row by its identifier, with a key of however many columns.
+    /// Writes the values to the row of an identifier. Its key may have any number of columns.
     public func apply(to identifier: PersistentIdentifier, in db: Database) throws {
         let key = try db.primaryKey(Record.databaseTableName).columns
         guard key.count == identifier.key.count, identifier.table.lowercased() == Record.databaseTableName.lowercased() else {
@@ -81,7 +82,7 @@ public struct Patch<Record: TableRecord>: Hashable, Sendable {
 }
 
 extension Store {
-    /// Writes what a patch sets into the row of a primary key, as a transaction of its own.
+    /// Writes the values of a patch to the row with a primary key, in a separate transaction.
     ///
     /// - Throws: as `Patch.apply`.
     public func apply<Record>(

@@ -1,7 +1,7 @@
 import AnnalsCore
 import GRDB
 
-/// Turns what GRDB throws over a row that is not there into the one error at the edge.
+/// Turns GRDB's error about a missing row into `AnnalsError` with code `rowNotFound`.
 enum RecordErrors {
     static func translated<T>(_ operation: String, _ body: () throws -> T) throws -> T {
         do {

@@ -1,7 +1,7 @@
 import Foundation
 public import GRDB
 
-/// A property of a record that is a struct, stored as columns of their own: `address` with `street` and `city` as
+/// A property of a record that is a struct and is stored in several columns: `address` with `street` and `city` as
 /// `address_street` and `address_city`.
 ///
 ///     struct Customer: Codable, FetchableRecord, PersistableRecord, CompositeRecord {
@@ -18,10 +18,11 @@ public import GRDB
 ///
 ///     let inBerlin = Customer.query.and(Customer.address["city"] == "Berlin")
 ///
-/// They are called so whatever the record's strategies for the names of columns, which are for its other properties.
+/// The columns have these names even if the record has a column naming strategy. The strategy applies to the other properties
+/// only.
 ///
-/// Its columns can be indexed and queried like any others, and they are merged one by one: two people who edit street and city
-/// at the same time both keep what they wrote. As JSON in one column one of them would lose.
+/// The columns can be indexed and queried like all others, and they are merged one by one. If two people edit street and city at
+/// the same time, both edits are kept. With JSON in one column, one edit would be lost.
 public struct Composite: Hashable, Sendable {
     struct Part: Hashable, Sendable {
         var name: String
@@ -33,18 +34,18 @@ public struct Composite: Hashable, Sendable {
     let parts: [Part]
 
     /// - Parameters:
-    ///   - name: the property's, as its coding key spells it.
-    ///   - columns: the struct's own properties, each with its column's type.
+    ///   - name: the property's name, as its coding key spells it.
+    ///   - columns: the properties of the struct, each with the type of its column.
     public init(_ name: String, _ columns: KeyValuePairs<String, Database.ColumnType>) {
         precondition(!columns.isEmpty, "a composite has columns")
         self.name = name
         parts = columns.map { Part(name: $0.key, type: $0.value) }
     }
 
-    /// The columns' names, as for an index.
+    /// The names of the columns, for example for an index.
     public var columnNames: [String] { parts.map { prefix + $0.name } }
 
-    /// The column of one of its properties.
+    /// The column of one of the struct's properties.
     public subscript(part: String) -> Column {
         precondition(parts.contains { $0.name == part }, "the composite \(name) has no \(part)")
         return Column(prefix + part)
@@ -54,21 +55,20 @@ public struct Composite: Hashable, Sendable {
 }
 
 extension GRDB.TableDefinition {
-    /// The columns of a composite. They may be NULL: all of them are where there is none.
+    /// Adds the columns of a composite. They accept NULL: if the property is nil, all of them are NULL.
     public func composite(_ composite: Composite) {
         for (name, part) in zip(composite.columnNames, composite.parts) { column(name, part.type) }
     }
 }
 
 extension TableAlteration {
-    /// Adds the columns of a composite to a table that exists.
+    /// Adds the columns of a composite to an existing table.
     public func addComposite(_ composite: Composite) {
         for (name, part) in zip(composite.columnNames, composite.parts) { add(column: name, part.type) }
     }
 }
 
-/// A Codable record with composites among its properties; see `Composite`. What GRDB makes of the other properties stays as it
-/// is.
+/// A Codable record with composites among its properties; see `Composite`. GRDB codes the other properties as usual.
 public protocol CompositeRecord: FetchableRecord, EncodableRecord, Codable {
     static var composites: [Composite] { get }
 }
@@ -96,8 +96,8 @@ extension CompositeRecord {
         Dictionary(composites.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// Where a record renames its columns, whoever made the table may have renamed a composite's as well. It would be read as absent, and
-    /// what is changed in it would be lost.
+    /// With a column naming strategy, the table's columns for a composite may have other names as well. Then the composite would
+    /// be read as nil, and changes of it would be lost.
     private static func checkComposites(in row: Row) throws {
         if case .useDefaultKeys = databaseColumnDecodingStrategy { return }
         for composite in composites where !composite.columnNames.contains(where: row.hasColumn) {
@@ -113,13 +113,13 @@ extension CompositeRecord {
     }
 }
 
-/// GRDB's coding of a row, handed out so that a record can be coded by more than one.
+/// GRDB's coder of a row, passed on so that two coders can code one record.
 private enum RowCoding {
     case reading(any Decoder)
     case writing((any Encoder) throws -> Void)
 }
 
-/// What GRDB codes as it does the record, but for the names of columns.
+/// A wrapper that GRDB codes with the record's strategies, except for column names.
 private protocol CodedAsRecord: FetchableRecord, EncodableRecord, Codable {
     associatedtype Record: CompositeRecord
     var coding: RowCoding { get }
@@ -157,7 +157,7 @@ extension CodedAsRecord {
     }
 }
 
-/// Columns are called as the record's strategies call its properties.
+/// Uses the record's strategies for column names.
 private struct OwnNames<Record: CompositeRecord>: CodedAsRecord {
     let coding: RowCoding
 
@@ -169,7 +169,7 @@ private struct OwnNames<Record: CompositeRecord>: CodedAsRecord {
     static var databaseColumnEncodingStrategy: DatabaseColumnEncodingStrategy { Record.databaseColumnEncodingStrategy }
 }
 
-/// Columns are called as `Composite.columnNames` has them.
+/// Uses the column names of `Composite.columnNames`.
 private struct ColumnNames<Record: CompositeRecord>: CodedAsRecord {
     let coding: RowCoding
 

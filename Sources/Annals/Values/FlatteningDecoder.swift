@@ -1,9 +1,9 @@
-/// Reads a record's properties from another decoder; a composite's from columns of their own.
+/// Decodes a record's properties with another decoder, and its composites from separate columns.
 struct FlatteningDecoder: Decoder {
     let base: any Decoder
-    /// Reads columns under their own names, as a composite's.
+    /// Reads columns by their exact names, for composites.
     let columns: any Decoder
-    /// Stands before each name.
+    /// Prepended to each name.
     var prefix = ""
     /// By the property's name.
     let composites: [String: Composite]
@@ -26,7 +26,7 @@ struct FlatteningDecoder: Decoder {
 private struct FlatteningContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let base: KeyedDecodingContainer<ColumnKey>
     let columns: KeyedDecodingContainer<ColumnKey>
-    /// Of the columns.
+    /// The decoder of the composite columns.
     let decoder: any Decoder
     let prefix: String
     let composites: [String: Composite]
@@ -41,7 +41,7 @@ private struct FlatteningContainer<Key: CodingKey>: KeyedDecodingContainerProtoc
         return composite.columnNames.contains { columns.contains(ColumnKey($0)) }
     }
 
-    /// A composite is not there when each of its columns is NULL.
+    /// A composite is nil if each of its columns is NULL.
     func decodeNil(forKey key: Key) throws -> Bool {
         guard let composite = composites[key.stringValue] else { return try base.decodeNil(forKey: column(key)) }
         return try composite.columnNames.allSatisfy { try !columns.contains(ColumnKey($0)) || columns.decodeNil(forKey: ColumnKey($0)) }

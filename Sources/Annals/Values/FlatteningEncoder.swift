@@ -1,8 +1,9 @@
-/// Hands a record's properties on to another encoder; a composite's, as columns of their own, are left to a third.
+/// Encodes a record's properties with another encoder. The values of composites go to `CompositeValues`, which writes them to
+/// separate columns.
 struct FlatteningEncoder: Encoder {
     let base: any Encoder
     let apart: CompositeValues
-    /// Stands before each name.
+    /// Prepended to each name.
     var prefix = ""
     /// By the property's name.
     let composites: [String: Composite]
@@ -20,7 +21,7 @@ struct FlatteningEncoder: Encoder {
     func singleValueContainer() -> any SingleValueEncodingContainer { base.singleValueContainer() }
 }
 
-/// What a record's composites have to write, for an encoder that leaves the names of columns as they are.
+/// The values of a record's composites, for an encoder that does not change column names.
 final class CompositeValues {
     private var writing: [(any Encoder) throws -> Void] = []
 
@@ -31,7 +32,7 @@ final class CompositeValues {
     }
 }
 
-/// A column's name as a key.
+/// A column's name as a coding key.
 struct ColumnKey: CodingKey {
     let stringValue: String
     var intValue: Int? { nil }
@@ -69,7 +70,7 @@ private struct FlatteningContainer<Key: CodingKey>: KeyedEncodingContainerProtoc
         try encodeNil(forKey: key)
     }
 
-    /// A composite that is not there is NULL in each of its columns.
+    /// A composite that is nil is NULL in each of its columns.
     mutating func encodeNil(forKey key: Key) throws {
         guard let composite = composites[key.stringValue] else { return try base.encodeNil(forKey: column(key)) }
         apart.append { encoder in

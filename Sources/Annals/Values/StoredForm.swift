@@ -2,9 +2,9 @@ public import Foundation
 import GRDB
 
 extension Date {
-    /// The date as it is after it was stored and fetched: to the millisecond, which is what its text form keeps.
+    /// The date as it is after it was stored and fetched: to the millisecond, the precision of the stored text.
     ///
-    /// A record that was just made has the clock's fraction of a millisecond still, and so differs from itself once it is
-    /// fetched. An app that compares the two makes its dates by this.
+    /// A new date has a fraction of a millisecond, so a new record differs from the same record once fetched. An app that
+    /// compares the two converts its dates with this property.
     public var asStored: Date { Date.fromDatabaseValue(databaseValue) ?? self }
 }

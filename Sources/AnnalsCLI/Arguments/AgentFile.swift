@@ -2,13 +2,13 @@ import AnnalsCore
 import Foundation
 import Yams
 
-/// A file that names the stores of `annals sync`; Config/agent.yaml documents its form.
+/// A file that names the stores of `annals sync`; Config/agent.yaml documents its format.
 struct AgentFile: Hashable, Sendable {
     struct Entry: Hashable, Sendable {
         var path: String
-        /// Goes before the one that the store remembers.
+        /// Takes precedence over the file that the store remembers.
         var credentialFile: String?
-        /// It goes on with a relay that was restored from a backup.
+        /// Whether sync follows a relay that was restored from a backup.
         var followsRelay = false
     }
 
@@ -18,7 +18,7 @@ struct AgentFile: Hashable, Sendable {
     init(readingFrom path: String) throws {
         let file = SettingsFile(path: path, operation: "sync", example: "Config/agent.yaml")
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
-        /// Relative to the file's folder; `~/` is the home of whoever runs the command.
+        /// Relative to the file's folder; `~/` is the home folder of the user who runs the command.
         func resolved(_ text: String) -> String {
             URL(fileURLWithPath: (text as NSString).expandingTildeInPath, relativeTo: folder).standardizedFileURL.path
         }

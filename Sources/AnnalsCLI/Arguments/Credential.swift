@@ -2,7 +2,7 @@ import AnnalsCore
 import ArgumentParser
 import Foundation
 
-/// Where a client takes its bearer token from. The token itself is never printed, logged or stored.
+/// The source of a client's bearer token. The token itself is never printed, logged or stored.
 struct CredentialOptions: ParsableArguments {
     @Option(
         name: .customLong("credential-file"),
@@ -11,11 +11,11 @@ struct CredentialOptions: ParsableArguments {
         completion: .file())
     var file: String?
 
-    /// The file as an absolute path, since the store remembers it.
+    /// The file as an absolute path, because the store remembers it.
     var absoluteFile: String? { file.map { URL(fileURLWithPath: $0).path } }
 
-    /// The token from the file that was named, else from the one the store remembers, else from the environment, also where the
-    /// remembered file is gone.
+    /// The token from the named file, otherwise from the file that the store remembers, otherwise from the environment. The
+    /// environment is also used if the remembered file no longer exists.
     ///
     /// Throws `AnnalsError` with `.fileNotFound`, `.notPermitted` or `.configuration`.
     func token(remembered: String? = nil) throws -> String? {
@@ -31,7 +31,7 @@ struct CredentialOptions: ParsableArguments {
 }
 
 extension CredentialOptions {
-    /// Reads the file anew, for whoever stays in touch while another program renews the token; nil where there is no file.
+    /// Reads the file again, so that a continuous sync uses a token that another program renewed; nil without a file.
     func renewal(remembered: String?) -> (@Sendable () -> String?)? {
         guard let file = file ?? remembered else { return nil }
         return { try? Credential.read(file) }
@@ -39,10 +39,10 @@ extension CredentialOptions {
 }
 
 enum Credential {
-    /// More than any token has that a relay takes.
+    /// Larger than any token that a relay accepts.
     private static let maximumBytes = 16_384
 
-    /// Says on standard error that other users of this machine can read a token, or put another in its place.
+    /// Warns on standard error that other users of this machine can read or replace a token.
     static func warnIfShared(_ path: String) {
         var status = stat()
         guard stat(path, &status) == 0, isShared(status.st_mode) else { return }
@@ -50,7 +50,7 @@ enum Credential {
         FileHandle.standardError.write(Data(warning.utf8))
     }
 
-    /// Whether the group or others may read or change a file.
+    /// Whether the group or others can read or change a file.
     static func isShared(_ mode: mode_t) -> Bool { mode & 0o066 != 0 }
 
     static func read(_ path: String) throws -> String {
@@ -67,7 +67,7 @@ enum Credential {
         return try check(String(decoding: data, as: UTF8.self), from: path)
     }
 
-    /// Refuses what could not stand in a header, without repeating any of it.
+    /// Refuses text that cannot be in a header. The error does not repeat the text.
     static func check(_ text: String, from place: String) throws -> String {
         let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {

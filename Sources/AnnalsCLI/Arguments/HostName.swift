@@ -1,6 +1,6 @@
 import Foundation
 
-/// What this machine calls itself.
+/// The name of this machine.
 enum HostName {
     static var current: String {
         var buffer = [CChar](repeating: 0, count: 256)

@@ -1,11 +1,11 @@
 import AnnalsStore
 import ArgumentParser
 
-/// How much history is kept, as people write it: a duration, `all`, or `default`.
+/// How much history is kept, as an argument: a duration, `all` or `default`.
 enum KeptHistory: ExpressibleByArgument, Equatable, Sendable {
     case duration(Lifetime)
     case all
-    /// What a store keeps that was given no rule.
+    /// The rule of a store that was given none.
     case usual
 
     init?(argument: String) {
@@ -19,7 +19,7 @@ enum KeptHistory: ExpressibleByArgument, Equatable, Sendable {
     }
 }
 
-/// A share of the file, `1%` to `99%`.
+/// A fraction of the file, `1%` to `99%`.
 struct Share: ExpressibleByArgument, Equatable, Sendable {
     let fraction: Double
 

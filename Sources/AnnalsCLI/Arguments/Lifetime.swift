@@ -1,11 +1,11 @@
 import AnnalsCore
 import ArgumentParser
 
-/// A length of time as people write it: `45s`, `90m`, `12h`, `30d`, `2w`.
+/// A length of time as an argument: `45s`, `90m`, `12h`, `30d`, `2w`.
 struct Lifetime: ExpressibleByArgument, Equatable, Sendable {
     let milliseconds: Int64
 
-    /// nil when the text is another, or more than an Int64 of milliseconds.
+    /// nil if the text has another form, or if the milliseconds exceed an Int64.
     init?(argument: String) {
         guard let milliseconds = TimeText.milliseconds(argument) else { return nil }
         self.milliseconds = milliseconds

@@ -2,7 +2,7 @@ import AnnalsCore
 import Foundation
 import Yams
 
-/// A file of policies; Config/policies.example.yaml documents its form.
+/// A file of policies; Config/policies.example.yaml documents its format.
 enum PolicyFile {
     /// Throws `AnnalsError`: `fileNotFound`, or `configuration` with the line.
     static func read(_ path: String) throws -> [PolicySetting] {

@@ -1,7 +1,7 @@
 import AnnalsCore
 import ArgumentParser
 
-/// One position, or those from one to another: `1200` or `1200-1300`.
+/// One position or a range of positions: `1200` or `1200-1300`.
 struct PositionRange: ExpressibleByArgument, Sendable, Hashable {
     var positions: ClosedRange<Position>
     var isOne: Bool

@@ -2,14 +2,14 @@ import AnnalsCore
 import Foundation
 import Yams
 
-/// A YAML file of ours, read with the line at hand where something is wrong with it.
+/// A YAML settings file. Errors have the line of the setting.
 struct SettingsFile {
     let path: String
     let operation: String
-    /// The file among the project's own that shows the form.
+    /// The project's file that shows the format.
     let example: String
 
-    /// nil where the file is empty. Throws `AnnalsError`: `fileNotFound` or `configuration`.
+    /// nil if the file is empty. Throws `AnnalsError`: `fileNotFound` or `configuration`.
     func read() throws -> Node? {
         guard let data = FileManager.default.contents(atPath: path) else {
             throw AnnalsError(.fileNotFound, operation: operation, "there is no file \(path)")
@@ -22,7 +22,7 @@ struct SettingsFile {
         }
     }
 
-    /// Names and what they stand for, as written: `yes` and `no` stay words. A name that stands twice is refused.
+    /// The names of a mapping with their values as written: `yes` and `no` remain text. A duplicate name is refused.
     func pairs(_ node: Node) throws -> [(String, Node)] {
         guard case .mapping(let mapping) = node else { throw refused(node, "here stand names and what they mean") }
         var seen: Set<String> = []
@@ -38,7 +38,7 @@ struct SettingsFile {
         return Array(sequence)
     }
 
-    /// One word or line, such as `what` says.
+    /// One scalar value; `what` describes it in the error.
     func text(_ node: Node, _ what: String) throws -> String {
         guard case .scalar(let scalar) = node else { throw refused(node, "here stands \(what)") }
         return scalar.string.trimmingCharacters(in: .whitespacesAndNewlines)

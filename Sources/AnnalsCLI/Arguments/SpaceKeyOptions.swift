@@ -4,7 +4,7 @@ import AnnalsStore
 import ArgumentParser
 import Foundation
 
-/// Where a command takes a space's keys from. They are never printed, logged or stored.
+/// The source of a space's keys. They are never printed, logged or stored.
 struct SpaceKeyOptions: ParsableArguments {
     @Option(
         name: .customLong("space-key-file"),
@@ -12,14 +12,14 @@ struct SpaceKeyOptions: ParsableArguments {
         completion: .file())
     var file: String?
 
-    /// The file as an absolute path, since the store remembers it.
+    /// The file as an absolute path, because the store remembers it.
     var absoluteFile: String? { file.map { URL(fileURLWithPath: $0).path } }
 
-    /// nil where no file is named. Throws `AnnalsError` with `.missingKey`.
+    /// nil if no file is named. Throws `AnnalsError` with `.missingKey`.
     func keys() throws -> SpaceKeyRing? {
         try absoluteFile.map { try SpaceKeyFile.read($0) }
     }
 
-    /// What a relay is told of who asks: names are not for the relay of a sealed space.
+    /// The name of this replica for the relay; empty for an encrypted space, because its relay must not know names.
     func name(_ name: String) -> String { file == nil ? name : "" }
 }

@@ -4,16 +4,16 @@ import AnnalsStore
 import ArgumentParser
 import Foundation
 
-/// The store that most commands are about.
+/// The store argument of most commands.
 struct StoreArgument: ParsableArguments {
     @Argument(help: "A SQLite file.", completion: .file())
     var store: String
 
-    /// Opens the file as it is. Throws `AnnalsError`.
+    /// Opens the file without changing it. Throws `AnnalsError`.
     func open() throws -> Store { try Stores.open(store) }
 }
 
-/// Opens stores as this program.
+/// Opens stores with the configuration of this program.
 enum Stores {
     static var configuration: Store.Configuration {
         var configuration = Store.Configuration()

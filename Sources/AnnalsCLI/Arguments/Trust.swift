@@ -5,7 +5,7 @@ import AnnalsStore
 import ArgumentParser
 import Foundation
 
-/// Whom a client trusts at a relay's https address.
+/// Which certificates a client trusts at a relay's https address.
 struct TrustOptions: ParsableArguments {
     @Option(
         name: .customLong("ca-file"),
@@ -24,7 +24,7 @@ struct TrustOptions: ParsableArguments {
 
     var isGiven: Bool { file != nil || !pins.isEmpty }
 
-    /// What was given, and what is remembered where nothing was.
+    /// The given options; a remembered value is used for each option that was not given.
     private func filled(from remembered: RelayTrust) -> RelayTrust {
         var trust = remembered
         if let file { trust.caFile = file == "system" ? nil : URL(fileURLWithPath: file).path }
@@ -32,7 +32,7 @@ struct TrustOptions: ParsableArguments {
         return trust
     }
 
-    /// What was given for an address, and what is remembered where nothing was.
+    /// The given options for an address; a remembered value is used for each option that was not given.
     ///
     /// Throws `AnnalsError` with `.usage`, `.fileNotFound`, `.notPermitted` or `.configuration`.
     func trust(at address: String, remembered: RelayTrust = RelayTrust()) throws -> RelayTrust {
@@ -58,7 +58,7 @@ struct TrustOptions: ParsableArguments {
     }
 }
 
-/// The SHA-256 of a public key, as curl writes it, or the word for none.
+/// The SHA-256 of a public key in curl's form, or "none".
 struct PinnedKey: ExpressibleByArgument, Equatable, Sendable {
     /// nil for "none".
     let text: String?

@@ -43,7 +43,7 @@ struct ConflictsCommand: AsyncParsableCommand {
         if last == 0, !output.json { console.print("no conflicts") }
     }
 
-    /// What was shown may be purged when it is old. A store that cannot be written now can be looked at all the same.
+    /// Marks shown conflicts as seen, because only seen ones are purged. The list also works if the store cannot be written now.
     private func note(_ page: [NamedConflict], in store: Store) async throws {
         let unseen = page.map(\.conflict).filter { !$0.isSeen }.map(\.id)
         guard !unseen.isEmpty else { return }

@@ -63,7 +63,7 @@ struct KeyNewCommand: ParsableCommand {
     }
 }
 
-/// Files that hold keys: only their owner reads them, and none is ever lost.
+/// Key files. Only the owner can read them, and an existing key is never lost.
 private enum KeyFile {
     static func make(_ text: String, at path: String) throws {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR)
@@ -82,9 +82,9 @@ private enum KeyFile {
         }
     }
 
-    /// The file is there as it was, or with the new key, whatever happens meanwhile.
+    /// Whatever happens meanwhile, the file has either its old content or also the new key.
     static func append(_ text: String, to path: String) throws {
-        // A link stays one, and the file that it leads to is written.
+        // A symbolic link is kept; the file that it refers to is replaced.
         let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         guard let old = FileManager.default.contents(atPath: path) else { throw failure(path) }
         let beside = "\(path).new-\(ReplicaID.random().description.prefix(8))"

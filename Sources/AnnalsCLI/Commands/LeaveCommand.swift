@@ -49,7 +49,7 @@ struct LeaveCommand: AsyncParsableCommand {
                 + "runs annals relay retire \(status.replica) --space \(status.space)")
     }
 
-    /// Why the relay could not be told; nil where it was.
+    /// Leaves the space. Returns the error if the relay could not be informed; otherwise nil.
     private func leave(_ store: Store) async throws -> AnnalsError? {
         let transport: HTTPRelay
         do {

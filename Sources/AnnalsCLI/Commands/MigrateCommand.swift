@@ -80,7 +80,7 @@ struct MigrateCommand: AsyncParsableCommand {
     }
 
     private func read(_ file: String) throws -> String {
-        // A pipe is a file, too.
+        // A pipe is also read as a file.
         let handle = file == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: file)
         guard let handle, let data = try? handle.readToEnd() ?? Data() else {
             throw AnnalsError(.fileNotFound, operation: "migrate", "\(file) cannot be read", hint: "Check its name and permissions")

@@ -114,7 +114,7 @@ struct PolicyCommand: AsyncParsableCommand {
     }
 }
 
-/// The words for what a policy settles.
+/// The names of what a policy settles.
 enum PolicyAspect: String, ExpressibleByArgument, CaseIterable {
     case update, delete, unique, key, whole, schema
 
@@ -130,7 +130,7 @@ enum PolicyAspect: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-/// How policies are printed.
+/// Prints policies.
 enum PolicyText {
     static func scope(_ setting: PolicySetting) -> String {
         guard let table = setting.table else { return "space" }
@@ -145,7 +145,7 @@ enum PolicyText {
         setting.policy.isEmpty ? "\(aspect(setting.aspect)) as by default" : "\(aspect(setting.aspect)) \(setting.policy)"
     }
 
-    /// A policy that is taken back is empty.
+    /// A policy that was reset to the default is empty.
     static func json(_ setting: PolicySetting, isOverride: Bool) -> JSON {
         .object([
             "table": .text(setting.table), "column": .text(setting.column), "on": .text(aspect(setting.aspect)),

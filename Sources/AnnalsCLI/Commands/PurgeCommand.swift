@@ -65,7 +65,7 @@ struct PurgeCommand: AsyncParsableCommand {
         }
     }
 
-    /// nil: the usual one.
+    /// nil for the usual rule.
     private var rule: HistoryRetention? {
         var rule = HistoryRetention.untilConsumed
         switch keep {

@@ -70,7 +70,7 @@ enum ConflictSide: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-/// Values as SQL writes them, and words as they stand.
+/// Values in SQL notation; other text is taken as it is.
 enum SQLLiteral {
     static func value(_ text: String) -> Value {
         if text.uppercased() == "NULL" { return .null }

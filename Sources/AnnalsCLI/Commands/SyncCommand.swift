@@ -58,7 +58,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
         }
     }
 
-    /// What can be synced, and what could not even be opened: of several stores one does not keep the others from it.
+    /// Stores that can be synced, and the errors of those that cannot be opened. One store that fails does not stop the others.
     private struct Opened: Sendable {
         var members: [SyncRound.Member] = []
         var failures: [SyncRound.Outcome] = []
@@ -107,11 +107,11 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
         throw ExitCode(status.rawValue)
     }
 
-    /// What should be known of tables that do not sync, though they refer to some that do.
+    /// Warnings about tables that are not synced although they refer to tables that are.
     private func untracked(_ members: [SyncRound.Member]) async throws -> [String] {
         var lines: [String] = []
         for member in members {
-            // A store that cannot be read has an error of its own.
+            // The sync itself reports the error of a store that cannot be read.
             for reference in (try? await member.store.untrackedReferences()) ?? [] {
                 let text =
                     "\(member.path): \(reference.table) is not tracked and refers to \(reference.parent): its rows stay on this machine"
@@ -147,7 +147,7 @@ struct SyncCommand: AsyncParsableCommand, GoesOnUntilStopped {
             }
             return try await group.reduce(into: []) { failures, failure in failure.map { failures.append($0) } }
         }
-        // Who stops it has seen what was told.
+        // The errors were already printed, and stopping a watching sync is a success.
         if Task.isCancelled { return }
         let all = opened.failures + failures.map { .init(path: "", result: .failure($0)) }
         if let status = SyncRound.status(all) { throw ExitCode(status.rawValue) }

@@ -53,7 +53,7 @@ struct TrackCommand: AsyncParsableCommand {
         }
     }
 
-    /// Nothing is done where a table that was asked for by name cannot be tracked, or none at all can.
+    /// Throws if a named table cannot be tracked, or if no table can. Then nothing is changed.
     private func check(_ report: TrackingReport) throws {
         let skipped = report.tables.compactMap { table -> (String, Refusal)? in
             if case .skipped(let reason) = table.outcome { (table.name, reason) } else { nil }
@@ -73,7 +73,7 @@ struct TrackCommand: AsyncParsableCommand {
 
 enum JournalMode {
     static func turnToWAL(_ path: String) async throws {
-        // Opening it as a store first tells in plain words what is wrong with the file.
+        // Opening the file as a store first gives a plain error if something is wrong with it.
         let store = try Stores.open(path)
         try store.close()
         let connection = try DatabaseQueue(path: store.path, configuration: configuration)

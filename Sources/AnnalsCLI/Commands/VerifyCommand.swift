@@ -60,7 +60,7 @@ struct VerifyCommand: AsyncParsableCommand {
         if !output.json { printFindings(report.findings, console) }
         var steps: [RepairStep] = []
         var remaining: [Finding]?
-        // One thing that is off may hide another, which is seen once the first is mended.
+        // One finding may hide another, which appears only after the first is repaired.
         var plan = report
         repeat {
             if !output.json { for step in plan.steps { console.print("to repair: \(PrintableText.of(step.message))") } }
@@ -124,11 +124,11 @@ struct VerifyCommand: AsyncParsableCommand {
     }
 }
 
-/// How a store's rows compare with those of its space, as a person and a program read it.
+/// The result of comparing a store's rows with those of its space, as text and as JSON.
 private struct SpaceCheck {
     let line: String
     let json: JSON
-    /// nil where nothing can be said.
+    /// nil if the rows could not be compared.
     let isEqual: Bool?
 
     init(_ comparison: SpaceComparison) {

@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsReplica
 import AnnalsStore
 
-/// A conflict told with the names of the two sides instead of their identities.
+/// Prints a conflict with the names of the two sides instead of their replica ids.
 enum DemoConflict {
     static func lines(_ line: NamedConflict, _ names: [ReplicaID: String], _ style: Style) -> [String] {
         let entry = line.conflict.entry

@@ -1,14 +1,14 @@
-/// What a demonstration does on both sides while they are apart, and where to look afterwards.
+/// The statements that a demonstration runs on both sides while they are offline, and the queries that show the result.
 struct DemoPlan: Sendable {
-    /// A query whose rows tell something, the same on both sides.
+    /// A query whose rows both sides print.
     struct Look: Sendable {
         var title: String
         var sql: String
     }
 
-    /// Statements as another program would run them, in one transaction each side.
+    /// Statements that another program would run, in one transaction on each side.
     var shop: [String]
     var laptop: [String]
-    /// The first one is also asked of the earlier moment.
+    /// The first query also runs on the earlier state.
     var looks: [Look]
 }

@@ -4,8 +4,8 @@ import AnnalsSQLite
 import AnnalsStore
 import GRDB
 
-/// Finds in a user's own database what a demonstration needs: a cell to change on both sides, a second column of a row,
-/// and a table with integer keys to insert into. What the schema refuses is not taken: each statement is tried first.
+/// Finds data for a demonstration in a user's own database: a cell to change on both sides, a second column of that row, and a
+/// table with integer keys for inserts. Each statement is tried first, so that none is chosen that the schema refuses.
 struct DemoPlanner {
     let db: Database
     private let tables: [DeclaredTable]
@@ -16,7 +16,7 @@ struct DemoPlanner {
         tables = try tracked.compactMap { try SchemaReader(db).table($0) }
     }
 
-    /// - Throws: `AnnalsError` with `.schemaRefused` when no tracked table has a row and a column that can be changed.
+    /// - Throws: `AnnalsError` with `.schemaRefused` if no tracked table has a row and a column that can be changed.
     func plan() throws -> DemoPlan {
         var plan = DemoPlan(shop: [], laptop: [], looks: [])
         guard try addCell(&plan) else {
@@ -31,7 +31,7 @@ struct DemoPlanner {
     // MARK: One cell on both sides, and another column of the same row
 
     private func addCell(_ plan: inout DemoPlan) throws -> Bool {
-        // A table with two free columns shows more than one with one.
+        // Prefer a table with two free columns, because it also shows a merge of different columns.
         for table in tables.sorted(by: { min(freeColumns($0).count, 2) > min(freeColumns($1).count, 2) }) {
             guard let row = try rowCondition(table) else { continue }
             let columns = try freeColumns(table).filter { column in
@@ -52,7 +52,7 @@ struct DemoPlanner {
         return false
     }
 
-    /// A condition that means the row in the middle of the table.
+    /// A condition that selects the row in the middle of the table.
     private func rowCondition(_ table: DeclaredTable) throws -> String? {
         let name = SQL.quote(table.name)
         let keys = table.primaryKey.map { SQL.quote(table.columns[$0].name) }
@@ -67,7 +67,7 @@ struct DemoPlanner {
         return keys.indices.map { "\(keys[$0]) = \(row[$0] as String? ?? "NULL")" }.joined(separator: " AND ")
     }
 
-    /// Columns that no key, no reference and no unique index has.
+    /// Columns that are in no key, no reference and no unique index.
     private func freeColumns(_ table: DeclaredTable) -> [DeclaredTable.Column] {
         let taken = Set(
             table.primaryKey + table.foreignKeys.flatMap { $0.places.compactMap { $0 } }
@@ -89,7 +89,7 @@ struct DemoPlanner {
 
     private func addInsert(_ plan: inout DemoPlan) throws {
         let keyed = tables.filter { $0.rowidAlias != nil }
-        // Children that follow a renumbered parent show more than a row alone.
+        // Prefer a table with children, because the demonstration can then show that they follow a renumbered parent.
         for table in keyed.filter({ !children(of: $0).isEmpty }) + keyed {
             for child in [children(of: table).first, nil] {
                 let shop = insert(table, child, "shop")
@@ -121,7 +121,7 @@ struct DemoPlanner {
 
     private struct Child {
         var table: DeclaredTable
-        /// The place of the column that refers to the parent.
+        /// The index of the column that refers to the parent.
         var place: Int
     }
 
@@ -136,7 +136,7 @@ struct DemoPlanner {
         }
     }
 
-    /// A copy of the first row under the next number, and of a child's row that belongs to it.
+    /// Copies the first row under the next number, and a child row that refers to it.
     private func insert(_ table: DeclaredTable, _ child: Child?, _ side: String) -> [String] {
         var statements = [copy(table, side, replacing: table.rowidAlias.map { [$0: "NULL"] } ?? [:])]
         if let child {
@@ -149,7 +149,7 @@ struct DemoPlanner {
     }
 
     private func copy(_ table: DeclaredTable, _ side: String, replacing: [Int: String]) -> String {
-        // What must be unique becomes so, and one column more tells the two sides' rows apart.
+        // Unique columns get the side's name. Without any, another text column gets it, so that the rows of the two sides differ.
         let unique = Set(table.uniqueIndexes.flatMap { $0.columns.compactMap(\.place) })
         let free = freeColumns(table).first { $0.affinity == .text }?.name
         let values = table.columns.indices.map { place -> String in
@@ -173,7 +173,7 @@ struct DemoPlanner {
 
     private func works(_ statement: String) throws -> Bool { try works([statement]) }
 
-    /// Whether statements run and change something; nothing of it stays.
+    /// Whether the statements run and change something. The changes are rolled back.
     private func works(_ statements: [String]) throws -> Bool {
         var changed = true
         do {

@@ -3,12 +3,12 @@ import Logging
 import Relay
 import ServiceLifecycle
 
-/// A relay in this process, for as long as a demonstration takes.
+/// A relay in this process, for the duration of a demonstration.
 enum DemoRelay {
     /// Runs `body` with the address of a relay that listens on a free port of this machine.
     ///
-    /// The relay's task is none of this one's: cancelled while a connection is being accepted, the network library would end
-    /// the program. It is told to stop instead, whatever became of `body`.
+    /// The relay runs in an unstructured task, because the network library would end the program if the task was cancelled while
+    /// a connection is being accepted. It is shut down after `body`, also if `body` throws.
     static func during<T: Sendable>(dataIn folder: String, _ body: @Sendable (String) async throws -> T) async throws -> T {
         let (addresses, address) = AsyncStream<String>.makeStream()
         let logger = StandardErrorLog.logger("annals.relay", level: .critical)
@@ -34,7 +34,7 @@ enum DemoRelay {
             result = .failure(error)
         }
         await group.triggerGracefulShutdown()
-        // How it ended says nothing about the demonstration.
+        // The relay's result does not matter for the demonstration.
         _ = await running.result
         return try result.get()
     }

@@ -4,7 +4,7 @@ import AnnalsStore
 import Foundation
 import GRDB
 
-/// Rows read back from a database, for printing.
+/// Rows that were read back from a database, for printing.
 struct DemoRows: Equatable, Sendable {
     var columns: [String]
     var rows: [[Value]]

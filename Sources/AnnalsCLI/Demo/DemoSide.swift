@@ -13,7 +13,7 @@ struct DemoSide: Sendable {
     var replica: ReplicaID
     var agent: SyncAgent
 
-    /// A store that is joined already.
+    /// Takes a store that is joined to a space.
     init(_ name: String, _ store: Store, client: HTTPClient) async throws {
         guard let state = try await store.replicaState() else {
             throw AnnalsError(.defect, operation: "demo", "\(name) is not joined")
@@ -26,7 +26,7 @@ struct DemoSide: Sendable {
         agent = SyncAgent(store: store, transport: transport, logger: StandardErrorLog.logger("annals.sync", level: .error))
     }
 
-    /// Writes as another program would: over a connection of its own, with nothing of Annals in it.
+    /// Writes as another program would, over a separate connection without Annals.
     func writeFromOutside(_ statements: [String]) async throws {
         let connection = try DatabaseQueue(path: store.path)
         defer { try? connection.close() }

@@ -3,7 +3,7 @@ import AnnalsStore
 import Foundation
 import GRDB
 
-/// The database that a demonstration begins with.
+/// The database at the start of a demonstration.
 enum DemoSource {
     static func make(_ source: DemoStory.Source, at path: String) async throws {
         switch source {
@@ -16,13 +16,13 @@ enum DemoSource {
         }
     }
 
-    /// A copy as of one moment, whoever writes meanwhile; the original is only read.
+    /// Copies one moment of the file, even while other programs write to it. The original is only read.
     private static func copy(_ original: String, to path: String) async throws {
-        // Opening it as a store tells in plain words what is wrong with it.
+        // Opening the file as a store gives a plain error if something is wrong with it.
         let store = try Stores.open(original)
         try await store.copy(to: path)
         try store.close()
-        // The copy begins anew: it must not speak for the original in its space.
+        // The copy gets its own history. It must not act as the original in its space.
         let copy = try Stores.open(path)
         if try await copy.replicaState() != nil { try await copy.leave(force: true) }
         if try await !copy.status().tracked.isEmpty { _ = try await copy.untrack() }

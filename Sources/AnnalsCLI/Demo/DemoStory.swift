@@ -9,17 +9,17 @@ import AnnalsSync
 import Foundation
 import GRDB
 
-/// The whole story on two machines, as far as one computer can be two: what it prints it has read back from the stores.
+/// The demonstration with two replicas on one computer. Everything that it prints is read back from the stores.
 ///
 ///     try await DemoStory(console: console, source: .sample).run()
 struct DemoStory: Sendable {
     enum Source: Sendable {
         case sample
-        /// A copy of this file is used; the file itself is only read.
+        /// Uses a copy of this file. The file itself is only read.
         case file(String)
     }
 
-    /// What a test may replace to see that the story notices.
+    /// Steps that a test can replace, to check that the demonstration detects an error.
     struct Steps: Sendable {
         var synchronize: @Sendable (_ shop: DemoSide, _ laptop: DemoSide) async throws -> [SyncRound.Outcome] = { shop, laptop in
             try await SyncRound.run(
@@ -31,7 +31,7 @@ struct DemoStory: Sendable {
     var source: Source
     var steps = Steps()
 
-    /// Throws `CheckFailed` when the two sides differ at the end.
+    /// Throws `CheckFailed` if the two sides differ at the end.
     func run() async throws {
         let start = ContinuousClock.now
         let folder = try TemporaryFolder("annals-demo")
@@ -116,14 +116,14 @@ struct DemoStory: Sendable {
         for (side, statements) in [(shop, plan.shop), (laptop, plan.laptop)] {
             try await side.writeFromOutside(statements)
             for statement in statements { console.print("   \(pad(side.name)) \(PrintableText.of(statement))") }
-            // So that the two have different times, and the later one is known.
+            // So that the two transactions have different times.
             try await ContinuousClock().sleep(for: .milliseconds(5))
         }
     }
 
     // MARK: Together again
 
-    /// False when what both sides show differs.
+    /// False if the rows of the two sides differ.
     private func look(_ plan: DemoPlan, _ shop: DemoSide, _ laptop: DemoSide) async throws -> Bool {
         var isEqual = true
         for (index, look) in plan.looks.enumerated() {
@@ -161,7 +161,7 @@ struct DemoStory: Sendable {
         _ = try await HistoryPages(store: shop.store, request: HistoryRequest(after: token)).print(with: print)
     }
 
-    /// The earlier moment, in a file of its own.
+    /// Replays the earlier state into a separate file.
     private func replay(_ plan: DemoPlan, _ shop: DemoSide, to token: HistoryToken, _ folder: TemporaryFolder) async throws {
         heading("The shop as it was before, replayed into a new file")
         let path = folder.file("before.db")

@@ -1,12 +1,12 @@
 import GRDB
 
-/// The demonstration's own data: a shop with products, customers and invoices, always the same.
+/// The sample data: a shop with products, customers and invoices, the same in every run.
 enum SampleShop {
     static let productCount = 120
     static let customerCount = 600
     static let invoiceCount = 1000
 
-    /// An ordinary schema with integer keys, as any program might have made it.
+    /// An ordinary schema with integer keys, as other programs use.
     static let schema = """
         CREATE TABLE category (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
         CREATE TABLE product (
@@ -36,7 +36,7 @@ enum SampleShop {
             GROUP BY i.day;
         """
 
-    /// Makes the schema and its rows, some 4,700 of them, in one transaction.
+    /// Creates the schema and about 4,700 rows, in one transaction.
     static func fill(_ db: Database) throws {
         var numbers = Numbers(state: 2024)
         try db.execute(sql: schema)
@@ -64,7 +64,7 @@ enum SampleShop {
         }
     }
 
-    /// What both sides do while they are apart.
+    /// The statements that the two sides run while they are offline.
     static let plan = DemoPlan(
         shop: [
             "UPDATE product SET cents = 1190 WHERE id = 7",

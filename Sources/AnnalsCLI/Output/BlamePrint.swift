@@ -3,7 +3,7 @@ import AnnalsHistory
 import AnnalsRows
 import AnnalsStore
 
-/// How the writers of a row are printed.
+/// Prints the writers of a row.
 enum BlamePrint {
     static func print(_ blame: Blame, on console: Console) {
         let row = "\(PrintableText.of(blame.table)) \(RowText.row(blame.key, blame.keyColumns))"

@@ -2,9 +2,9 @@ import AnnalsCore
 import AnnalsReplica
 import AnnalsStore
 
-/// How a line of the conflict journal is printed.
+/// Prints an entry of the conflict journal.
 enum ConflictReport {
-    /// The keys of CLI.md's contract, in its order. Rows are objects from column to value.
+    /// The keys of the command line's contract, in its order. Rows are objects from column to value.
     static func json(_ line: NamedConflict) -> JSON {
         let conflict = line.conflict
         let entry = conflict.entry
@@ -26,7 +26,7 @@ enum ConflictReport {
         ])
     }
 
-    /// A heading, and a line for what each side wanted.
+    /// A heading, and a line for the value of each side.
     static func lines(_ line: NamedConflict, _ style: Style) -> [String] {
         let entry = line.conflict.entry
         let columns = disputed(line)
@@ -62,7 +62,7 @@ enum ConflictReport {
         name + String(repeating: " ", count: max(0, "incoming".count - name.count))
     }
 
-    /// The columns that the entry's rows have values of.
+    /// The columns whose values the entry's rows have.
     private static func disputed(_ line: NamedConflict) -> [String] {
         line.conflict.entry.columns.isEmpty ? line.layout?.columns ?? [] : line.conflict.entry.columns
     }

@@ -1,15 +1,15 @@
 import Foundation
 import Synchronization
 
-/// Where lines go: the process's own streams, or memory in a test.
+/// The destination of output: the process's own streams, or memory in a test.
 protocol Sink: Sendable {
-    /// Lines for whoever uses the result.
+    /// Writes results.
     func write(_ text: String)
-    /// Lines for whoever watches.
+    /// Writes messages for the user.
     func writeError(_ text: String)
-    /// Hands on what was held back.
+    /// Writes text that is still buffered.
     func flush()
-    /// Nobody reads any more: a command that streams may stop.
+    /// True if the reader of the output is gone. A command that streams may then stop.
     var isClosed: Bool { get }
 }
 
@@ -18,7 +18,7 @@ struct Console: Sendable {
     let sink: any Sink
     /// Colours on standard output.
     let style: Style
-    /// Whether a person looks at standard error, so that progress may be drawn there.
+    /// Whether standard error is a terminal, so that progress can be drawn on it.
     let showsProgress: Bool
 
     init(sink: any Sink, style: Style = .plain, showsProgress: Bool = false) {
@@ -39,7 +39,7 @@ struct Console: Sendable {
         for line in table.lines(style) { print(line) }
     }
 
-    /// A remark that is no result, on standard error.
+    /// Prints a message that is not a result, on standard error.
     func note(_ line: String) {
         sink.flush()
         sink.writeError(line + "\n")
@@ -48,10 +48,10 @@ struct Console: Sendable {
     var isClosed: Bool { sink.isClosed }
 }
 
-/// The process's standard output and error.
+/// The process's standard output and standard error.
 ///
-/// What goes to a file or pipe is written in large pieces. A reader that goes away, as `head` does, is no error: what
-/// follows is dropped.
+/// Output to a file or pipe is written in large pieces. If its reader closes it, as `head` does, that is not an error; further
+/// output is dropped.
 final class StandardStreams: Sink {
     static let shared = StandardStreams()
 
@@ -62,7 +62,7 @@ final class StandardStreams: Sink {
     }
 
     private let state = Mutex(State())
-    /// A person sees each line at once; so does a program that follows a stream, see `flush`.
+    /// A terminal gets each line at once. A command that streams to another program calls `flush`.
     private let holdsBack = isatty(STDOUT_FILENO) == 0
 
     private static let heldBytes = 1 << 16
@@ -84,7 +84,7 @@ final class StandardStreams: Sink {
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Why what was printed did not get where it should, such as a full disk; nil also where a reader went away.
+    /// Why output could not be written, such as a full disk; nil if the reader closed it.
     var failure: String? { state.withLock { $0.failure.map { String(cString: strerror($0)) } } }
 
     private static func hand(_ state: inout State) {
@@ -95,7 +95,7 @@ final class StandardStreams: Sink {
         state.isClosed = true
     }
 
-    /// False when nobody takes the bytes; `errno` says why.
+    /// False if the bytes cannot be written; `errno` says why.
     private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
         bytes.withUnsafeBytes { buffer in
             var done = 0
@@ -104,7 +104,7 @@ final class StandardStreams: Sink {
                 if count > 0 {
                     done += count
                 } else if errno == EAGAIN {
-                    // The other end made the pipe non-blocking: wait until it takes more.
+                    // The other end made the pipe non-blocking, so wait until it accepts more.
                     var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                     _ = Foundation.poll(&poll, 1, -1)
                 } else if errno != EINTR {

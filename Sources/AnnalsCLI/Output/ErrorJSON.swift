@@ -1,7 +1,7 @@
 import AnnalsCore
 
 extension JSON {
-    /// An error that is about an entry of the log, for programs; nil for others, which are told on stderr alone.
+    /// The JSON of an error about a log entry; nil for other errors, which are printed on standard error only.
     static func refusal(_ error: any Error) -> JSON? {
         guard let error = error as? AnnalsError, let entry = error.entry else { return nil }
         return .object([

@@ -2,11 +2,11 @@ import AnnalsCore
 import AnnalsStore
 import Foundation
 
-/// What proves that a relay showed different logs, as a file for others to check.
+/// Proof that a relay showed different logs, as a file that others can check.
 enum Evidence {
-    /// Writes a store's evidence to a new file. Where there is none no file is made.
+    /// Writes a store's evidence to a new file. Without evidence no file is created.
     ///
-    /// - Throws: `AnnalsError` of code cannotCreate: the file is there, or cannot be written.
+    /// - Throws: `AnnalsError` of code cannotCreate: the file exists, or cannot be written.
     static func write(of store: Store, to path: String, _ console: Console) async throws {
         guard let evidence = try await store.logEvidence() else {
             return console.note("there is no evidence against the relay; \(path) was not written")

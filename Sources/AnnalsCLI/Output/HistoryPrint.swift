@@ -3,22 +3,22 @@ import AnnalsHistory
 import AnnalsStore
 import Foundation
 
-/// How transactions of history are printed: for people, or as one JSON object per line.
+/// Prints transactions of history as text, or as one JSON object per line.
 struct HistoryPrint: Sendable {
     var console: Console
     var json: Bool
     /// Whether old and new values are printed.
     var values: Bool
-    /// What stands before each line for people.
+    /// Prepended to each line of text.
     var indent = ""
 
-    /// Text that waits to be printed.
+    /// Text that is not printed yet.
     struct Buffer: Sendable {
         fileprivate var text = ""
         var bytes: Int { text.utf8.count }
     }
 
-    /// A transaction of many changes is printed in pieces of this size, so that it need not be held whole.
+    /// A transaction with many changes is printed in pieces of this size, so that it is never held in memory as a whole.
     private static let heldBytes = 4 << 20
 
     func render(_ transaction: HistoryTransaction, _ reader: HistoryReader, _ request: HistoryRequest, into buffer: inout Buffer) throws {
@@ -78,7 +78,7 @@ struct HistoryPrint: Sendable {
         ])
     }
 
-    /// null where there was no row.
+    /// null if there was no row.
     private static func row(_ columns: [(String, Value?)]) -> JSON {
         let members = columns.compactMap { name, value in value.map { JSON.Member(key: name, value: .value($0)) } }
         return members.isEmpty ? .null : .object(members)
@@ -126,6 +126,6 @@ struct HistoryPrint: Sendable {
 }
 
 extension HistoryTransaction {
-    /// Since 1970.
+    /// Milliseconds since 1970.
     var milliseconds: Int64 { timestamp.milliseconds(rounded: .toNearestOrAwayFromZero) }
 }

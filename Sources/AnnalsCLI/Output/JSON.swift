@@ -1,9 +1,9 @@
 import AnnalsCore
 import Foundation
 
-/// A JSON value whose keys stay in the order in which they were given, so that output can be compared as text.
+/// A JSON value. Its keys keep their order, so that output can be compared as text.
 ///
-/// Integers stay exact, which Foundation's own types do not promise.
+/// Integers are exact, which Foundation's own types do not guarantee.
 indirect enum JSON: Equatable, Sendable {
     case null
     case bool(Bool)
@@ -26,7 +26,7 @@ indirect enum JSON: Equatable, Sendable {
 
     static func text(_ text: String?) -> JSON { text.map { .text($0) } ?? .null }
 
-    /// A value of SQLite in the form that CLI scripts rely on.
+    /// A SQLite value in the form that scripts rely on.
     static func value(_ value: Value) -> JSON {
         switch value {
         case .null: .null
@@ -42,7 +42,7 @@ indirect enum JSON: Equatable, Sendable {
         Data(bytes.bytes).base64EncodedString()
     }
 
-    /// Adds members at the end; only objects have any.
+    /// Adds members at the end. Values other than objects are returned unchanged.
     func adding(_ members: KeyValuePairs<String, JSON>) -> JSON {
         guard case .object(let own) = self else { return self }
         return .object(own + members.map { Member(key: $0.key, value: $0.value) })

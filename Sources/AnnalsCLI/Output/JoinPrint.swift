@@ -2,7 +2,7 @@ import AnnalsCore
 import AnnalsStore
 import AnnalsSync
 
-/// How it is printed what a join would find.
+/// Prints the result of a join, or of its dry run.
 enum JoinPrint {
     static func json(_ store: String, _ space: SpaceName, _ prospect: Joining.Prospect) -> JSON {
         let head = JSON.object(["store": .text(store), "space": .text(space.description), "dryRun": .bool(true)])

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// How a command prints, for people.
+/// Options for commands that print text only.
 struct PlainOutputOptions: ParsableArguments {
     @Flag(name: .customLong("no-color"), help: "Print without colours, as NO_COLOR in the environment does.")
     var noColor = false
@@ -17,7 +17,7 @@ struct PlainOutputOptions: ParsableArguments {
     }
 }
 
-/// How a command prints that prints facts.
+/// Options for commands that print results as text or as JSON.
 struct OutputOptions: ParsableArguments {
     @Flag(help: "Print JSON: one document, or one object per line.")
     var json = false

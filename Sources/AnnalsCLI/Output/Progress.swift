@@ -1,9 +1,9 @@
 import Foundation
 import Synchronization
 
-/// How far a longer task has come, drawn on one line at a terminal and nowhere else.
+/// The progress of a longer task, drawn on one line of a terminal and nowhere else.
 ///
-/// Nothing appears during the first moments, so that quick tasks stay silent, and the line is gone at the end.
+/// The line appears after a short time, so that quick tasks print nothing, and it is removed at the end.
 final class Progress: Sendable {
     private struct State {
         var label: String
@@ -28,7 +28,7 @@ final class Progress: Sendable {
         state = Mutex(State(label: label))
     }
 
-    /// Runs `body` and draws what it reports meanwhile.
+    /// Runs `body` and draws the progress that it reports.
     static func during<T: Sendable>(
         _ label: String, on console: Console, _ body: @Sendable (Progress) async throws -> T
     ) async throws -> T {
@@ -42,7 +42,7 @@ final class Progress: Sendable {
         }
     }
 
-    /// Notes how far the task is. Costs little; call it as often as there is something to say.
+    /// Records the progress. A call is cheap, so a task may call it often.
     func report(_ label: String? = nil, done: Int64, of total: Int64? = nil, _ unit: Unit = .count) {
         state.withLock { state in
             if let label { state.label = label }
@@ -88,7 +88,7 @@ final class Progress: Sendable {
     }
 }
 
-/// Sizes as people read them.
+/// Sizes as text.
 enum ByteCount {
     static func text(_ bytes: Int64) -> String {
         var number = Double(bytes)

@@ -1,7 +1,7 @@
 import AnnalsHistory
 import AnnalsStore
 
-/// What a purge dropped, printed.
+/// Prints what a purge dropped.
 enum PurgePrint {
     static func json(_ store: String, _ result: PurgeResult, isDryRun: Bool, vacuumed: Int64?) -> JSON {
         .object([
@@ -20,7 +20,7 @@ enum PurgePrint {
         } else if isDryRun {
             lines.append("\(store): \(what) would go, about \(ByteCount.text(result.bytes)); history would begin at \(result.oldest)")
         } else {
-            // Less than a page is room as well, but not one that the file's list of free pages tells.
+            // Space smaller than a page is free as well, but SQLite's list of free pages does not count it.
             let freed = result.bytes > 0 ? "; \(ByteCount.text(result.bytes)) of the file are free for new rows" : ""
             lines.append("\(store): dropped \(what)\(freed); history begins at \(result.oldest)")
         }

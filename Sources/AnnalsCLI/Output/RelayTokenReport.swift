@@ -1,7 +1,7 @@
 import AnnalsCore
 import RelayLog
 
-/// How tokens are listed: everything but the secret.
+/// Prints tokens without their secrets.
 enum RelayTokenReport {
     static func json(_ record: TokenRecord) -> JSON {
         .object([

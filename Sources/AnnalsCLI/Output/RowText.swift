@@ -1,6 +1,6 @@
 import AnnalsCore
 
-/// Rows and keys as JSON: objects from column to value, arrays where the columns' names are not known.
+/// Rows and keys as JSON: objects from column to value, or arrays if the column names are not known.
 enum RowJSON {
     static func row(_ values: [Value]?, _ columns: [String]) -> JSON {
         guard let values else { return .null }
@@ -13,7 +13,7 @@ enum RowJSON {
     }
 }
 
-/// Rows and keys as people read them, values as SQL writes them.
+/// Rows and keys as text, with values as in SQL.
 enum RowText {
     static func row(_ values: [Value], _ columns: [String]) -> String {
         guard values.count == columns.count else { return values.map(value).joined(separator: ", ") }

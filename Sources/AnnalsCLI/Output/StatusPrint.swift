@@ -4,9 +4,9 @@ import AnnalsReplica
 import AnnalsSchema
 import AnnalsStore
 
-/// How a store's status is printed.
+/// Prints a store's status.
 enum StatusPrint {
-    /// Rows whose parent is missing.
+    /// Rows without their parent.
     struct Violation: Sendable {
         var table: String
         var parent: String
@@ -91,7 +91,7 @@ enum StatusPrint {
         replica.sealedUnder.map { ", sealed under the key \(SpaceKey.name(of: $0))" } ?? ""
     }
 
-    /// A rule in words.
+    /// A retention rule as text.
     static func retention(_ rule: HistoryRetention) -> String {
         guard !rule.keepsAll else { return "all of it" }
         let parts = [

@@ -1,4 +1,4 @@
-/// Colours for people at a terminal; without them the text stays as it is.
+/// Colours for a terminal. Without them the text is unchanged.
 struct Style: Sendable {
     var isColoured: Bool
 

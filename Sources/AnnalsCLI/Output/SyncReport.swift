@@ -1,7 +1,7 @@
 import AnnalsCore
 import AnnalsSync
 
-/// One line for each store that was synced.
+/// Prints one line for each synced store.
 struct SyncReport: Sendable {
     var console: Console
     var json: Bool
@@ -14,7 +14,7 @@ struct SyncReport: Sendable {
         }
     }
 
-    /// A store that met an entry which cannot be applied has a line as well; other errors are told on stderr alone.
+    /// Prints a JSON line for a store that met an entry which cannot be applied. Other errors are printed on standard error only.
     func print(_ store: String, refusal error: AnnalsError) {
         guard json, let refusal = JSON.refusal(error) else { return }
         console.print(.object(["store": .text(store), "error": refusal]))
@@ -62,7 +62,7 @@ struct SyncReport: Sendable {
         return "\(store): \(parts.joined(separator: ", "))"
     }
 
-    /// Those that were settled here, and those that others settled to this store's loss.
+    /// The conflicts that this store settled, and those that others settled against this store's values.
     private static func conflicts(_ summary: SyncAgent.Summary) -> String {
         let count = Count.of(summary.conflicts + summary.lost, "conflict")
         return summary.lost == 0 ? count : "\(count) (\(Count.of(summary.lost, "value")) of this store's lost)"

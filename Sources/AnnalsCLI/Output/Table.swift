@@ -1,6 +1,6 @@
 import AnnalsCore
 
-/// Rows in aligned columns, as people read them.
+/// A table of text in aligned columns.
 struct Table {
     enum Alignment: Sendable { case left, right }
 
@@ -19,7 +19,7 @@ struct Table {
             self.init(String(number), .right)
         }
 
-        /// A value of SQLite: numbers to the right, NULL and blobs set apart from text.
+        /// A SQLite value: numbers are right-aligned; NULL and blobs look different from text.
         init(_ value: Value) {
             switch value {
             case .null: self.init("NULL", colour: .dim)
@@ -34,9 +34,9 @@ struct Table {
 
     private let titles: [String]
     private var rows: [[Cell]] = []
-    /// What stands before each line.
+    /// Prepended to each line.
     var indent = ""
-    /// A cell is cut beyond this width; JSON output has the whole.
+    /// Longer cells are cut. JSON output has the whole value.
     var widestCell = 48
 
     init(_ titles: [String]) {
@@ -50,7 +50,7 @@ struct Table {
         rows.append(row)
     }
 
-    /// The lines, a rule under the titles, without blanks at their ends.
+    /// The lines, with a rule below the titles and without trailing blanks.
     func lines(_ style: Style) -> [String] {
         let cells = rows.map { $0.map { cell in with(cell) { $0.text = PrintableText.cut($0.text, to: widestCell) } } }
         let widths = titles.indices.map { column in

@@ -1,7 +1,7 @@
-/// How many columns of a terminal a text takes.
+/// The number of terminal columns that a text takes.
 ///
-/// East Asian wide characters and emoji take two, combining marks none. This is Unicode's usual reading; terminals
-/// differ in rare scripts, and then a table is a column off.
+/// East Asian wide characters and emoji take two columns, combining marks take none. This follows Unicode. Terminals differ for
+/// rare scripts; then a table column is misaligned by one.
 enum TextWidth {
     static func of(_ text: some StringProtocol) -> Int {
         text.reduce(0) { $0 + width(of: $1) }
@@ -10,7 +10,7 @@ enum TextWidth {
     private static func width(of character: Character) -> Int {
         guard let first = character.unicodeScalars.first else { return 0 }
         if first.isASCII { return 1 }
-        // A sequence asks for emoji form with U+FE0F, or begins with what is one by itself.
+        // A sequence asks for emoji form with U+FE0F, or starts with a scalar that is an emoji by default.
         if character.unicodeScalars.contains(where: { $0 == "\u{FE0F}" }) || isWide(first) { return 2 }
         switch first.properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .format, .control: return 0
@@ -23,7 +23,7 @@ enum TextWidth {
         return wideRanges.contains { $0.contains(scalar.value) }
     }
 
-    /// The blocks that are wide as a whole (Unicode's EastAsianWidth.txt, W and F).
+    /// The blocks in which all characters are wide (Unicode's EastAsianWidth.txt, W and F).
     private static let wideRanges: [ClosedRange<UInt32>] = [
         0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF, 0xA000...0xA4CF, 0xA960...0xA97F,
         0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE10...0xFE19, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x16FE0...0x18AFF,
@@ -31,7 +31,7 @@ enum TextWidth {
     ]
 }
 
-/// Text from a database made safe to print: what would move the cursor or steer the terminal is written out.
+/// Text from a database in a form that is safe to print. Characters that control the terminal are escaped.
 enum PrintableText {
     static func of(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isControl) else { return text }
@@ -48,7 +48,7 @@ enum PrintableText {
         return result
     }
 
-    /// Control characters, and those that turn the direction of writing.
+    /// Control characters, and characters that change the writing direction.
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0...0x1F, 0x7F...0x9F, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
@@ -56,7 +56,7 @@ enum PrintableText {
         }
     }
 
-    /// At most `columns` wide, the end marked where something was cut off.
+    /// Cuts the text to at most `columns`. A cut text ends with an ellipsis.
     static func cut(_ text: String, to columns: Int) -> String {
         guard TextWidth.of(text) > columns else { return text }
         var kept = ""

@@ -36,7 +36,7 @@ enum Timestamp {
 }
 
 extension Int64 {
-    /// Division whose remainder is never negative, for a positive divisor.
+    /// Division with a remainder that is never negative, for a positive divisor.
     fileprivate func quotientAndRemainderFlooring(by divisor: Int64) -> (Int64, Int64) {
         let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)

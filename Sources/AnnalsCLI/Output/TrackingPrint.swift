@@ -1,7 +1,7 @@
 import AnnalsHistory
 import AnnalsStore
 
-/// How the outcome of tracking is printed.
+/// Prints the result of tracking.
 enum TrackingPrint {
     static func json(_ store: String, _ report: TrackingReport) -> JSON {
         .object([
@@ -24,7 +24,7 @@ enum TrackingPrint {
         ])
     }
 
-    /// A line per table, and what should be known of it under it.
+    /// A line for each table, with remarks below it.
     static func lines(_ report: TrackingReport, _ style: Style) -> [String] {
         let lost = "another program had dropped Annals' tables: history begins anew, and the store is in no space"
         let width = report.tables.map { TextWidth.of(PrintableText.of($0.name)) }.max() ?? 0

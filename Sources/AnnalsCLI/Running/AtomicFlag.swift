@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Something that happens once, told from one thread to another.
+/// A flag that one thread sets once and another thread reads.
 final class AtomicFlag: Sendable {
     private let value = Atomic(false)
     var isSet: Bool { value.load(ordering: .relaxed) }

@@ -4,13 +4,13 @@ import ArgumentParser
 import Foundation
 import RelayLog
 
-/// The one line that says why a command failed, and its exit status.
+/// The line that says why a command failed, and its exit status.
 struct ErrorReport: Equatable {
     var status: ExitStatus
-    /// nil: there is nothing to say, because the command has said it.
+    /// nil if the command has already printed why.
     var line: String?
 
-    /// - Parameter root: the command as a whole, which knows the words for its own arguments.
+    /// - Parameter root: the root command, which formats errors about its arguments.
     init(_ error: any Error, root: any ParsableCommand.Type) {
         switch error {
         case is CheckFailed:
@@ -45,7 +45,7 @@ struct ErrorReport: Equatable {
         self.init(status: ExitStatus(error.code), line: Self.line(error.message, hint: Self.hint(for: error)))
     }
 
-    /// What to do, in words of the command line where a relay's own are meant for who writes a client.
+    /// The hint. Some hints of the relay address authors of clients; they are replaced by hints about the command line.
     private static func hint(for error: AnnalsError) -> String? {
         switch (error.code, error.operation) {
         case (.spaceNotFound, "sync"): "Check its name; annals join makes a new one"
@@ -54,7 +54,7 @@ struct ErrorReport: Equatable {
         }
     }
 
-    /// What the argument parser found, without its usage block: the hint says where to read it.
+    /// The message of the argument parser without its usage text. The hint says which help to read.
     private init(parsing error: any Error, root: any ParsableCommand.Type) {
         let status = ExitStatus(rawValue: root.exitCode(for: error).rawValue) ?? .defect
         guard status == .usage else {
@@ -69,7 +69,7 @@ struct ErrorReport: Equatable {
         self.init(status: .usage, line: Self.line(Self.uncapitalised(message), hint: help.last.map { "See \($0)" }))
     }
 
-    /// Of the operator's commands beside a relay.
+    /// For the operator's commands, which open the relay's storage directly.
     private static func translate(_ error: RelayLogError) -> AnnalsError {
         switch error {
         case .spaceNotFound: AnnalsError(.spaceNotFound, "there is no such space", hint: "See annals relay spaces")
@@ -92,7 +92,7 @@ struct ErrorReport: Equatable {
         }
     }
 
-    /// `annals: error: WHAT. HINT`, on one line whatever the parts hold.
+    /// `annals: error: WHAT. HINT`, always on one line.
     static func line(_ message: String, hint: String?) -> String {
         let parts = [message, hint ?? ""].map { part in
             let line = part.split(whereSeparator: \.isNewline).joined(separator: " ")
@@ -102,7 +102,7 @@ struct ErrorReport: Equatable {
         return "annals: error: " + parts.filter { !$0.isEmpty }.joined(separator: ". ")
     }
 
-    /// As the beginning of what follows a colon; abbreviations stay.
+    /// Makes the first letter lower case, because the text follows a colon. Abbreviations are not changed.
     static func uncapitalised(_ text: String) -> String {
         let second = text.dropFirst().first
         guard let first = text.first, second?.isUppercase != true else { return text }

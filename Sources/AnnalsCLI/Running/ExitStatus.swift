@@ -1,6 +1,6 @@
 import AnnalsCore
 
-/// What a script reads from how `annals` ended; the numbers are those of sysexits.h, and are a contract.
+/// The exit status of `annals`. The numbers are those of sysexits.h, and are a contract.
 enum ExitStatus: Int32, CaseIterable, Sendable {
     case done = 0
     /// A check ran and found something.
@@ -10,19 +10,19 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case data = 65
     case noInput = 66
     case relayUnreachable = 69
-    /// An error of annals itself.
+    /// A defect of annals itself.
     case defect = 70
     case cannotCreate = 73
     case tryAgain = 75
-    /// What replicas signed proves that the relay showed different logs, or left entries out.
+    /// Signed statements of replicas prove that the relay showed different logs, or left entries out.
     case relayInconsistent = 76
     case notPermitted = 77
     case configuration = 78
-    /// Ended by Ctrl-C before the work was done.
+    /// Stopped by Ctrl-C before the work was done.
     case interrupted = 130
     case terminated = 143
 
-    /// Where each kind of failure ends. One table, so that it can be read and tested as one.
+    /// The exit status of each error code, in one table.
     init(_ code: AnnalsError.Code) {
         self =
             switch code {
@@ -45,5 +45,5 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     }
 }
 
-/// A command that did its work and found what a check must tell by its exit status. What it found is printed already.
+/// Thrown by a check that found something. The findings are already printed.
 struct CheckFailed: Error {}

@@ -1,8 +1,8 @@
-/// A command that ends by itself when it is told to, so that no task needs to be cancelled.
+/// A command that handles signals itself, so that its task is not cancelled.
 protocol HandlesSignals {}
 
-/// A command that may go on until it is stopped: being stopped is how it ends well.
+/// A command that may run until it is stopped. Being stopped is then its normal end.
 protocol GoesOnUntilStopped {
-    /// Whether it does, as it was called.
+    /// Whether it runs until it is stopped, given its arguments.
     var goesOnUntilStopped: Bool { get }
 }

@@ -1,8 +1,7 @@
 import AnnalsHistory
 import AnnalsStore
 
-/// Prints a request's transactions page by page, so that a slow reader of the output keeps no other program from
-/// writing for long.
+/// Prints the transactions of a request page by page, so that a slow reader of the output does not block other writers for long.
 struct HistoryPages: Sendable {
     var store: Store
     var request: HistoryRequest
@@ -18,7 +17,7 @@ struct HistoryPages: Sendable {
         var last: HistoryToken?
     }
 
-    /// Returns how many were printed, and the point after the last of them.
+    /// Returns the number of printed transactions, and the token of the last one.
     func print(with print: HistoryPrint) async throws -> (count: Int, last: HistoryToken?) {
         var left = limit ?? .max
         var total = 0

@@ -6,38 +6,38 @@ import Synchronization
 
 /// Ends the process within two seconds of a SIGINT or SIGTERM.
 ///
-/// The running task is cancelled, and SQLite ends its statements and waits: so what was made half is undone. Where that takes
-/// longer than it may, as with a disk that does not answer or a reader that takes no output, the process ends by itself, and so it does
-/// with a second signal. Stores are as safe then as after a crash: SQLite undoes what was not committed, a new file stands under its
-/// name only when it is whole, and what was written beside it is removed by the next command there.
+/// The running task is cancelled, and SQLite stops its statements and waits, so unfinished work is rolled back. If that takes too
+/// long, for example because a disk does not answer or nobody reads the output, the process ends itself. A second signal also
+/// ends it at once. Stores are then as safe as after a crash: SQLite rolls back what was not committed, a new file gets its name
+/// only when it is complete, and the next command removes temporary files beside it.
 ///
-/// It lives as long as the process. It has queues of its own: those of tasks may all be busy.
+/// An instance exists for the rest of the process. It has its own queues, because the threads of tasks may all be busy.
 final class Interruption: Sendable {
     private struct State {
         var received: Int32?
         var task: Task<Void, any Error>?
     }
 
-    /// What a signal has to do.
+    /// What a signal does.
     enum Means: Sendable {
         /// Stops the work.
         case stop
-        /// Nothing: the command sees to its end by itself, and may take so long.
+        /// Nothing: the command ends itself, within this time.
         case wait(@Sendable () -> Duration)
     }
 
     private let state = Mutex(State())
     private let means: Means
     private let isWorkDone: Bool
-    /// Because Dispatch's sources are only kept alive here.
+    /// Dispatch does not keep its sources alive, so this array does.
     nonisolated(unsafe) private var sources: [any DispatchSourceSignal] = []
 
     private static let longestEnd = Duration.milliseconds(1_500)
 
-    /// Signals are held from now on.
+    /// Handles signals from now on.
     ///
     /// - Parameters:
-    ///   - means: what they do.
+    ///   - means: what a signal does.
     ///   - isWorkDone: whether a command that is stopped has done its work.
     init(_ means: Means = .stop, isWorkDone: Bool = false) {
         self.means = means
@@ -52,7 +52,7 @@ final class Interruption: Sendable {
         }
     }
 
-    /// Signals that came and that come cancel `task`.
+    /// Cancels `task` when a signal comes, or at once if one came already.
     func watch(_ task: Task<Void, any Error>) {
         let isReceived = state.withLock { state in
             state.task = task
@@ -87,7 +87,7 @@ final class Interruption: Sendable {
         }
     }
 
-    /// How the process ends when a signal kept the command from finishing; nil when none came.
+    /// The exit status if a signal stopped the command; nil if none came.
     var status: ExitStatus? {
         state.withLock { $0.received }.map { isWorkDone ? .done : Self.status(of: $0) }
     }

@@ -1,16 +1,16 @@
 import AnnalsCore
 import Relay
 
-/// Files and connections that stores take while they are synced: where the system gives none any more, SQLite cannot open a file, and
-/// parts of the system's own libraries end the process.
+/// Files and connections that stores use while they are synced. At the system's limit, SQLite cannot open files, and parts of the
+/// system's libraries end the process.
 enum OpenFiles {
-    /// Of one store in WAL mode: a connection that writes, one that reads and one that watches, each with the file and its log; the log's
-    /// index, the relay, and a file on its way with the one that it is made into.
+    /// For one store in WAL mode: three connections (for writing, reading and watching) with the file and its WAL each, the WAL
+    /// index, the connection to the relay, and two files during a transfer.
     static let ofStore = 10
-    /// Of the process.
+    /// For the process itself.
     static let ofProcess = 64
 
-    /// Raises the system's limit as far as it allows, and looks whether that is enough, before anything is begun.
+    /// Raises the system's limit as far as possible, and checks that it is high enough before any store is synced.
     ///
     /// - Parameter allowed: how many files the process may open.
     /// - Throws: `AnnalsError` of code configuration.

@@ -5,14 +5,15 @@ import AnnalsStore
 import AnnalsSync
 import Foundation
 
-/// Makes the ways to relays. Stores that trust alike share a client, and so its connections.
+/// Creates connections to relays. Stores with the same trust settings share a client, and so its connections.
 struct RelayConnections {
     private var clients: [RelayTrust: HTTPClient] = [:]
 
-    /// For a store that is joined already; `credentialFile` goes before the one that it remembers. What the command line gives anew of
-    /// whom to trust, the store remembers once a relay was found under it; a credential's file, once the relay took what is in it.
+    /// Connects a store that is joined. `credentialFile` takes precedence over the file that the store remembers. The store
+    /// remembers new trust options after a relay was reached with them, and a new credential file after the relay accepted its
+    /// token.
     ///
-    /// Throws `AnnalsError` with `.notJoined`, or what reading the credential and the certificates throws.
+    /// Throws `AnnalsError` with `.notJoined`, and errors of reading the credential and the certificates.
     mutating func open(
         for store: Store, credential: CredentialOptions, credentialFile: String? = nil, trust: TrustOptions
     ) async throws -> HTTPRelay {
@@ -22,7 +23,7 @@ struct RelayConnections {
         let remembered = credentialFile ?? state.credentialFile
         let token = try credential.token(remembered: remembered)
         let trusted = try trust.trust(at: state.relay, remembered: state.trust)
-        // Names are not for the relay of a sealed space.
+        // The relay of an encrypted space must not know names.
         let relay = try HTTPRelay(
             address: state.relay, space: state.space,
             identity: .init(
@@ -37,7 +38,7 @@ struct RelayConnections {
         return relay
     }
 
-    /// Whether who answers there is trusted, whatever it answers, and whether it takes the token.
+    /// Whether a relay that is trusted answers, with any answer, and whether it accepts the token.
     private static func look(_ relay: HTTPRelay) async -> (isTrusted: Bool, isPermitted: Bool) {
         do {
             _ = try await relay.describe()

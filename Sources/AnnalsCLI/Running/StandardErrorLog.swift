@@ -1,15 +1,15 @@
 import Foundation
 import Logging
 
-/// How log lines look.
+/// The format of log lines.
 enum LogFormat: String, CaseIterable, Sendable {
-    /// Time, level, message, and what belongs to it as `name=value`.
+    /// Time, level, message, and metadata as `name=value`.
     case text
-    /// One JSON object a line with the same: `time`, `level`, `message` and a member for each name.
+    /// One JSON object a line with the same content: `time`, `level`, `message` and a member for each metadata name.
     case json
 }
 
-/// Log lines on standard error.
+/// Writes log lines to standard error.
 struct StandardErrorLog: LogHandler {
     var metadata: Logger.Metadata = [:]
     var logLevel: Logger.Level
@@ -33,7 +33,7 @@ struct StandardErrorLog: LogHandler {
         case .text:
             return "\(time) \(level) " + PrintableText.of(message + named.map { " \($0)=\($1)" }.joined())
         case .json:
-            // A detail does not take the place of what every line has.
+            // Metadata with a reserved name gets an underscore, so that it does not replace the fixed members.
             let members = named.map { JSON.Member(key: Self.fixed.contains($0.0) ? "_" + $0.0 : $0.0, value: .text($0.1)) }
             let begin = JSON.object(["time": .text(time), "level": .text(level), "message": .text(message)])
             guard case .object(let fixed) = begin else { return begin.description }
@@ -43,10 +43,10 @@ struct StandardErrorLog: LogHandler {
 
     private static let fixed: Set<String> = ["time", "level", "message"]
 
-    /// The server's library calls a request's id by a name of its own.
+    /// The server library uses this name for a request's id.
     private static func name(_ key: String) -> String { key == "hb.request.id" ? "request" : key }
 
-    /// A logger of the given name and level.
+    /// A logger with a name and a level.
     static func logger(_ label: String, level: Logger.Level = .notice, format: LogFormat = .text) -> Logger {
         Logger(label: label) { _ in StandardErrorLog(logLevel: level, format: format) }
     }

@@ -3,7 +3,7 @@ import AnnalsReplica
 import AnnalsStore
 import AnnalsSync
 
-/// Syncs several stores so that those of one space have what the others sent.
+/// Syncs several stores, so that stores of one space have each other's changes.
 enum SyncRound {
     struct Member: Sendable {
         var path: String
@@ -16,10 +16,10 @@ enum SyncRound {
         var result: Result<SyncAgent.Summary, AnnalsError>
     }
 
-    /// One exchange each, and a second one where a later store sent something. A store that fails does not keep the
-    /// others from their exchange.
+    /// Syncs each store once, and again if a later store of the same space sent something. If a store fails, the others are still
+    /// synced.
     ///
-    /// - Parameter begin: told before each exchange.
+    /// - Parameter begin: called before each exchange.
     /// - Throws: `CancellationError`.
     static func run(_ members: [Member], _ direction: SyncDirection, begin: () -> Void = {}) async throws -> [Outcome] {
         var outcomes: [Outcome] = []
@@ -44,8 +44,8 @@ enum SyncRound {
         return outcomes
     }
 
-    /// How a round ends; nil when all went well. What does not pass by itself comes first; where only some stores failed,
-    /// for reasons that pass, it is to be run again.
+    /// The exit status of a round; nil if every store succeeded. An error that does not pass by itself comes first. If only some
+    /// stores failed with temporary errors, the status says to try again.
     static func status(_ outcomes: [Outcome]) -> ExitStatus? {
         let failures = outcomes.compactMap { outcome -> AnnalsError? in
             if case .failure(let error) = outcome.result { error } else { nil }
@@ -63,7 +63,7 @@ enum SyncRound {
         }
     }
 
-    /// Says of which store an error is.
+    /// Adds the store's path to an error.
     static func naming(_ path: String, _ error: AnnalsError) -> AnnalsError {
         var named = error
         if !named.message.contains(path) { named.message = "\(path): \(named.message)" }
@@ -72,7 +72,7 @@ enum SyncRound {
 }
 
 extension SyncAgent.Summary {
-    /// What two exchanges moved together, with the state after this one.
+    /// Adds the numbers of the first exchange to those of the second. The state is that of the second.
     fileprivate func following(_ first: Self) -> Self {
         var sum = self
         sum.pushed = Self.add(pushed, first.pushed)

@@ -1,7 +1,7 @@
 import AnnalsCore
 import Foundation
 
-/// A folder that only its maker can read, to be removed on every way out.
+/// A folder that only its owner can read. It must be removed on every exit path.
 struct TemporaryFolder: Sendable {
     let path: String
 

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Folders to remove where the process ends before their makers can do it. No later command would know them.
+/// Folders to remove if the process ends before their creators can. No later command would find them.
 enum UnfinishedFolders {
     private static let paths = Mutex<Set<String>>([])
 
@@ -9,7 +9,7 @@ enum UnfinishedFolders {
         paths.withLock { _ = $0.insert(path) }
     }
 
-    /// It is finished, or gone.
+    /// The folder is complete or removed.
     static func forget(_ path: String) {
         paths.withLock { _ = $0.remove(path) }
     }

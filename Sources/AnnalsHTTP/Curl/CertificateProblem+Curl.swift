@@ -1,7 +1,7 @@
 import CCurl
 
 extension CertificateProblem {
-    /// What libcurl found, and its TLS library's words for it; nil where it is not about trust.
+    /// The problem for a result of libcurl and a message of its TLS library. nil if the result is not about trust.
     init?(_ code: CURLcode, _ text: String) {
         switch code {
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH: self = .wrongKey

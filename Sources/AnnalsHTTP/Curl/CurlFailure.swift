@@ -1,8 +1,8 @@
 import CCurl
 
 extension HTTPError {
-    /// Puts libcurl's result into our terms. Its own messages are used for TLS only: elsewhere they may repeat
-    /// a proxy's address with its password, or what a server sent.
+    /// Converts libcurl's result to an error. Its own messages are used only for TLS, because other messages may
+    /// contain a proxy's address with its password, or text from a server.
     init(_ code: CURLcode, target: RequestTarget, systemError: Int32, tlsMessage: String) {
         if let problem = CertificateProblem(code, tlsMessage) {
             self.init(.tls, problem.text(target.name, tlsMessage), certificate: problem)
@@ -23,7 +23,7 @@ extension HTTPError {
         case CURLE_COULDNT_RESOLVE_HOST: (.cannotResolve, "no address is known for the host of")
         case CURLE_COULDNT_RESOLVE_PROXY: (.cannotResolve, "no usable address is known for the proxy to")
         case CURLE_COULDNT_CONNECT: (.cannotConnect, "cannot connect to")
-        // A request's own timeout is ours to notice, so this is the connect timeout.
+        // The client checks a request's own timeout itself, so this is the connect timeout.
         case CURLE_OPERATION_TIMEDOUT: (.cannotConnect, "no connection in time to")
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_NOTFOUND,
             CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CRL_BADFILE, CURLE_USE_SSL_FAILED:

@@ -1,7 +1,6 @@
 import CCurl
 
-/// One of libcurl's handles for a single transfer at a time, used again for the next. Used by the client's
-/// thread only.
+/// A libcurl handle for one transfer at a time. It is reused for later transfers. Only the client's thread uses it.
 final class EasyHandle {
     let pointer: UnsafeMutableRawPointer
     private var headers: UnsafeMutablePointer<curl_slist>?
@@ -20,7 +19,8 @@ final class EasyHandle {
         message.deallocate()
     }
 
-    /// Forgets the last transfer; connections and names stay known, since they belong to the multi handle.
+    /// Removes the state of the last transfer. Connections and resolved names are kept, because they belong to the
+    /// multi handle.
     func reset() {
         curl_easy_reset(pointer)
         curl_slist_free_all(headers)
@@ -28,7 +28,7 @@ final class EasyHandle {
         message.pointee = 0
     }
 
-    /// Sets everything a transfer needs. `context` comes back in every callback.
+    /// Sets all options of a transfer. libcurl passes `context` to every callback.
     func prepare(
         _ request: HTTPRequest, to target: RequestTarget, body: BodySource?, configuration: HTTPClient.Configuration, security: Security,
         callbacks: TransferCallbacks, context: UnsafeMutableRawPointer, mustConnectAnew: Bool
@@ -42,13 +42,13 @@ final class EasyHandle {
         if mustConnectAnew { try set(CURLOPT_FRESH_CONNECT, 1) }
     }
 
-    /// The `errno` of what failed; 0 if that was nothing of the system's.
+    /// The `errno` of the failure. 0 if the system did not cause it.
     var systemError: Int32 { Int32(truncatingIfNeeded: number(CURLINFO_OS_ERRNO)) }
 
-    /// Whether the transfer used a connection that an earlier one had left.
+    /// Whether the transfer reused the connection of an earlier transfer.
     var isConnectionKept: Bool { number(CURLINFO_NUM_CONNECTS) == 0 }
 
-    /// What libcurl and its TLS library say of a failure.
+    /// The message of libcurl and its TLS library about a failure.
     var tlsMessage: String { String(cString: message) }
 
     private func number(_ info: CURLINFO) -> Int {
@@ -61,10 +61,11 @@ final class EasyHandle {
         try set(CURLOPT_URL, target.url)
         try require(annals_curl_allow_only_http(pointer))
         try set(CURLOPT_FOLLOWLOCATION, 0)
-        // One transfer a connection: a paused one then holds up no other, and is slowed down by TCP alone.
+        // With one transfer on each connection, a paused transfer does not block another one, and TCP alone slows it
+        // down.
         try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         try set(CURLOPT_HTTP09_ALLOWED, 0)
-        // Signals are the process's own; the client's thread blocks SIGPIPE itself.
+        // Signals belong to the process. The client's thread blocks SIGPIPE itself.
         try set(CURLOPT_NOSIGNAL, 1)
         try set(CURLOPT_TCP_KEEPALIVE, 1)
         try set(CURLOPT_CONNECTTIMEOUT_MS, configuration.connectTimeout.wholeMilliseconds)
@@ -72,8 +73,8 @@ final class EasyHandle {
         try set(CURLOPT_UPLOAD_BUFFERSIZE, HTTPLimits.sendBuffer)
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         try set(CURLOPT_USERAGENT, configuration.userAgent)
-        // Otherwise cancelling a request whose name is being looked up would hold up all others until the
-        // system's resolver gives up.
+        // Without this option, the cancellation of a request during its name lookup would block all other requests
+        // until the system's resolver gives up.
         try require(annals_curl_abandon_lookups(pointer))
         try require(annals_curl_set_pointer(pointer, CURLOPT_ERRORBUFFER, message))
     }
@@ -83,13 +84,13 @@ final class EasyHandle {
         try set(CURLOPT_PROXY_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         if let file = security.file { try set(CURLOPT_CAINFO, file) }
         if let folder = security.folder { try set(CURLOPT_CAPATH, folder) }
-        // Otherwise the system's folder would count beside the file.
+        // Without this line, libcurl would trust the system's folder in addition to the file.
         if security.trustsFileOnly { try require(annals_curl_set_string(pointer, CURLOPT_CAPATH, nil)) }
         if let keys = security.pinnedKeys { try set(CURLOPT_PINNEDPUBLICKEY, keys) }
     }
 
     private func setProxy(_ target: RequestTarget, _ request: HTTPRequest) throws(HTTPError) {
-        // What a request carries is not for the proxy that is asked for a tunnel.
+        // The headers of a request must not be sent to the proxy in a CONNECT request.
         try set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
         guard !target.isLoopback else { return try set(CURLOPT_NOPROXY, "*") }
         guard !target.isEncrypted, request.hasHeader("Authorization") else { return }
@@ -119,7 +120,7 @@ final class EasyHandle {
             try set(CURLOPT_POST, 1)
             try setOffset(CURLOPT_POSTFIELDSIZE_LARGE, Int64(bytes.count))
             let code = bytes.withUnsafeBytes { bytes in
-                // An empty array may have no address, but libcurl needs one to know that there is a body.
+                // An empty array may have no address. libcurl needs an address to see that there is a body.
                 annals_curl_set_pointer(pointer, CURLOPT_COPYPOSTFIELDS, bytes.baseAddress ?? UnsafeRawPointer(message))
             }
             try require(code)
@@ -127,7 +128,7 @@ final class EasyHandle {
             try set(CURLOPT_UPLOAD, 1)
             try setOffset(CURLOPT_INFILESIZE_LARGE, body.length)
         } else if method == "POST" || method == "PUT" || method == "PATCH" {
-            // These announce a length even without a body.
+            // These methods send a length even without a body.
             try set(CURLOPT_POST, 1)
             try setOffset(CURLOPT_POSTFIELDSIZE_LARGE, 0)
             try set(CURLOPT_POSTFIELDS, "")
@@ -139,10 +140,11 @@ final class EasyHandle {
 
     private func setHeaders(_ request: HTTPRequest, _ body: BodySource?) throws(HTTPError) {
         for (name, value) in request.headers {
-            // libcurl's notation: "Name:" would remove a header, "Name;" sends it empty.
+            // In libcurl's notation, "Name:" removes a header and "Name;" sends it empty.
             try addHeader(value.isEmpty ? "\(name);" : "\(name): \(value)")
         }
-        // Nobody here waits a second for leave to send a body, and no body is a web form unless it is said so.
+        // Without "Expect:", libcurl may wait a second for permission to send the body. Without "Content-Type:", it
+        // declares the body as a web form.
         try addHeader("Expect:")
         if !request.hasHeader("Content-Type") { try addHeader("Content-Type:") }
         try require(annals_curl_set_pointer(pointer, CURLOPT_HTTPHEADER, headers))
@@ -173,7 +175,7 @@ final class EasyHandle {
 }
 
 extension Duration {
-    /// Milliseconds, rounded up, so that waiting for them never ends too early; at least 0.
+    /// Milliseconds, rounded up so that a wait never ends too early. At least 0.
     var wholeMilliseconds: Int {
         let (seconds, attoseconds) = components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }

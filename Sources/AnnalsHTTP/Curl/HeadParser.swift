@@ -1,5 +1,5 @@
-/// Reads an answer's head line by line, as libcurl hands it over. Interim answers (100 to 199) come first and
-/// are forgotten; fields after the body change nothing.
+/// Parses an answer's head line by line, as libcurl passes it. Interim answers (100 to 199) and fields after the body
+/// are ignored.
 struct HeadParser {
     private(set) var head: ResponseHead?
     private var status: Int?
@@ -9,10 +9,10 @@ struct HeadParser {
 
     init(limit: Int = HTTPLimits.headBytes) { self.limit = limit }
 
-    /// Whether nothing of an answer has come yet.
+    /// Whether no byte of an answer has arrived.
     var isUntouched: Bool { size == 0 }
 
-    /// Takes one line with its line end; returns the head when this line completed it.
+    /// Parses one line with its line end. Returns the head if this line completed it.
     mutating func accept(_ line: UnsafeRawBufferPointer) throws(HTTPError) -> ResponseHead? {
         size += line.count
         guard size <= limit else { throw HTTPError(.tooLarge, "the answer's head is larger than \(limit) bytes") }
@@ -22,7 +22,7 @@ struct HeadParser {
         if status == nil {
             status = try Self.status(in: text)
         } else if let first = line.first, Self.isBlank(first), !fields.isEmpty {
-            // A folded field: long out of use, but still a part of the line before.
+            // A folded field. It is obsolete in HTTP, but it belongs to the line before.
             fields[fields.count - 1].value += " " + String(decoding: text, as: UTF8.self)
         } else if let colon = text.firstIndex(of: UInt8(ascii: ":")) {
             let name = Self.trim(text[..<colon])

@@ -1,19 +1,19 @@
-/// Whether a request over plain HTTP goes through a proxy that the environment names, by libcurl's own rules.
+/// Whether a request over plain HTTP goes through a proxy from the environment, by libcurl's own rules.
 ///
-/// Over HTTPS a proxy only passes on what it cannot read, and libcurl may decide. Over plain HTTP it would get the request
-/// itself with everything in it, so a request with a token must not go there.
+/// Over HTTPS a proxy cannot read what it forwards, so libcurl decides. Over plain HTTP a proxy would see the whole
+/// request, so a request with a token must not use a proxy.
 struct ProxyChoice {
     var hasProxy: Bool
 
     init(for target: RequestTarget, environment: (String) -> String? = Security.variable) {
-        // Not HTTP_PROXY: a web server gives that name to what a visitor sent.
+        // HTTP_PROXY is not used, because a CGI server sets it from a header of its visitor.
         let proxy = environment("http_proxy") ?? environment("all_proxy") ?? environment("ALL_PROXY")
         let exceptions = environment("no_proxy") ?? environment("NO_PROXY") ?? ""
         hasProxy = proxy != nil && !Self.isExcepted(target.host, from: exceptions)
     }
 
-    /// Names with everything below them, addresses as they are written, and `*`. A range of addresses is not known here: then the
-    /// request is refused though curl would send it directly, which is the side to err on.
+    /// The list has names with all their subdomains, addresses as written, and `*`. Ranges of addresses are not
+    /// supported: the request is then refused, although curl would send it directly. This is the safe side.
     private static func isExcepted(_ host: String, from list: String) -> Bool {
         let host = plain(host)
         return list.split(whereSeparator: { $0 == "," || $0 == " " }).contains { entry in

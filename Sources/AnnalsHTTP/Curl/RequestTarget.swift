@@ -1,15 +1,15 @@
 import CCurl
 
-/// Where a request goes, checked before anything is opened. Parsed by libcurl itself, so that what is checked
-/// here is what is connected to.
+/// The target of a request, checked before anything is opened. libcurl parses it, so the checked host is the host of
+/// the connection.
 struct RequestTarget: Sendable, Hashable {
     var url: String
-    /// As in the address: a name, or numbers; an IPv6 address in brackets.
+    /// As in the address: a name or a numeric address. An IPv6 address is in brackets.
     var host: String
     var port: String
     var isEncrypted: Bool
 
-    /// How messages name the server. Never the whole address, which may hold a secret.
+    /// The server's name in messages. The whole address may contain a secret.
     var name: String { "\(host):\(port)" }
 
     init(url: String) throws(HTTPError) {
@@ -29,7 +29,7 @@ struct RequestTarget: Sendable, Hashable {
         isEncrypted = scheme == "https"
     }
 
-    /// Whether the host is this machine, which no proxy could reach on our behalf.
+    /// Whether the host is this machine. A proxy could not reach it.
     var isLoopback: Bool {
         let host = host.lowercased()
         return host == "localhost" || host == "[::1]" || host.hasSuffix(".localhost") || Self.isLoopbackNumber(host)

@@ -1,8 +1,9 @@
-/// The loop's time: read once a turn, and when to look at the deadlines next. Used by the client's thread only.
+/// The loop's time, which is read once in each iteration, and the time of the next deadline check. Only the client's
+/// thread uses it.
 final class Schedule {
     private(set) var now: TransferClock.Instant = .now
-    /// No deadline is earlier than this. Bytes that move only put deadlines off, so it may be too early, which
-    /// costs one look, but never too late.
+    /// No deadline is earlier than this time. Moved bytes only make deadlines later. So this time may be too early,
+    /// which costs one check, but it is never too late.
     private(set) var earliest: TransferClock.Instant?
 
     func turn() { now = .now }
@@ -13,7 +14,7 @@ final class Schedule {
 
     var isDue: Bool { earliest.map { $0 <= now } ?? false }
 
-    /// Begins a look at all deadlines, each of which is noted again.
+    /// Starts a check of all deadlines. The check adds each of them again.
     func forget() { earliest = nil }
 
     /// Milliseconds until the earliest deadline, at most a minute.

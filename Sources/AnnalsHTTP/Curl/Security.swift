@@ -6,19 +6,19 @@
     import Darwin
 #endif
 
-/// Whom a client trusts. Read once, when the client is made.
+/// The certificates and keys that a client trusts. They are read once, when the client is created.
 struct Security: Sendable, Hashable {
-    /// A PEM file of certificates; nil: the system's.
+    /// A PEM file of certificates. nil means the system's.
     var file: String?
-    /// A folder of certificates by their hashes, as OpenSSL reads them; nil: the system's.
+    /// A folder of certificates that are named by their hashes, as OpenSSL reads them. nil means the system's.
     var folder: String?
-    /// Nothing but `file` counts.
+    /// Whether only `file` is trusted.
     var trustsFileOnly = false
-    /// What the server's key must be one of, as libcurl writes it; nil: any.
+    /// The allowed public keys of the server, in libcurl's form. nil allows any key.
     var pinnedKeys: String?
 
-    /// What the configuration says; where it says nothing the environment, as for the program curl: libcurl itself looks for
-    /// proxies there, and for nothing of this.
+    /// Reads the configuration. Where it has no value, the environment is used, as in the program curl. libcurl itself
+    /// reads only proxies from the environment.
     init(_ configuration: HTTPClient.Configuration, environment: (String) -> String? = Self.variable) {
         if let given = configuration.caFile {
             (file, trustsFileOnly) = (given, true)
@@ -31,7 +31,7 @@ struct Security: Sendable, Hashable {
         if !configuration.pinnedKeys.isEmpty { pinnedKeys = configuration.pinnedKeys.joined(separator: ";") }
     }
 
-    /// A variable of the environment; an empty one counts as none.
+    /// A variable of the environment. An empty value counts as not set.
     static func variable(_ name: String) -> String? {
         guard let value = getenv(name) else { return nil }
         let text = String(cString: value)

@@ -1,9 +1,9 @@
 import CCurl
 
-/// One request on its way, from its start to its end.
+/// One request from its start to its end.
 ///
-/// `@unchecked Sendable` because it is handed to the client's thread before anything in it changes, and from
-/// then on only that thread, which also makes all of libcurl's callbacks, touches it.
+/// `@unchecked Sendable` is safe: before anything in it changes, it is passed to the client's thread. After that only
+/// that thread uses it, and libcurl's callbacks run on that thread, too.
 final class Transfer: @unchecked Sendable {
     let request: HTTPRequest
     let target: RequestTarget
@@ -16,13 +16,13 @@ final class Transfer: @unchecked Sendable {
     private(set) var clock: TransferClock
     private var parser = HeadParser()
     private var head: ResponseHead?
-    /// What went wrong on our side inside a callback, which libcurl reports as a mere "aborted".
+    /// The error of this client inside a callback. libcurl reports it only as "aborted".
     private var failure: HTTPError?
     private var reported: Int64 = -1
-    /// Bytes of the request's body that libcurl took last.
+    /// The number of the body's bytes that libcurl took last.
     private var taken = 0
     private(set) var wasSent = false
-    /// Whether this is the second try, over a connection of its own.
+    /// Whether this is the second attempt, over a new connection.
     private(set) var isSecondTry = false
 
     init(_ request: HTTPRequest, sink: any BodySink, onSent: (@Sendable (Int64) -> Void)? = nil) throws(HTTPError) {
@@ -34,7 +34,7 @@ final class Transfer: @unchecked Sendable {
         clock = TransferClock(start: .now, timeout: request.timeout, stallTimeout: request.stallTimeout, slowest: request.slowest)
     }
 
-    /// Opens the body and prepares a handle; nothing is sent before the handle is added to libcurl's multi.
+    /// Opens the body and prepares a handle. Nothing is sent before the handle is added to libcurl's multi handle.
     func start(
         on handle: EasyHandle, _ schedule: Schedule, _ configuration: HTTPClient.Configuration, _ security: Security
     ) throws(HTTPError) {
@@ -49,13 +49,14 @@ final class Transfer: @unchecked Sendable {
             context: Unmanaged.passUnretained(self).toOpaque(), mustConnectAnew: isSecondTry)
     }
 
-    /// Whether the connection was a kept one that broke while the body was sent, before anything came back: then
-    /// the server had most likely closed it already. libcurl tries again by itself only when it notices earlier.
+    /// Whether the transfer may be repeated: a reused connection broke while the body was sent, before an answer
+    /// arrived. Then the server had most likely closed the connection already. libcurl repeats the request itself only
+    /// if it notices this earlier.
     func mayTryAgain(after code: CURLcode) -> Bool {
         code == CURLE_SEND_ERROR && failure == nil && !isSecondTry && parser.isUntouched && handle?.isConnectionKept == true
     }
 
-    /// Goes back to before the start. Gives back the handle.
+    /// Resets the transfer to its state before the start. Returns the handle.
     func tryAgain() -> EasyHandle? {
         defer { (handle, source) = (nil, nil) }
         isSecondTry = true
@@ -64,14 +65,14 @@ final class Transfer: @unchecked Sendable {
         return handle
     }
 
-    /// Lets a paused answer go on. If libcurl cannot, the transfer has to end with its result.
+    /// Resumes a paused answer. If libcurl returns an error, the transfer must end with it.
     func resume(_ now: TransferClock.Instant) -> CURLcode {
         guard let handle else { return CURLE_OK }
         run(now)
         return curl_easy_pause(handle.pointer, CURLPAUSE_CONT)
     }
 
-    /// Ends with libcurl's result. Gives back the handle.
+    /// Ends the transfer with libcurl's result. Returns the handle.
     func finish(_ code: CURLcode) -> EasyHandle? {
         if let failure { return fail(failure) }
         guard code == CURLE_OK else {
@@ -82,7 +83,7 @@ final class Transfer: @unchecked Sendable {
         return finish(.success(head))
     }
 
-    /// Ends with an error. Gives back the handle.
+    /// Ends the transfer with an error. Returns the handle.
     func fail(_ error: HTTPError) -> EasyHandle? {
         var error = error
         error.wasSent = wasSent
@@ -115,9 +116,9 @@ final class Transfer: @unchecked Sendable {
     }
 }
 
-/// What libcurl calls, on the client's thread.
+/// libcurl calls these on the client's thread.
 extension Transfer {
-    /// The connection stands and the request is about to be sent.
+    /// The connection is open, and libcurl is about to send the request.
     func willSend() {
         wasSent = true
         if let schedule { run(schedule.now) }
@@ -145,8 +146,8 @@ extension Transfer {
         }
     }
 
-    /// Bytes put into the buffer; nil to abort. libcurl asks for more once it has sent what it had, so that is
-    /// when what came before is reported.
+    /// Returns how many bytes it wrote to the buffer, or nil to abort. libcurl asks for more after it has sent the
+    /// earlier bytes, so this method reports those.
     func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         move(taken)
         guard let source else { return 0 }

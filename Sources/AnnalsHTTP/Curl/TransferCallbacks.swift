@@ -1,7 +1,7 @@
 import CCurl
 
-/// libcurl's callbacks as C functions. Each finds its transfer in the context pointer, which is valid because
-/// the loop holds a transfer for as long as its handle is added.
+/// libcurl's callbacks as C functions. Each gets its transfer from the context pointer. The pointer is valid because
+/// the loop keeps a transfer as long as its handle is added.
 struct TransferCallbacks {
     typealias DataFunction = @convention(c) (UnsafeMutablePointer<CChar>?, Int, Int, UnsafeMutableRawPointer?) -> Int
 
@@ -40,7 +40,7 @@ struct TransferCallbacks {
     )
 }
 
-/// Any count other than the one offered makes libcurl end the transfer.
+/// libcurl ends the transfer for any count other than the offered one.
 private let failure = -1
 
 extension Transfer {

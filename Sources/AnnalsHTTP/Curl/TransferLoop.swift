@@ -1,14 +1,14 @@
 import CCurl
 import Synchronization
 
-/// The client's thread: drives libcurl's multi interface and everything that hangs on it.
+/// The client's thread. It runs libcurl's multi interface.
 ///
-/// Other threads only put commands in a mailbox and wake it. Each turn takes the commands, lets libcurl move
-/// what can be moved, ends what is done or overdue, and then sleeps in `curl_multi_poll` until a socket, a
+/// Other threads only put commands into a mailbox and wake the thread. Each iteration takes the commands, lets libcurl
+/// move bytes, and ends transfers that are done or overdue. Then it sleeps in `curl_multi_poll` until a socket, a
 /// deadline or a command wakes it.
 ///
-/// `@unchecked Sendable` because everything but the mailbox is used by that one thread only, and the multi
-/// handle by others only through `curl_multi_wakeup`, which libcurl allows, and only before it is freed.
+/// `@unchecked Sendable` is safe: only this thread uses anything except the mailbox. Other threads use the multi handle
+/// only through `curl_multi_wakeup`, which libcurl allows, and only before the handle is freed.
 final class TransferLoop: @unchecked Sendable {
     private enum Command {
         case start(Transfer)
@@ -23,7 +23,7 @@ final class TransferLoop: @unchecked Sendable {
         var hasEnded = false
         var closers: [CheckedContinuation<Void, Never>] = []
 
-        /// Whether the thread sleeps and nobody has woken it yet.
+        /// Whether the thread sleeps and no thread has woken it yet.
         mutating func endPoll() -> Bool {
             defer { isPolling = false }
             return isPolling
@@ -31,8 +31,8 @@ final class TransferLoop: @unchecked Sendable {
     }
 
     private let mailbox = Mutex(Mailbox())
-    /// Whether the multi handle is still there to be woken. A lock of its own, since a thread that was woken
-    /// wants the mailbox's at once.
+    /// Whether the multi handle still exists and can be woken. It has a separate lock, because a woken thread needs the
+    /// mailbox's lock at once.
     private let canWake = Mutex(true)
     private let multi: UnsafeMutableRawPointer
     private let configuration: HTTPClient.Configuration
@@ -43,7 +43,7 @@ final class TransferLoop: @unchecked Sendable {
     private var waiting: [Transfer] = []
     private var spareHandles: [EasyHandle] = []
 
-    /// libcurl wants this once a process, before anything else.
+    /// libcurl requires this call once in each process, before any other call.
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     init(_ configuration: HTTPClient.Configuration) throws(HTTPError) {
@@ -55,28 +55,28 @@ final class TransferLoop: @unchecked Sendable {
     }
 
     deinit {
-        // Only when the thread could not be started; otherwise it holds the loop until it has ended.
+        // This happens only if the thread could not be started. Otherwise the thread keeps the loop until it has ended.
         if canWake.withLock({ $0 }) { curl_multi_cleanup(multi) }
     }
 
     // MARK: From any thread
 
     func start(_ transfer: Transfer) {
-        // When the loop is closed it never sees the transfer, which is then still this thread's.
+        // A closed loop never gets the transfer. So this thread may still use it.
         if !post(.start(transfer)) { _ = transfer.fail(Self.closed) }
     }
 
-    /// Ends a transfer with `cancelled`, unless it has ended already.
+    /// Ends a transfer with `cancelled`, unless it has already ended.
     func cancel(_ transfer: Transfer) {
         _ = post(.cancel(transfer))
     }
 
-    /// Lets a paused transfer go on, unless it has ended.
+    /// Resumes a paused transfer, unless it has ended.
     func resume(_ transfer: Transfer) {
         _ = post(.resume(transfer))
     }
 
-    /// Ends all transfers with `closed`, and then `run`; returns when that is done.
+    /// Ends all transfers with `closed`, and then ends `run`. Returns after that.
     func close() async {
         await withCheckedContinuation { closer in
             let hasEnded = mailbox.withLock { box in
@@ -87,7 +87,7 @@ final class TransferLoop: @unchecked Sendable {
         }
     }
 
-    /// Like `close`, without waiting.
+    /// Like `close`, but does not wait.
     func requestClose() {
         let mustWake = mailbox.withLock { box in
             box.isClosing = true
@@ -112,7 +112,7 @@ final class TransferLoop: @unchecked Sendable {
 
     // MARK: The client's thread
 
-    /// Runs until closed. Called once, by the client's thread.
+    /// Runs until the loop is closed. The client's thread calls it once.
     func run() {
         while true {
             let (commands, isClosing) = takeCommands()
@@ -180,7 +180,7 @@ final class TransferLoop: @unchecked Sendable {
         }
     }
 
-    /// Lets libcurl do what can be done without waiting, and ends what that completed.
+    /// Lets libcurl do everything that does not block, and ends the completed transfers.
     private func move() {
         var running: Int32 = 0
         let code = curl_multi_perform(multi, &running)
@@ -225,8 +225,8 @@ final class TransferLoop: @unchecked Sendable {
         if take(transfer) { recycle(finish(transfer)) }
     }
 
-    /// Takes a transfer from libcurl, or from those that wait, before it learns how it ended: then no callback
-    /// can follow. False if it is nowhere, having ended already.
+    /// Removes a transfer from libcurl or from the waiting transfers. This must come before the transfer gets its
+    /// result, so that no callback can follow. False if the transfer has already ended.
     @discardableResult
     private func take(_ transfer: Transfer) -> Bool {
         if active.removeValue(forKey: ObjectIdentifier(transfer)) != nil {

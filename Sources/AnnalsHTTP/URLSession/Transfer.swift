@@ -1,9 +1,9 @@
 import Foundation
 
-/// One request on its way through a URLSession, from its start to its end.
+/// One request through a URLSession, from its start to its end.
 ///
-/// `@unchecked Sendable` because it is handed to the loop's queue before anything in it changes, and from then on only that
-/// queue, which does one thing at a time, touches it.
+/// `@unchecked Sendable` is safe: before anything in it changes, it is passed to the loop's queue. After that only that
+/// serial queue uses it.
 final class Transfer: @unchecked Sendable {
     let request: HTTPRequest
     private let url: URL
@@ -12,11 +12,11 @@ final class Transfer: @unchecked Sendable {
 
     var task: URLSessionTask?
     private var head: ResponseHead?
-    /// Only for the rate: the session itself notices a stall, and the loop the timeout.
+    /// Only for the rate. The session itself detects a stall, and the loop the timeout.
     private var clock: TransferClock
-    /// Pieces that the reader has no room for yet.
+    /// Pieces that the reader could not accept yet.
     private var waiting: [Data] = []
-    /// How it ended, while pieces wait.
+    /// The result of the transfer, while pieces wait.
     private var ending: Result<ResponseHead, HTTPError>?
     private(set) var hasEnded = false
 
@@ -37,10 +37,11 @@ final class Transfer: @unchecked Sendable {
         clock.run(.now)
     }
 
-    /// How messages name the server. Never the whole address, which may hold a secret.
+    /// The server's name in messages. The whole address may contain a secret.
     var server: String { (url.host ?? "") + (url.port.map { ":\($0)" } ?? "") }
 
-    /// The request as URLSession takes it. The body is read whole: what a replica sends at a time is some mebibytes.
+    /// The request for URLSession. The whole body is read into memory, because a replica sends at most some mebibytes
+    /// at once.
     func makeRequest() throws(HTTPError) -> URLRequest {
         var made = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalAndRemoteCacheData)
         made.httpMethod = request.method
@@ -61,7 +62,7 @@ final class Transfer: @unchecked Sendable {
         return made
     }
 
-    // MARK: What the session tells, on the loop's queue
+    // MARK: Called by the session, on the loop's queue
 
     func noteSent(_ bytes: Int, _ total: Int64, of expected: Int64) {
         clock.move(.now, bytes: bytes)
@@ -69,10 +70,10 @@ final class Transfer: @unchecked Sendable {
         onSent?(total)
     }
 
-    /// Whether its bytes move too slowly.
+    /// Whether the bytes move too slowly.
     var isTooSlow: Bool { !hasEnded && clock.verdict(.now) == .tooSlow }
 
-    /// - Throws: what keeps the answer from being taken.
+    /// - Throws: the reason why the answer is refused.
     func begin(_ response: URLResponse) throws(HTTPError) {
         guard let response = response as? HTTPURLResponse else {
             throw HTTPError(.protocolError, "no answer came from \(server)", wasSent: true)
@@ -85,7 +86,7 @@ final class Transfer: @unchecked Sendable {
         try sink.begin(head)
     }
 
-    /// Takes a piece; false when the connection is to pause.
+    /// Accepts a piece. False if the connection must pause.
     func accept(_ data: Data) throws(HTTPError) -> Bool {
         clock.move(.now, bytes: data.count)
         waiting.append(data)
@@ -94,14 +95,14 @@ final class Transfer: @unchecked Sendable {
         return isTaken
     }
 
-    /// The reader has room again.
+    /// Called when the reader can accept bytes again.
     func goOn() throws(HTTPError) -> Bool {
         let isTaken = try flush()
         if isTaken { clock.run(.now) }
         return isTaken
     }
 
-    /// Goes on with what waited; false when the reader has no room for all of it.
+    /// Passes waiting pieces to the reader. False if the reader cannot accept all of them.
     private func flush() throws(HTTPError) -> Bool {
         while let data = waiting.first {
             let taken = data.withUnsafeBytes { bytes in Result { () throws(HTTPError) in try sink.accept(bytes) } }
@@ -112,7 +113,7 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
-    /// The session has nothing more to tell; what waits is handed out first, unless it failed.
+    /// Called when the session is done. Waiting pieces are passed on first, unless the transfer failed.
     func complete(_ error: (any Error)?) {
         if let error {
             finish(.failure(Self.translate(error, server, hasHead: head != nil)))
@@ -130,7 +131,7 @@ final class Transfer: @unchecked Sendable {
         sink.finish(outcome)
     }
 
-    /// Whether the server may have seen it is said in doubt.
+    /// If it is not known whether the server has seen the request, `wasSent` is true.
     private static func translate(_ error: any Error, _ server: String, hasHead: Bool) -> HTTPError {
         let code = (error as? URLError)?.code
         switch code {

@@ -1,15 +1,16 @@
 import Foundation
 
-/// A client's transfers on Apple's systems, over one URLSession whose delegate runs on a queue of its own.
+/// The transfers of a client on Apple's systems, over one URLSession. Its delegate runs on a separate queue.
 ///
-/// Everything happens on that queue, which does one thing at a time, as the thread does where there is libcurl. Requests go out in
-/// turn by the session's own limits; a redirection is handed back as the answer it is, and cookies and caches are off.
+/// Everything happens on that serial queue, as on the client's thread with libcurl. The session's own limits decide how
+/// many requests run at once. A redirect is returned as an answer. Cookies and caches are off.
 final class TransferLoop: Sendable {
     private let session: URLSession
     private let transfers: Transfers
     private let queue: OperationQueue
 
-    /// - Throws: `tls` for certificates or keys to trust instead of the system's, which are not to be had here.
+    /// - Throws: `tls` if the configuration has its own certificates or pinned keys, because this implementation does
+    ///   not support them.
     init(_ configuration: HTTPClient.Configuration) throws(HTTPError) {
         guard configuration.caFile == nil, configuration.pinnedKeys.isEmpty else {
             throw HTTPError(
@@ -26,7 +27,7 @@ final class TransferLoop: Sendable {
         session = URLSession(configuration: options, delegate: transfers, delegateQueue: queue)
     }
 
-    /// There is no thread to run: the session has its own.
+    /// There is no thread to run, because the session has its own.
     func run() {}
 
     func start(_ transfer: Transfer) {
@@ -39,7 +40,7 @@ final class TransferLoop: Sendable {
         }
     }
 
-    /// Looks after so many seconds, and again, whether its bytes move too slowly, until it has ended.
+    /// Checks after this time, and again until the transfer has ended, whether its bytes move too slowly.
     private func watchRate(of transfer: Transfer, every seconds: Double) {
         DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [weak self] in
             self?.queue.addOperation { [weak self] in
@@ -51,17 +52,17 @@ final class TransferLoop: Sendable {
         }
     }
 
-    /// Ends a transfer with `cancelled`, unless it has ended already.
+    /// Ends a transfer with `cancelled`, unless it has already ended.
     func cancel(_ transfer: Transfer) {
         end(transfer, HTTPError(.cancelled, "the request was cancelled", wasSent: true))
     }
 
-    /// Lets a paused transfer go on, unless it has ended.
+    /// Resumes a paused transfer, unless it has ended.
     func resume(_ transfer: Transfer) {
         queue.addOperation { [transfers] in transfers.resume(transfer) }
     }
 
-    /// Ends all transfers with `closed`; returns when that is done.
+    /// Ends all transfers with `closed`. Returns after that.
     func close() async {
         await withCheckedContinuation { continuation in
             requestClose()
@@ -69,7 +70,7 @@ final class TransferLoop: Sendable {
         }
     }
 
-    /// Like `close`, without waiting.
+    /// Like `close`, but does not wait.
     func requestClose() {
         queue.addOperation { [session, transfers] in
             transfers.close()
@@ -84,7 +85,7 @@ final class TransferLoop: Sendable {
 
 /// The session's delegate.
 ///
-/// `@unchecked Sendable` because it is called on the loop's queue only, which does one thing at a time.
+/// `@unchecked Sendable` is safe because only the loop's serial queue calls it.
 private final class Transfers: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     private var running: [Int: Transfer] = [:]
     private var isClosed = false
@@ -127,7 +128,7 @@ private final class Transfers: NSObject, URLSessionDataDelegate, @unchecked Send
 
     private static var closed: HTTPError { HTTPError(.closed, "the HTTP client was shut down") }
 
-    // MARK: What the session tells
+    // MARK: Called by the session
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,

@@ -1,10 +1,11 @@
 package import AnnalsCore
 
 extension ColumnPolicy {
-    /// The value in which both changes are kept, or nil when there is none: then the later writer wins.
+    /// The value that keeps both changes. nil if there is none; then the later writer wins.
     ///
-    /// A side that left the value as it was changes nothing. `base` is what the incoming transaction had seen, nil where it believed that there was no row. Policies that choose
-    /// one side and those of SQL combine nothing here.
+    /// A side with the same value as `base` changed nothing. `base` is the value that the incoming transaction had
+    /// seen, or nil if it assumed that the row did not exist. Policies that choose one side, and `sql:` policies,
+    /// return nil here.
     package func combine(base: Value?, stored: Value, incoming: Value) -> Value? {
         guard isCombining else { return nil }
         if let base {
@@ -12,7 +13,8 @@ extension ColumnPolicy {
             if incoming == base { return stored }
         }
         switch self {
-        // Two sides that counted up by the same have counted up by twice that; all others agree when their values do.
+        // If both sides added the same amount, the sum must contain it twice. For all other policies equal values are
+        // the result.
         case .sum where base != nil: return SumCombiner.combine(base: base, stored: stored, incoming: incoming)
         case .min, .max, .union, .json, .text, .sum: if stored == incoming { return stored }
         case .sql, .lastWriterWins, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump: return nil
@@ -28,7 +30,7 @@ extension ColumnPolicy {
         }
     }
 
-    /// Whether the policy looks at base, stored and incoming rather than at who wrote, and when.
+    /// Whether the policy needs the base, stored and incoming values, and not the writer and the time.
     package var isCombining: Bool {
         switch self {
         case .sum, .min, .max, .union, .json, .text, .sql: true

@@ -2,7 +2,7 @@ import AnnalsCore
 
 /// The smaller or larger of two values in SQLite's order: numbers by size, then text, then blobs, both by bytes.
 ///
-/// Of two that are equal, such as 1 and 1.0, the stored one stays. NULL is not combinable.
+/// If both are equal, such as 1 and 1.0, the stored value is the result. NULL cannot be combined.
 enum ExtremeCombiner {
     static func least(_ stored: Value, _ incoming: Value) -> Value? {
         guard let isSmaller = precedes(incoming, stored) else { return nil }
@@ -26,7 +26,7 @@ enum ExtremeCombiner {
         }
     }
 
-    /// Exact, also where a Double cannot hold the integer.
+    /// The comparison is exact, even if a Double cannot represent the integer.
     private static func compares(_ integer: Int64, below real: Double) -> Bool {
         if real >= 0x1p63 { return true }
         if real < -0x1p63 { return false }

@@ -1,9 +1,9 @@
 import AnnalsCore
 
-/// A JSON object, key by key: a key that one side changed has its value, objects that both changed are combined the same
-/// way, and a key whose value both changed in another manner makes the texts not combinable.
+/// Combines two JSON objects key by key. A key that one side changed gets its value. Objects that both sides changed
+/// are combined in the same way. If both sides changed another value differently, the texts cannot be combined.
 ///
-/// Stored keys keep their order, new ones come after them. Without a base, or with a NULL one, it is the empty object.
+/// Stored keys keep their order, and new keys follow. If the base is missing or NULL, it counts as the empty object.
 enum JSONCombiner {
     static func combine(base: Value?, stored: Value, incoming: Value) -> Value? {
         guard let base = members(base), case .object(let stored)? = JSONReader.read(stored),

@@ -1,11 +1,11 @@
 import AnnalsCore
 
-/// Reads JSON as RFC 8259 has it, and nothing else: what SQLite also takes, such as comments, is not combinable.
+/// Reads JSON as in RFC 8259. Extensions that SQLite accepts, such as comments, cannot be combined.
 struct JSONReader {
     private let bytes: [UInt8]
     private var index = 0
 
-    /// nil where the text is not JSON, has an object with a key twice, or exceeds a limit.
+    /// nil if the text is not JSON, if an object has a key twice, or if a limit is exceeded.
     static func read(_ value: Value) -> JSONValue? {
         guard case .text(let text) = value, text.count <= MergeLimits.combinedBytes, text.string != nil else { return nil }
         var reader = JSONReader(bytes: text.bytes)
@@ -136,7 +136,7 @@ struct JSONReader {
         }
     }
 
-    /// Halves of a surrogate pair that stand alone are no text.
+    /// One half of a surrogate pair without the other half is not valid.
     private mutating func unicodeEscape() -> Unicode.Scalar? {
         guard let first = fourDigits() else { return nil }
         guard (0xD800..<0xDC00).contains(first) else { return Unicode.Scalar(first) }

@@ -1,11 +1,12 @@
-/// A JSON value that loses nothing: numbers stay the digits they were written with, objects keep the order of their keys.
+/// A JSON value without loss of information: numbers keep their digits, and objects keep the order of their keys.
 ///
-/// Foundation's reader turns numbers into Double, which cannot hold every 64-bit integer, let alone longer ones.
+/// Foundation's reader converts numbers to Double. Double cannot represent every integer of 64 or more bits.
 enum JSONValue {
     case null
     case bool(Bool)
     case number(JSONNumber)
-    /// Decoded UTF-8. Bytes, because Swift takes strings for equal that are composed differently.
+    /// Decoded UTF-8. It is kept as bytes because Swift treats strings as equal if only their Unicode composition
+    /// differs.
     case string([UInt8])
     case array([JSONValue])
     case object([Member])
@@ -17,7 +18,7 @@ enum JSONValue {
 }
 
 extension JSONValue: Hashable {
-    /// Objects are equal whatever the order of their keys, numbers whatever their spelling.
+    /// Objects are equal for any order of their keys. Numbers are equal for any spelling.
     static func == (left: JSONValue, right: JSONValue) -> Bool {
         switch (left, right) {
         case (.null, .null): true
@@ -42,16 +43,16 @@ extension JSONValue: Hashable {
     }
 }
 
-/// A number as it was written; equal to another when both are the same number.
+/// A number with its original text. Two are equal if their numeric values are equal.
 struct JSONNumber: Hashable {
     let text: [UInt8]
     private let isNegative: Bool
-    /// Without zeros at either end; empty for zero.
+    /// The significant digits, without zeros at the beginning and the end. Empty for zero.
     private let digits: [UInt8]
-    /// Of ten, by which the digits read as an integer are multiplied.
+    /// The power of ten to multiply the digits with, if they are read as an integer.
     private let exponent: Int
 
-    /// `text` follows JSON's grammar; nil when its exponent is beyond all reason.
+    /// `text` must follow JSON's grammar. nil if its exponent is 2³² or more.
     init?(_ text: [UInt8]) {
         self.text = text
         var digits: [UInt8] = []
@@ -95,7 +96,7 @@ struct JSONNumber: Hashable {
 }
 
 extension JSONValue {
-    /// Compact JSON: no spaces, only what must be is escaped, numbers as they were written.
+    /// Compact JSON: without spaces, with only the necessary escapes, and with the original text of numbers.
     var text: [UInt8] {
         var text: [UInt8] = []
         write(to: &text)

@@ -1,9 +1,9 @@
 import AnnalsCore
 
-/// Adds the incoming difference to what is stored, so that a counter both sides moved has moved by both.
+/// Adds the incoming difference to the stored value. So a counter contains the changes of both sides.
 ///
-/// Integers stay integers. What overflows, is not finite or is no number is not combinable; neither is a change without
-/// a base, because adding would count a copy twice.
+/// Integers stay integers. The values cannot be combined if the sum overflows or is not finite, or if a value is not a
+/// number. A change without a base cannot be combined either, because the addition would count a copy twice.
 enum SumCombiner {
     static func combine(base: Value?, stored: Value, incoming: Value) -> Value? {
         guard let base else { return nil }
@@ -15,7 +15,7 @@ enum SumCombiner {
         return sum.isFinite ? .real(sum) : nil
     }
 
-    /// The sum may fit where the difference alone does not.
+    /// The sum may fit in an Int64 even if the difference does not.
     private static func sum(_ base: Int64, _ stored: Int64, _ incoming: Int64) -> Value? {
         let (difference, differenceOverflows) = incoming.subtractingReportingOverflow(base)
         if !differenceOverflows {

@@ -1,9 +1,9 @@
 import AnnalsCore
 
-/// A three-way merge by lines, as diff3 does it: lines that both sides left alone hold the texts together, and between
-/// two such runs the side that changed something has its lines.
+/// A three-way merge by lines, as in diff3. Lines that neither side changed align the texts. Between two such runs, the
+/// result has the lines of the side that changed something.
 ///
-/// Where both changed the same stretch differently the texts are not combinable, and neither are they without a base.
+/// If both sides changed the same lines differently, or if there is no base, the texts cannot be combined.
 enum TextCombiner {
     private typealias Line = ArraySlice<UInt8>
 
@@ -20,7 +20,7 @@ enum TextCombiner {
         var incoming: [Line]
     }
 
-    /// Each line with its newline, so that the last one differs when only its newline does.
+    /// The lines, each with its newline. So a last line differs if only its newline was added or removed.
     private static func lines(_ value: Value) -> [Line]? {
         guard case .text(let text) = value, text.count <= MergeLimits.combinedBytes else { return nil }
         var lines: [Line] = []
@@ -33,7 +33,7 @@ enum TextCombiner {
         return lines
     }
 
-    /// For each line of the base the place of the same line in the other text, ascending; nil for lines that are gone.
+    /// For each line of the base, the index of the same line in the other text, ascending. nil for a deleted line.
     private static func matches(_ base: [Line], _ other: [Line]) -> [Int?]? {
         let common = min(base.count, other.count)
         let head = (0..<common).first { base[$0] != other[$0] } ?? common
@@ -66,7 +66,7 @@ enum TextCombiner {
     private static func merge(_ texts: Texts, _ kept: [Int?], _ wanted: [Int?]) -> [UInt8]? {
         var merged: [UInt8] = []
         var (base, stored, incoming) = (0, 0, 0)
-        // The line after the last counts as left alone by both.
+        // The end of the text counts as a line that neither side changed.
         for line in 0...texts.base.count {
             let isEnd = line == texts.base.count
             guard let keptLine = isEnd ? texts.stored.count : kept[line], let wantedLine = isEnd ? texts.incoming.count : wanted[line]

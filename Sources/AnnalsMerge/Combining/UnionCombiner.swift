@@ -1,9 +1,10 @@
 import AnnalsCore
 
-/// A JSON array as a set: what either side added is in it, what either side removed is not.
+/// Combines two JSON arrays as sets. The result has the elements that either side added, without those that either side
+/// removed.
 ///
-/// Elements are the same when they are equal as JSON, so 1 and 1.0 are one element. Stored elements keep their order, new
-/// ones come after them. Without a base, or with a NULL one, both sides only added.
+/// Elements are the same if they are equal as JSON, so 1 and 1.0 are one element. Stored elements keep their order, and
+/// new ones follow. If the base is missing or NULL, both sides only added elements.
 enum UnionCombiner {
     static func combine(base: Value?, stored: Value, incoming: Value) -> Value? {
         guard let base = elements(base), case .array(let stored)? = JSONReader.read(stored),

@@ -1,8 +1,8 @@
 package import AnnalsCore
 
-/// Gives values that an index holds equal one form, so that they hash alike.
+/// Converts values that an index treats as equal to one form, so that their hashes are equal.
 package enum CanonicalTuple {
-    /// The value as the column of the index would store and compare it.
+    /// The value as the column of the index stores and compares it.
     package static func value(_ value: Value, in column: FootprintRules.Column) -> Value {
         collate(number(convert(value, to: column.affinity)), column.collation)
     }
@@ -19,7 +19,7 @@ package enum CanonicalTuple {
         }
     }
 
-    /// A real with an integral value in the 64-bit range is the integer that it equals.
+    /// A real with an integral value in the 64-bit range becomes that integer.
     package static func number(_ value: Value) -> Value {
         guard case .real(let real) = value, real.rounded(.towardZero) == real, real >= -0x1p63, real < 0x1p63 else { return value }
         return .integer(Int64(real))
@@ -39,7 +39,7 @@ package enum CanonicalTuple {
         }
     }
 
-    /// Text that looks like a number, as a number; nil otherwise. Spaces around it are allowed, as in SQLite.
+    /// The number that a text represents, or nil. Spaces around it are allowed, as in SQLite.
     private static func parse(_ text: ByteString) -> Value? {
         guard let string = text.string else { return nil }
         let trimmed = string.drop { " \t\n\r\u{0B}\u{0C}".contains($0) }

@@ -1,13 +1,14 @@
 package import AnnalsCore
 package import AnnalsWire
 
-/// What an author says that a transaction touches, beside what its body does.
+/// Checks that the footprint claimed by the author covers the changes in the body.
 ///
-/// The relay lets a transaction into the log by its footprint alone. One that says less than the body does would let it stand beside
-/// others that it meets, and these, or later ones by honest authors, could not be applied.
+/// The relay certifies a transaction by its footprint alone. If the footprint lacks hashes, the relay may accept the
+/// transaction although it conflicts with other entries. Then replicas could not apply these entries, or later ones by
+/// honest authors.
 package final class ClaimedFootprint {
     private let groups: [Footprint.Group]
-    /// Whether all that was noted is claimed.
+    /// Whether the footprint covers every change so far.
     package private(set) var holds = true
 
     /// nil for a footprint that meets everything.
@@ -18,7 +19,8 @@ package final class ClaimedFootprint {
         write(hash.idHash(transaction), in: hash.transactionGroup)
     }
 
-    /// Adds one row's change: all stored columns, or at least those of keys, unique indexes and references; nil where there was or is no row.
+    /// Adds one row's change. The rows must have at least the columns of keys, unique indexes and references. nil means
+    /// that there was or is no row.
     package func note(_ hasher: TableHasher, _ old: [Value]?, _ new: [Value]?) {
         guard holds else { return }
         if group(of: hasher.table)?.writesWhole != true {
@@ -32,7 +34,7 @@ package final class ClaimedFootprint {
         holds = holds && group.map { $0.writesWhole || Self.has(hash, $0.writes) } ?? false
     }
 
-    /// What a transaction writes it may also rely on.
+    /// A transaction may also read what it writes, so the write set counts here, too.
     private func read(_ hash: UInt64, in table: UInt64) {
         let group = group(of: table)
         holds = holds && group.map { $0.writesWhole || $0.readsWhole || Self.has(hash, $0.writes) || Self.has(hash, $0.reads) } ?? false
@@ -42,7 +44,7 @@ package final class ClaimedFootprint {
         groups.first { $0.table == table }
     }
 
-    /// Whether an ascending list has the hash.
+    /// Whether an ascending list contains the hash.
     private static func has(_ hash: UInt64, _ hashes: [UInt64]) -> Bool {
         var (low, high) = (0, hashes.count)
         while low < high {

@@ -1,11 +1,11 @@
 package import AnnalsCore
 package import AnnalsWire
 
-/// Gathers the footprint of one transaction from the full rows before and after each of its changes.
+/// Builds the footprint of one transaction from the full rows before and after each of its changes.
 ///
-/// WRITES: every row inserted, changed or deleted, under its old and new key; every non-NULL tuple of the primary
-/// key and of the UNIQUE indexes that the change takes or gives up; the transaction's id. READS: the parent's tuple
-/// for every foreign key value that an insert or update sets.
+/// The write set has every row that was inserted, changed or deleted, under its old and new key. It has every non-NULL
+/// tuple of the primary key and of the UNIQUE indexes that the change takes or gives up, and the transaction's id. The
+/// read set has the parent's tuple for every foreign key value that an insert or update sets.
 package struct FootprintBuilder {
     private struct Hashes {
         var writes: Set<UInt64> = []
@@ -41,17 +41,17 @@ package struct FootprintBuilder {
     private var hashers: [String: TableHasher] = [:]
     private var tables: [UInt64: Hashes] = [:]
 
-    /// `key` keys the hashes, where the space has one.
+    /// `key` is the key of the hashes, if the space has one.
     package init(transaction: TransactionID, key: FootprintKey = .none) {
         hash = FootprintHash(key: key)
         self.key = key
         tables[hash.transactionGroup, default: Hashes()].write(hash.idHash(transaction))
     }
 
-    /// Adds one row's change. `old` and `new` are all stored columns; nil where there was or is no row.
+    /// Adds one row's change. `old` and `new` have all stored columns. nil means that there was or is no row.
     ///
-    /// - Parameter leftOut: places of values that the change left as they were and that neither row holds. A tuple of which only the rest
-    ///   changed cannot be told then, and the whole table stands for it.
+    /// - Parameter leftOut: the indexes of unchanged values that neither row contains. A changed tuple with one of
+    ///   these values has no known hash, so the footprint then names the whole table.
     package mutating func add(_ rules: FootprintRules, old: [Value]?, new: [Value]?, leftOut: [Int] = []) {
         let hasher = hasher(of: rules)
         if !leftOut.isEmpty, let old, let new {
@@ -67,7 +67,7 @@ package struct FootprintBuilder {
         hasher.reads(old, new) { table, hash in tables[table, default: Hashes()].read(hash) }
     }
 
-    /// The transaction adds to the schema. Two that do meet each other, and nothing else.
+    /// The transaction adds to the schema. Such transactions meet each other, and meet nothing else.
     package mutating func addSchema() {
         tables[hash.schemaHash, default: Hashes()].write(hash.schemaHash)
     }

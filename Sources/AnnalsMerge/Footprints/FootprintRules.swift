@@ -1,6 +1,7 @@
-/// What of a table's declared constraints a footprint must know. Made from a schema, free of SQLite.
+/// The declared constraints of a table that footprints need. They are made from a schema, and this type does not depend
+/// on SQLite.
 package struct FootprintRules: Sendable {
-    /// How a column's values are compared and stored, as far as equal tuples must hash alike.
+    /// How a column stores and compares values, as needed to give equal tuples equal hashes.
     package struct Column: Hashable, Sendable {
         package var name: String
         package var affinity: Affinity
@@ -15,12 +16,13 @@ package struct FootprintRules: Sendable {
 
     /// The primary key or a UNIQUE index.
     package struct Index: Hashable, Sendable {
-        /// Places of its columns in the row, and the collation each has in this index.
+        /// The indexes of its columns in the row.
         package var places: [Int]
         package var columns: [Column]
-        /// A partial, expression or custom-collation index: one hash stands for all of it.
+        /// Whether the index is partial, over an expression or with a custom collation. Then one hash represents the
+        /// whole index.
         package var isCoarse: Bool
-        /// The columns whose change touches a coarse index; nil for any column.
+        /// The columns that affect a coarse index. nil if any column does.
         package var coarseColumns: [Int]?
 
         package init(places: [Int], columns: [Column], isCoarse: Bool = false, coarseColumns: [Int]? = nil) {
@@ -35,9 +37,9 @@ package struct FootprintRules: Sendable {
     package struct Reference: Hashable, Sendable {
         package var places: [Int]
         package var parentTable: String
-        /// The parent's columns as its index compares them, in the order of `places`.
+        /// The parent's columns as the parent's index compares them, in the order of `places`.
         package var parentColumns: [Column]
-        /// The parent's index is coarse.
+        /// Whether the parent's index is coarse.
         package var isCoarse: Bool
 
         package init(places: [Int], parentTable: String, parentColumns: [Column], isCoarse: Bool = false) {
@@ -53,7 +55,7 @@ package struct FootprintRules: Sendable {
         case integer, real, numeric, text, blob
     }
 
-    /// The collations SQLite itself has; others make an index coarse.
+    /// The built-in collations of SQLite. Any other collation makes an index coarse.
     package enum Collation: Hashable, Sendable {
         case binary, noCase, rTrim
     }

@@ -1,9 +1,9 @@
 import AnnalsCore
 package import AnnalsWire
 
-/// The hashes of one table's rows, prepared once for many of them.
+/// Computes the hashes of one table's rows. It is prepared once for many rows.
 package struct TableHasher: Sendable {
-    /// A unique index, the primary key, or the parent's index that a foreign key references.
+    /// The primary key, a unique index, or the index of a parent that a foreign key refers to.
     struct Index: Sendable {
         var table: UInt64
         var places: [Int]
@@ -15,7 +15,7 @@ package struct TableHasher: Sendable {
 
         var isCoarse: Bool { coarse != nil }
 
-        /// nil where a value is NULL: such a tuple is in no conflict and references nothing.
+        /// nil if a value is NULL. A tuple with NULL conflicts with nothing and refers to nothing.
         func hash(_ row: [Value]) -> UInt64? {
             if let coarse { return coarse }
             if places.contains(where: { row[$0].isNull }) { return nil }
@@ -32,7 +32,7 @@ package struct TableHasher: Sendable {
         }
     }
 
-    /// What the hashes are keyed with.
+    /// The key of the hashes.
     package let key: FootprintKey
     let table: UInt64
     let indexes: [Index]
@@ -64,7 +64,8 @@ package struct TableHasher: Sendable {
         }
     }
 
-    /// The row under its old and new key, and each tuple of the key and the unique indexes that the change takes or gives up.
+    /// Passes on the write set of a change: the row under its old and new key, and each tuple of the key and of the
+    /// unique indexes that the change takes or gives up.
     func writes(_ old: [Value]?, _ new: [Value]?, _ write: (UInt64) -> Void) {
         if let old, let new {
             let before = row(old)
@@ -81,7 +82,8 @@ package struct TableHasher: Sendable {
                 if index.isTouched(old, new) { write(coarse) }
                 continue
             }
-            // Most changes leave the values of an index as they are; values that differ may still be the same to it.
+            // Most changes do not change the values of an index. Different values may still be equal in the index, so
+            // the hashes are compared next.
             if let old, let new, index.isSame(old, new) { continue }
             let (given, taken) = (old.flatMap(index.hash), new.flatMap(index.hash))
             guard taken != given else { continue }
@@ -90,7 +92,8 @@ package struct TableHasher: Sendable {
         }
     }
 
-    /// The parent's tuple for every foreign key value that the change sets, with the hash of the parent's table.
+    /// Passes on the read set of a change: the parent's tuple for every foreign key value that it sets, with the hash
+    /// of the parent's table.
     func reads(_ old: [Value]?, _ new: [Value]?, _ read: (_ table: UInt64, UInt64) -> Void) {
         guard let new else { return }
         for reference in references {
@@ -99,7 +102,7 @@ package struct TableHasher: Sendable {
         }
     }
 
-    /// The row that a key names.
+    /// The hash of a row by its key.
     private func row(_ row: [Value]) -> UInt64 {
         rows.hash { CanonicalTuple.value(row[rowPlaces[$0]], in: rowColumns[$0]) }
     }

@@ -1,8 +1,8 @@
 package import AnnalsCore
 
-/// Who wrote something, and when: what a rebase notes about foreign writes.
+/// The writer, time and position of a write. A rebase records it for the writes of other replicas.
 package struct WriteMark: Hashable, Sendable {
-    /// Already cut down to the entry's receipt + 60 s.
+    /// Already clamped to the receipt time of the entry + 60 s.
     package var time: HybridTime
     package var replica: ReplicaID
     package var position: Position
@@ -14,9 +14,9 @@ package struct WriteMark: Hashable, Sendable {
     }
 }
 
-/// The later hybrid logical time wins; ties are settled by ReplicaID.
+/// The later hybrid logical time wins. `ReplicaID` breaks ties.
 package enum LastWriterWins {
-    /// `time` and `replica` are the incoming change's, its time already cut down to the relay's time + 60 s.
+    /// `time` and `replica` belong to the incoming change. `time` must be clamped to the relay's time + 60 s already.
     package static func winner(incoming time: HybridTime, of replica: ReplicaID, stored: WriteMark) -> JournalEntry.Side {
         (time, replica) > (stored.time, stored.replica) ? .incoming : .stored
     }

@@ -1,14 +1,16 @@
 package import AnnalsCore
 
-/// Who is meant by what, during one rebase. Gone when it commits: nothing is kept per row or cell for later merges.
+/// The row identities of one rebase: which row each candidate key refers to. It exists only until the rebase commits.
+/// Nothing is stored for each row or cell for later merges.
 ///
-/// A *life* is one row from its insert to its delete; a key can have several, one after another, and a row can change its
-/// key. The outbox calls rows by the names that they had when it was written, and means the lives of then. So it is noted
-/// who had a name when the pulled entries began, whom the outbox calls by it since, and whose it is now. Names that
-/// nobody touched are not noted, and mean the row that the store holds.
+/// A *row lineage* (`Life`) is one row from its insert to its delete. A key can belong to several row lineages, one
+/// after another, and a row can change its key. An outbox transaction refers to rows by the keys that they had when it
+/// was written. So this type records three facts for each key: the row that had it before the pulled entries, the row
+/// that later outbox transactions mean by it, and the row that has it now. A key that nothing touched is not recorded
+/// and refers to the stored row.
 ///
-/// Two phases write here: first the pulled entries are noted, with marks of who wrote what, then every outbox transaction
-/// as it came to lie (merge rules 21 to 23).
+/// Two phases write to it. First the pulled entries are added, with write marks. Then each outbox transaction is added
+/// after it was rebased (merge rules 21 to 23).
 package struct Lives: Sendable {
     package struct ID: Hashable, Sendable {
         let number: Int
@@ -17,56 +19,57 @@ package struct Lives: Sendable {
     package enum State: Sendable {
         case alive(key: [Value])
         case dead(Tombstone)
-        /// It was made one with another row.
+        /// The row was merged into another row.
         case merged(into: Occupant)
-        /// A constraint's rule withdrew it.
+        /// The policy of a constraint set the row aside.
         case setAside
-        /// An earlier transaction of the outbox removed it.
+        /// An earlier transaction of the outbox deleted it.
         case gone
     }
 
-    /// A life that ended in the pulled entries.
+    /// A row that the pulled entries deleted.
     package struct Tombstone: Sendable {
         package var table: String
         package var row: [Value]
         package var mark: WriteMark
-        /// Whom its foreign keys named when it died, in the order of the table's keys; nil where one named nobody.
+        /// The parents that its foreign keys referred to when it was deleted, in the order of the table's foreign keys.
+        /// nil for a foreign key without a reference.
         package var parents: [Occupant?]
     }
 
-    /// Who has a name at some moment.
+    /// The row that has a key at some point of the rebase.
     package enum Occupant: Hashable, Sendable {
         case life(ID)
-        /// The row that the store holds under this name: nothing had touched it by then.
+        /// The stored row with this key. Nothing had touched it at that point.
         case untouched(RowName)
         case nobody
     }
 
     package struct Life: Sendable {
         package var state: State
-        /// Set when it began in the pulled entries.
+        /// Set if the pulled entries inserted the row.
         package var birth: WriteMark?
         var cells: [Int: WriteMark] = [:]
 
-        /// The last foreign writer of one cell since the outbox's base.
+        /// The last writer of one cell on other replicas since the outbox's base.
         package func writer(of column: Int) -> WriteMark? { cells[column] ?? birth }
 
-        /// The latest foreign writer of anything in the row.
+        /// The latest writer of any cell of the row on other replicas.
         package var latestWriter: WriteMark? {
             (Array(cells.values) + (birth.map { [$0] } ?? [])).max { ($0.time, $0.replica) < ($1.time, $1.replica) }
         }
     }
 
-    /// A row's key, and where in the log it ended.
+    /// A row's key, and the position at which it was deleted.
     private struct Grave: Hashable {
         var key: RowName
         var position: Position
     }
 
     private(set) var lives: [Life] = []
-    /// Who had a name when it was first touched.
+    /// The row that had a key when the key was first touched.
     private var originals: [RowName: ID?] = [:]
-    /// Whom later outbox transactions call by a name, because an earlier one gave it.
+    /// The row that later outbox transactions mean by a key, because an earlier one gave the key to it.
     private var called: [RowName: ID] = [:]
     private var present: [RowName: ID?] = [:]
     private var graves: [Grave: ID] = [:]
@@ -79,19 +82,19 @@ package struct Lives: Sendable {
 
     package subscript(id: ID) -> Life { lives[id.number] }
 
-    /// Whom the outbox means by a name.
+    /// The row that the outbox means by a key.
     package func meant(by name: RowName) -> Occupant {
         if let id = called[name] { return .life(id) }
         return original(of: name)
     }
 
-    /// Who has the name now.
+    /// The row that has the key now.
     package func occupant(of name: RowName) -> Occupant {
         guard let entry = present[name] else { return .untouched(name) }
         return entry.map(Occupant.life) ?? .nobody
     }
 
-    /// Who it is by what is known now: whatever was untouched then may have been touched since.
+    /// The same row by the current records: a row that was untouched at that point may have been touched since.
     package func known(_ occupant: Occupant) -> Occupant {
         if case .untouched(let name) = occupant { return original(of: name) }
         return occupant
@@ -102,17 +105,18 @@ package struct Lives: Sendable {
         return entry.map(Occupant.life) ?? .nobody
     }
 
-    /// The lives that one entry ended.
+    /// The rows that one entry deleted.
     package func ended(at position: Position) -> [ID] { endings[position] ?? [] }
 
-    /// The life that the pulled entries brought back, of the row with this key that ended at `position` before them.
+    /// The row lineage that the pulled entries continued, of the row with this key that was deleted at `position`
+    /// before them.
     package func revived(_ position: Position, at key: RowName) -> ID? {
         revivals[Grave(key: key, position: position)]
     }
 
     // MARK: Shared by both phases
 
-    /// The life of a row that the store holds.
+    /// The row lineage of a stored row.
     package mutating func life(of side: NotedSide) -> ID {
         if let id = present[side.name] ?? nil { return id }
         let id = begin(Life(state: .alive(key: side.key)))
@@ -135,7 +139,7 @@ package struct Lives: Sendable {
     mutating func take(_ side: NotedSide, by id: ID) {
         lives[id.number].state = .alive(key: side.key)
         for name in side.names {
-            // Whoever called it by this name before means another row, or none.
+            // Transactions that used this key before mean another row, or no row.
             if originals[name] == nil { originals[name] = .some(nil) }
             present[name] = id
         }
@@ -149,7 +153,7 @@ package struct Lives: Sendable {
         for column in columns { lives[id.number].cells[column] = mark }
     }
 
-    /// What the outbox calls a life from now on.
+    /// From now on, outbox transactions mean this row by these keys.
     package mutating func call(_ id: ID, by names: [RowName]) {
         for name in names { called[name] = id }
     }
@@ -159,7 +163,7 @@ package struct Lives: Sendable {
         endings[position, default: []].append(id)
     }
 
-    /// The life that ended at `position` under this key, in the pulled entries.
+    /// The row with this key that the pulled entries deleted at `position`.
     func buried(_ key: RowName, at position: Position) -> ID? {
         graves[Grave(key: key, position: position)]
     }
@@ -169,13 +173,13 @@ package struct Lives: Sendable {
     }
 }
 
-/// A row on one side of a change, with everything that it can be called.
+/// The image of a row before or after a change, with all its candidate keys.
 package struct NotedSide: Sendable {
     package var row: [Value]
     package var key: [Value]
-    /// Its key's name first.
+    /// The primary key is first.
     package var names: [RowName]
-    /// The names of the parents that its foreign keys reference; nil where one references nothing.
+    /// The keys of the parents that its foreign keys refer to. nil for a foreign key without a reference.
     package var parents: [RowName?]
 
     package init(row: [Value], key: [Value], names: [RowName], parents: [RowName?]) {

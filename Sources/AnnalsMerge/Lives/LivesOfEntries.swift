@@ -5,7 +5,7 @@ package struct NotedChange: Sendable {
     package var old: NotedSide?
     package var new: NotedSide?
     package var mark: RowMark?
-    /// The name of the row into which a `merged` delete went.
+    /// The key of the row that a `merged` delete was merged into.
     package var mergedInto: RowName?
 
     package init(old: NotedSide?, new: NotedSide?, mark: RowMark? = nil, mergedInto: RowName? = nil) {
@@ -17,9 +17,10 @@ package struct NotedChange: Sendable {
 }
 
 extension Lives {
-    /// Notes one pulled entry: who wrote which cells, which lives began, ended or changed their names (merge rule 21).
+    /// Adds one pulled entry: who wrote which cells, and which rows were inserted, deleted or got other keys (merge
+    /// rule 21).
     ///
-    /// All names that the entry gives up are free before any is taken, so rows may swap theirs.
+    /// All keys that the entry gives up are free before any key is taken. So rows may swap keys.
     package mutating func note(_ entry: [NotedChange], by mark: WriteMark) {
         let ids = entry.map { change in change.old.map { life(of: $0) } }
         let parents = entry.map { change -> [Occupant?] in

@@ -1,14 +1,14 @@
-/// What became of one row when an outbox transaction was laid on top.
+/// The result for one row when an outbox transaction was rebased.
 package struct LaidRowNames: Sendable {
-    /// The row as it was in the store; nil when it is new.
+    /// The row as it was stored before. nil if the row is new.
     package var before: NotedSide?
-    /// The row as it is; nil when it is not there.
+    /// The row as it is stored now. nil if it does not exist.
     package var after: NotedSide?
-    /// The life that it continues, when that is known.
+    /// The row lineage that it continues, if it is known.
     package var life: Lives.ID?
-    /// What the transactions after this one call it.
+    /// The keys that later transactions use for it.
     package var asked: [RowName]
-    /// What it became where it is not there.
+    /// The state of the row if it does not exist.
     package var end: Lives.State
 
     package init(before: NotedSide?, after: NotedSide?, life: Lives.ID? = nil, asked: [RowName], end: Lives.State = .gone) {
@@ -21,7 +21,7 @@ package struct LaidRowNames: Sendable {
 }
 
 extension Lives {
-    /// Notes an outbox transaction as it lies, for those after it (merge rule 23).
+    /// Adds an outbox transaction after it was rebased, for the transactions after it (merge rule 23).
     package mutating func lay(_ rows: [LaidRowNames]) {
         let ids = rows.map { row in
             row.life ?? row.before.map { life(of: $0) } ?? begin(Life(state: row.end))

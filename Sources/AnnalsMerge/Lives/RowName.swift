@@ -1,11 +1,12 @@
 package import AnnalsCore
 
-/// What a row can be called by: its primary key, or the values of a unique index that other tables reference.
+/// A candidate key of a row: its primary key, or the values of a unique index that other tables refer to.
 ///
-/// Values are as the index compares them, so that `'7'` in a TEXT column and the integer key 7 are one name.
+/// Values have the form in which the index compares them. So `'7'` in a TEXT column and the integer key 7 are the same
+/// key.
 package struct RowName: Hashable, Sendable {
     package var table: String
-    /// Places of the index's columns, ascending: they tell the key from a unique index.
+    /// The indexes of the index's columns, ascending. They distinguish the primary key from a unique index.
     package var places: [Int]
     package var values: [Value]
 
@@ -15,18 +16,18 @@ package struct RowName: Hashable, Sendable {
         self.values = values
     }
 
-    /// The values tell nearly all names apart, and are what there is least of.
+    /// The values alone distinguish nearly all keys and are the cheapest to hash.
     public func hash(into hasher: inout Hasher) {
         for value in values { hasher.combine(value) }
     }
 }
 
-/// The primary key of a table, or one of its indexes that others reference, as a source of names.
+/// The primary key of a table, or a unique index that other tables refer to. It makes candidate keys.
 package struct NameIndex: Hashable, Sendable {
     package var table: String
     /// Ascending.
     package var places: [Int]
-    /// How the index compares each.
+    /// How the index compares each column.
     package var columns: [FootprintRules.Column]
 
     package init(table: String, parts: [(place: Int, column: FootprintRules.Column)]) {
@@ -36,12 +37,12 @@ package struct NameIndex: Hashable, Sendable {
         columns = sorted.map(\.column)
     }
 
-    /// The name of a row; nil where a NULL is among its values, which nobody can reference.
+    /// The candidate key of a row. nil if one of its values is NULL, because nothing can refer to it then.
     package func name(of row: [Value]) -> RowName? {
         name(places.map { row[$0] })
     }
 
-    /// The name made of values in the order of `places`.
+    /// The candidate key with these values, in the order of `places`.
     package func name(_ values: [Value]) -> RowName? {
         if values.contains(where: \.isNull) { return nil }
         return RowName(table: table, places: places, values: zip(values, columns).map { CanonicalTuple.value($0, in: $1) })

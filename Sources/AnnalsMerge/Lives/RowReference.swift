@@ -1,6 +1,6 @@
 package import AnnalsCore
 
-/// One row as a merge calls it: its table and key.
+/// A reference to one row in a merge: its table and primary key.
 package struct RowReference: Hashable, Sendable {
     package var table: String
     package var key: [Value]

@@ -1,22 +1,23 @@
 package import AnnalsCore
 
-/// What becomes of one column for which there is a stored value and one that is asked for.
+/// The result for one column with a stored and an incoming value.
 package enum CellOutcome: Hashable, Sendable {
-    /// Both are the same.
+    /// Both values are equal.
     case unchanged
     case stored
     case incoming
-    /// A value in which both changes are kept.
+    /// A value that keeps both changes.
     case combined(Value)
 }
 
-/// The one rule by which a column is settled, in a rebase and in a save (merge rule 27).
+/// The rule that resolves a conflict of one column, in a rebase and in a save (merge rule 26).
 extension ColumnPolicy {
     /// - Parameters:
-    ///   - base: what the author of the incoming value had seen; nil where it believed that there was no row.
-    ///   - isContested: somebody else wrote the stored value, and the author had not seen that.
-    ///   - later: which side wrote later, for policies that go by time.
-    ///   - combine: what `MergePolicies.combine` gives; asked only of policies that combine.
+    ///   - base: the value that the author of the incoming value had seen. nil if the author assumed that the row did
+    ///     not exist.
+    ///   - isContested: whether another replica wrote the stored value and the author had not seen that.
+    ///   - later: the side that wrote later, for policies that decide by time.
+    ///   - combine: the result of `MergePolicies.combine`. It is called only for policies that combine.
     package func settle(
         base: Value?, stored: Value, incoming: Value, isContested: Bool, later: () -> JournalEntry.Side, combine: () throws -> Value?
     ) rethrows -> CellOutcome {
@@ -32,9 +33,9 @@ extension ColumnPolicy {
 }
 
 extension MergePolicies {
-    /// The value in which both changes of a column are kept, `sql:` expressions included; nil when there is none.
+    /// The value that keeps both changes of a column, including `sql:` expressions. nil if there is none.
     ///
-    /// - Parameter row: the stored row, in the order of `columns`; nil where there is none.
+    /// - Parameter row: the stored row, in the order of `columns`. nil if there is none.
     package func combine(
         _ policy: ColumnPolicy, base: Value?, stored: Value, incoming: Value, table: String, column: Int, columns: [String], row: [Value]?
     ) throws -> Value? {

@@ -1,20 +1,20 @@
-/// How two changes of one column are settled when neither author had seen the other's.
+/// How a conflict of one column is resolved: two changes, each by an author that had not seen the other change.
 ///
-/// "Stored" is what the log holds, "incoming" the change that comes second.
+/// "Stored" is the value in the log, "incoming" the value of the change that comes second.
 package enum ColumnPolicy: Hashable, Sendable {
-    /// The later hybrid logical time; ties by ReplicaID. The default.
+    /// The later hybrid logical time wins. `ReplicaID` breaks ties. This is the default.
     case lastWriterWins
-    /// Stored wins.
+    /// The stored value wins.
     case mergeByPropertyStoreTrump
-    /// Incoming wins.
+    /// The incoming value wins.
     case mergeByPropertyObjectTrump
-    /// Numeric differences add up.
+    /// The numeric differences of both sides are added.
     case sum
     case min
     case max
-    /// A JSON array as a set: adds and removes of both.
+    /// A JSON array as a set, with the additions and removals of both sides.
     case union
-    /// A JSON object, three-way per key, recursively.
+    /// A three-way merge of JSON objects for each key, recursively.
     case json
     /// A three-way merge by lines.
     case text
@@ -29,7 +29,7 @@ extension ColumnPolicy: LosslessStringConvertible {
         "text": .text,
     ]
 
-    /// Reads the name under which it stands in a policy file and in the conflict journal; nil when there is none of that name.
+    /// Reads the name that policy files and the conflict journal use. nil if no policy has this name.
     package init?(_ description: String) {
         if let policy = Self.plain[description] {
             self = policy

@@ -1,27 +1,27 @@
-/// What becomes of a delete and an update of one row, neither of which had seen the other.
+/// How a conflict between a delete and an update of one row is resolved. Neither author had seen the other change.
 package enum DeleteRule: String, Hashable, Sendable, CaseIterable {
-    /// The later hybrid logical time. The default.
+    /// The later hybrid logical time wins. This is the default.
     case lastWriterWins
     case deleteWins
-    /// The row stays, or comes back whole from the delete's old values plus the update.
+    /// The row stays. If it was deleted, it comes back with the old values of the delete and the update.
     case updateWins
-    /// Stored stands, and the conflict waits for a person.
+    /// The stored state stays, and the conflict waits for a user's decision.
     case manual
 }
 
-/// What becomes of a value of a UNIQUE index that a row of the log holds and an incoming change brings.
+/// How a conflict is resolved when an incoming change has a value of a UNIQUE index that a stored row already has.
 package enum UniqueRule: String, Hashable, Sendable, CaseIterable {
-    /// The incoming insert is set aside, an incoming update loses the index's columns. The default.
+    /// An incoming insert is set aside, and an incoming update loses the index's columns. This is the default.
     case keepFirst
-    /// The stored row is set aside, unless its children forbid that.
+    /// The stored row is set aside, unless its children prevent that.
     case keepLast
-    /// One row: the stored one stands, and the other's children refer to it from then on.
+    /// Both become one row: the stored row stays, and the children of the other row refer to it.
     case mergeRows
 }
 
-/// What becomes of an INTEGER PRIMARY KEY that two inserts took.
+/// How a conflict is resolved when two inserts have the same INTEGER PRIMARY KEY.
 package enum KeyRule: String, Hashable, Sendable, CaseIterable {
-    /// The incoming row takes the next number that was never used, and what refers to it follows. The default.
+    /// The incoming row gets the next number that was never used, and its children follow. This is the default.
     case renumber
     /// The same key means the same row.
     case mergeRows

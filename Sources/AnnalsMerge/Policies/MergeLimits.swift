@@ -1,9 +1,10 @@
-/// Named bounds of combining values. What exceeds one is not combinable, and the later writer wins.
+/// The limits for combined values. A value above a limit cannot be combined, and the later writer wins.
 enum MergeLimits {
-    /// Arrays and objects within each other.
+    /// The nesting depth of arrays and objects.
     static let jsonDepth = 200
-    /// Bytes of one JSON text or text that is merged.
+    /// The size of one JSON text or text, in bytes.
     static let combinedBytes = 4 << 20
-    /// Lines that differ, after the common beginning and end: finding the shortest difference takes time with their product.
+    /// The number of different lines, after the common beginning and end. The time for the shortest difference grows
+    /// with the product of both numbers.
     static let differingLines = 5_000
 }

@@ -1,24 +1,24 @@
 package import AnnalsCore
 
-/// The rules by which one replica settles the conflicts of its own work. Policies may differ between replicas: what they
-/// decided is in the log as plain values.
+/// The policies by which one replica resolves the conflicts of its own transactions. Replicas may have different
+/// policies, because the log contains the results as plain values.
 ///
 ///     var policies = MergePolicies()
 ///     policies["counter"].columns["value"] = .sum
 ///     policies["booking"].isWhole = true
 package struct MergePolicies: Sendable {
-    /// The rules of one table.
+    /// The policies of one table.
     package struct Table: Hashable, Sendable {
-        /// Settles the row as a whole; nil where each column is settled by itself.
+        /// Resolves conflicts for the row as a whole. nil if each column is resolved separately.
         package var row: RowPolicy?
-        /// For columns that `columns` does not name.
+        /// For columns that are not in `columns`.
         package var column: ColumnPolicy
-        /// By the column's name, in lower case as far as it is ASCII.
+        /// By column name, with A–Z in lower case.
         package var columns: [String: ColumnPolicy]
         package var delete: DeleteRule
         package var unique: UniqueRule
         package var key: KeyRule
-        /// A transaction that touches the table takes effect as a whole or not at all.
+        /// Whether a transaction that touches the table applies completely or not at all.
         package var isWhole: Bool
 
         package init(
@@ -38,7 +38,7 @@ package struct MergePolicies: Sendable {
             columns.isEmpty ? column : columns[name.asciiFolded] ?? column
         }
 
-        /// Whether settling a conflict needs the whole row as the incoming transaction found and left it.
+        /// Whether the resolution of a conflict needs the whole row, before and after the incoming transaction.
         package var needsWholeRows: Bool {
             switch row {
             case .overwrite?, .custom?: true
@@ -47,47 +47,48 @@ package struct MergePolicies: Sendable {
         }
     }
 
-    /// Computes an SQL expression over one conflict; nil when the expression gives no value of use.
+    /// Computes an SQL expression for one conflict. nil if the result of the expression cannot be used.
     package typealias SQLEvaluator = @Sendable (_ expression: String, SQLConflict) throws -> Value?
     package typealias RowResolver = @Sendable (RowConflict) throws -> RowResolution
 
-    /// For tables that have no rules of their own.
+    /// For tables without their own policies.
     package var standard: Table
-    /// By the table's name, in lower case as far as it is ASCII.
+    /// By table name, with A–Z in lower case.
     private var tables: [String: Table] = [:]
-    /// Computes the expressions of `sql:` policies; without it they count as not combinable.
+    /// Computes the expressions of `sql:` policies. Without it their values cannot be combined.
     package var evaluate: SQLEvaluator?
-    /// The closures of `custom:` policies, by name; one that is missing leaves stored as it is, for a person to settle.
+    /// The closures of `custom:` policies, by name. If a closure is missing, the stored row stays, and the conflict
+    /// waits for a user's decision.
     package var resolvers: [String: RowResolver] = [:]
 
     package init(standard: Table = Table()) {
         self.standard = standard
     }
 
-    /// Settles integer keys by one rule in every table.
+    /// Sets one rule for conflicts of integer keys in every table.
     package mutating func setKeyRule(_ rule: KeyRule) {
         standard.key = rule
         for name in tables.keys { tables[name]?.key = rule }
     }
 
-    /// The name of the closure that a table's policy asks for and nobody registered; nil when none is missing.
+    /// The name of the closure that a table's policy needs but that is not registered. nil if none is missing.
     package func missingResolver(of table: String) -> String? {
         guard case .custom(let name)? = self[table].row, resolvers[name] == nil else { return nil }
         return name
     }
 
-    /// The rules of a table, by its name in any case.
+    /// The policies of a table. The name is not case-sensitive.
     package subscript(table: String) -> Table {
         get { tables.isEmpty ? standard : tables[table.asciiFolded] ?? standard }
         set { tables[table.asciiFolded] = newValue }
     }
 }
 
-/// One column's conflict, as an `sql:` policy sees it.
+/// The conflict of one column, as an `sql:` policy gets it.
 package struct SQLConflict: Sendable {
     package var table: String
     package var column: String
-    /// nil where the incoming transaction believed that there was no row.
+    /// nil if the incoming transaction assumed that the row did not exist.
     package var base: Value?
     package var stored: Value
     package var incoming: Value
@@ -105,7 +106,7 @@ package struct SQLConflict: Sendable {
 }
 
 extension String {
-    /// A–Z as a–z, as SQLite compares names.
+    /// The text with A–Z converted to a–z, as SQLite compares names.
     var asciiFolded: String {
         guard utf8.contains(where: { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }) else { return self }
         return String(decoding: utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)

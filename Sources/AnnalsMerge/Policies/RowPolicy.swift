@@ -1,19 +1,19 @@
 package import AnnalsCore
 
-/// How two changes of one row are settled where the row is the unit, and not each column.
+/// How a conflict of one row is resolved as a whole, instead of column by column.
 package enum RowPolicy: Hashable, Sendable {
-    /// Incoming wins, with its whole row.
+    /// The incoming row wins, with all its columns.
     case overwrite
-    /// Stored wins; the incoming changes to the row are dropped.
+    /// The stored row wins. The incoming changes of the row are dropped.
     case rollback
-    /// Stored wins, and the conflict waits for a person.
+    /// The stored row wins, and the conflict waits for a user's decision.
     case manual
-    /// A closure of the program's own, by the name under which it was handed in.
+    /// A closure of the program, by the name under which it was registered.
     case custom(String)
 }
 
 extension RowPolicy: LosslessStringConvertible {
-    /// Reads the name under which it stands in a policy file and in the conflict journal; nil when there is none of that name.
+    /// Reads the name that policy files and the conflict journal use. nil if no policy has this name.
     package init?(_ description: String) {
         switch description {
         case "overwrite": self = .overwrite
@@ -37,13 +37,13 @@ extension RowPolicy: LosslessStringConvertible {
     }
 }
 
-/// A row that two authors changed, as a custom policy sees it. Rows hold all stored columns, in the order of `columns`.
+/// A row that two authors changed, as a custom policy gets it. Rows have all stored columns, in the order of `columns`.
 package struct RowConflict: Sendable {
     package var table: String
     package var columns: [String]
-    /// Places of the columns that the incoming transaction changed.
+    /// The indexes of the columns that the incoming transaction changed.
     package var changed: [Int]
-    /// The row as the incoming transaction found it; nil where it believed that there was none.
+    /// The row before the incoming transaction. nil if the transaction assumed that the row did not exist.
     package var base: [Value]?
     package var stored: [Value]
     package var incoming: [Value]
@@ -58,15 +58,15 @@ package struct RowConflict: Sendable {
     }
 }
 
-/// What a custom policy makes of a row.
+/// The decision of a custom policy about a row.
 package enum RowResolution: Sendable {
-    /// Stored stands, and the conflict waits for a person.
+    /// The stored row stays, and the conflict waits for a user's decision.
     case unresolved
     case keepStored
-    /// The incoming whole row stands.
+    /// The whole incoming row wins.
     case keepIncoming
-    /// The stored row with these columns, by name.
+    /// The stored row with these values, by column name.
     case values([String: Value])
-    /// Neither: the row is deleted.
+    /// The row is deleted.
     case delete
 }

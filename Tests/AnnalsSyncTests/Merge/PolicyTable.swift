@@ -34,38 +34,38 @@ struct PolicyTable {
         let n = "SELECT ifnull((SELECT n FROM item# WHERE id = 'a'), 'no row')"
         return [
             Situation(
-                name: "update, update", schema: item, first: "UPDATE item# SET n = \(stored)", second: "UPDATE item# SET n = \(incoming)",
+                name: "update", schema: item, first: "UPDATE item# SET n = \(stored)", second: "UPDATE item# SET n = \(incoming)",
                 look: n),
             Situation(
-                name: "update of another column", schema: item.replacing("item#", with: "other#"), first: "UPDATE other# SET m = 2",
+                name: "update, other column", schema: item.replacing("item#", with: "other#"), first: "UPDATE other# SET m = 2",
                 second: "UPDATE other# SET n = \(incoming)", look: "SELECT n || ', ' || m FROM other#"),
             Situation(
-                name: "update, deleted", schema: item.replacing("item#", with: "gone#"), first: "DELETE FROM gone#",
+                name: "updateOfDeleted", schema: item.replacing("item#", with: "gone#"), first: "DELETE FROM gone#",
                 second: "UPDATE gone# SET n = \(incoming)", look: "SELECT ifnull((SELECT n FROM gone#), 'no row')"),
             Situation(
-                name: "delete, updated", schema: item.replacing("item#", with: "kept#"), first: "UPDATE kept# SET n = \(stored)",
+                name: "deleteOfUpdated", schema: item.replacing("item#", with: "kept#"), first: "UPDATE kept# SET n = \(stored)",
                 second: "DELETE FROM kept#", look: "SELECT ifnull((SELECT n FROM kept#), 'no row')"),
             Situation(
-                name: "insert, same text key", schema: item.replacing("item#", with: "word#"),
+                name: "insert, text key", schema: item.replacing("item#", with: "word#"),
                 first: "INSERT INTO word# VALUES ('b', \(stored), 1)", second: "INSERT INTO word# VALUES ('b', \(incoming), 1)",
                 look: "SELECT n FROM word# WHERE id = 'b'"),
             Situation(
-                name: "insert, same integer key", schema: "CREATE TABLE number# (id INTEGER PRIMARY KEY, n \(sample.type));",
+                name: "insert, integer key", schema: "CREATE TABLE number# (id INTEGER PRIMARY KEY, n \(sample.type));",
                 first: "INSERT INTO number# VALUES (1, \(stored))", second: "INSERT INTO number# VALUES (1, \(incoming))",
                 look: "SELECT group_concat(id || ': ' || n, ', ') FROM (SELECT * FROM number# ORDER BY id)"),
             Situation(
-                name: "unique value", schema: "CREATE TABLE email# (id TEXT PRIMARY KEY NOT NULL, address TEXT UNIQUE);",
+                name: "unique", schema: "CREATE TABLE email# (id TEXT PRIMARY KEY NOT NULL, address TEXT UNIQUE);",
                 first: "INSERT INTO email# VALUES ('stored', 'x@')", second: "INSERT INTO email# VALUES ('incoming', 'x@')",
                 look: "SELECT group_concat(id) FROM email#"),
             Situation(
-                name: "child of a deleted parent",
+                name: "foreignKey",
                 schema: """
                     CREATE TABLE team# (id TEXT PRIMARY KEY NOT NULL); INSERT INTO team# VALUES ('t');
                     CREATE TABLE person# (id TEXT PRIMARY KEY NOT NULL, team TEXT REFERENCES team# (id));
                     """, first: "DELETE FROM team#", second: "INSERT INTO person# VALUES ('p', 't')",
                 look: "SELECT CASE (SELECT count(*) FROM person#) WHEN 0 THEN 'no child' ELSE 'both' END"),
             Situation(
-                name: "CHECK (low <= high)",
+                name: "check",
                 schema: """
                     CREATE TABLE span# (id TEXT PRIMARY KEY NOT NULL, low INTEGER, high INTEGER, CHECK (low <= high));
                     INSERT INTO span# VALUES ('a', 1, 9);

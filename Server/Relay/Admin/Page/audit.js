@@ -1,4 +1,4 @@
-// Who did what to the relay.
+// The audit log: who did what to the relay.
 
 import { h, setClock, table, when } from './elements.js';
 import * as relay from './relay.js';

@@ -1,6 +1,6 @@
-// Elements, times, sizes and dialogs. Text goes in as text and never as markup, wherever it came from.
+// Elements, times, sizes and dialogs. Data is inserted as text and never as markup.
 
-/** Makes an element: attributes by name, `on…` as listeners, true for an attribute without a value; then its children. */
+/** Creates an element: attributes by name, `on…` as listeners, true for an attribute without a value; then its children. */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -33,7 +33,7 @@ export function bytes(value) {
   return `${text} ${unit === 0 && value === 1 ? 'byte' : units[unit]}`;
 }
 
-// Times are the relay's, so ages are told by its clock and not by this machine's.
+// All times come from the relay, so ages use the relay's clock instead of this machine's.
 let clockAhead = 0;
 
 export function setClock(relayTime) {
@@ -56,7 +56,7 @@ function age(time) {
   return seconds > 1 ? 'in a moment' : 'just now';
 }
 
-/** A time told as an age, with the exact one behind it. */
+/** A time shown as an age, with the exact time in the tooltip. */
 export function when(time) {
   const date = new Date(time);
   return h('time', { datetime: date.toISOString(), title: exact.format(date) }, age(time));
@@ -68,28 +68,28 @@ function tick() {
 
 setInterval(tick, 15000);
 
-/** Says something to those who listen to the page instead of seeing it. */
+/** Announces a text to screen readers. */
 export function say(text) {
   const said = document.getElementById('said');
   said.textContent = '';
   requestAnimationFrame(() => { said.textContent = text; });
 }
 
-/** Shows what went wrong, with a way to try again if there is one. */
+/** Shows an error, with a retry button if `again` is given. */
 export function notice(error, again) {
   const place = document.getElementById('notice');
   if (!error) return place.replaceChildren();
-  // What is still so is not said again.
+  // An error that is shown already is not announced again.
   if (place.querySelector('strong')?.textContent === error.title) return undefined;
   const retry = again && h('button', { type: 'button', onclick: () => { notice(null); again(); } }, 'Try again');
   return place.replaceChildren(h('div', { class: 'notice' }, h('p', {}, h('strong', {}, error.title)), h('p', {}, error.advice), retry));
 }
 
-/** A table that lies as rows on a wide screen and as cards on a narrow one; its roles stay a table's. */
+/** A table with rows on a wide screen and cards on a narrow one; its roles stay those of a table. */
 export function table(caption, columns, rows) {
   const head = columns.map((column) => h('th', { scope: 'col', role: 'columnheader' }, column));
   const body = rows.map((cells) => h('tr', { role: 'row' }, cells.map((cell, place) => {
-    // Only what no column could hold is broken amid a word.
+    // Only words that are too long for any column may be broken.
     const isLong = /[^\s-]{20}/.test(cell.textContent ?? cell);
     const kind = columns[place] === 'Actions' ? 'actions' : isLong ? 'long' : null;
     return h('td', { role: 'cell', 'data-column': columns[place], class: kind }, cell);
@@ -104,7 +104,7 @@ export function facts(...pairs) {
 
 let dialogs = 0;
 
-/** Opens a dialog. The browser lets nothing behind it be used, closes it on Escape and then gives the focus back. */
+/** Opens a modal dialog. The browser blocks the page behind it, closes it on Escape and then restores the focus. */
 export function dialog(title, ...content) {
   const heading = `dialog-${dialogs += 1}`;
   const element = h('dialog', { 'aria-labelledby': heading, onclose: () => element.remove(), onkeydown: turn }, h('h2', { id: heading }, title), ...content);
@@ -112,7 +112,7 @@ export function dialog(title, ...content) {
   element.showModal();
   return element;
 
-  /** From the last to the first, instead of to the browser's own buttons. */
+  /** Moves the focus from the last control to the first, and back, instead of to the browser's own buttons. */
   function turn(event) {
     if (event.key !== 'Tab') return;
     const stops = [...element.querySelectorAll('button, input, select')].filter((one) => !one.disabled && one.checkVisibility());
@@ -123,7 +123,7 @@ export function dialog(title, ...content) {
   }
 }
 
-/** Asks before something is done: `act` runs when it is confirmed, and its failure is told in the dialog. */
+/** Asks for confirmation: `act` runs after it, and a failure is shown in the dialog. */
 export function confirm(title, explanation, verb, act) {
   const failure = h('p', { class: 'failure', role: 'alert' });
   const yes = h('button', { type: 'button', class: 'danger', onclick: run }, verb);
@@ -141,7 +141,7 @@ export function confirm(title, explanation, verb, act) {
   }
 }
 
-/** A labelled field, or a row of which the first is the one meant; `hint` is read along with it. */
+/** A labelled field. In a row the label belongs to the first control. `hint` is the description of the control. */
 export function field(label, content, hint) {
   const input = content.matches('.row') ? content.firstElementChild : content;
   input.id ||= `field-${dialogs += 1}`;
@@ -156,7 +156,7 @@ export function options(values, chosen) {
 const dayLabel = new Intl.DateTimeFormat('en', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** What came on each of the last thirty days, as bars, and in words for whoever does not see them. */
+/** The growth of the last thirty days as a bar chart, with a text for screen readers. */
 export function growth(days) {
   const length = 86400000;
   const last = Math.floor(now() / length);

@@ -1,4 +1,4 @@
-// The page's frame: signing in, moving between views, and what is told when something fails.
+// The page's frame: sign-in, navigation between views, and errors.
 
 import { h, field, notice, say, setClock } from './elements.js';
 import * as relay from './relay.js';
@@ -10,9 +10,9 @@ const view = document.getElementById('view');
 const nav = document.querySelector('nav');
 const leave = document.getElementById('leave');
 
-/** What the token may administer, once it is known. */
+/** What the token can administer; null before sign-in. */
 let access = null;
-/** Ends what the shown view does in the background. */
+/** Aborts the background work of the current view. */
 let shown = new AbortController();
 
 const routes = [
@@ -22,7 +22,7 @@ const routes = [
   [/^#\/audit$/, 'Audit log', showAudit],
 ];
 
-/** Shows what the address names. `moves` is false for the first view, where the focus stays at the page's beginning. */
+/** Shows the view for the address. `moves` is false for the first view and refreshes, which do not move the focus. */
 async function route(moves = true) {
   shown.abort();
   shown = new AbortController();
@@ -51,7 +51,7 @@ async function route(moves = true) {
   const heading = h('h1', { tabindex: '-1' }, argument ?? name);
   const place = h('div', { class: 'view', 'aria-busy': 'true' }, h('p', { class: 'hint' }, 'Asking the relay…'));
   const appear = () => view.replaceChildren(heading, place);
-  // What is shown again stays until the relay has answered.
+  // On a refresh the old content stays until the relay has answered.
   const stays = !moves && view.querySelector('.view') !== null;
   if (!stays) appear();
   if (moves) heading.focus({ preventScroll: true });
@@ -68,13 +68,13 @@ async function route(moves = true) {
   return undefined;
 }
 
-/** Tells what failed. Who is no longer known signs in anew; what may pass by itself is tried again. */
+/** Shows a failure. An invalid token leads to the sign-in; a failure that may be temporary is retried. */
 function failed(error, signal = shown.signal) {
   if (signal.aborted) return undefined;
   if (!(error instanceof relay.RelayError)) throw error;
   if (error.status === 401 || (error.status === 403 && !access)) return signIn(error);
   notice(error, () => route(false));
-  // Where nothing came yet there is nothing to keep.
+  // Removes the placeholder of a view that has not loaded yet.
   view.querySelector('.view[aria-busy]')?.replaceChildren();
   if (error.status === 0 || error.status === 503) {
     const timer = setTimeout(() => route(false), 5000);
@@ -91,7 +91,7 @@ function signIn(error) {
   nav.hidden = true;
   leave.hidden = true;
   document.title = 'Sign in – Annals relay';
-  // No name that a browser would store it by: the token is this tab's only.
+  // The field has no name, so that the browser does not store the token outside this tab.
   const input = h('input', { type: 'password', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', required: true });
   const failure = h('p', { class: 'failure', role: 'alert' });
   const form = h('form', { class: 'card sign-in', onsubmit: submit },
@@ -107,7 +107,7 @@ function signIn(error) {
   async function submit(event) {
     event.preventDefault();
     const given = input.value.trim();
-    // What no header can hold is no token either.
+    // Characters that a header cannot contain are refused here.
     if (!/^[\x21-\x7e]+$/.test(given)) {
       failure.textContent = 'That is not a token. It begins with ann_ and has no spaces.';
       return;
@@ -135,7 +135,7 @@ leave.addEventListener('click', () => {
   signIn();
   say('Signed out');
 });
-// The link that skips to the content is no view.
+// The skip link is not a view.
 document.querySelector('.skip').addEventListener('click', (event) => {
   event.preventDefault();
   document.getElementById('main').focus();

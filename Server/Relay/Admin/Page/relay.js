@@ -1,5 +1,5 @@
-// Requests to the relay. The token is kept in this tab's session only, and travels in a header: never in an address, never in a
-// cookie, so no other page can make the browser send it.
+// Requests to the relay. The token is stored in this tab's session only and sent in a header, never in a URL or a
+// cookie. So no other page can make the browser send it.
 
 const KEY = 'annals-token';
 const base = new URL('.', document.baseURI);
@@ -15,7 +15,7 @@ export function setToken(value) {
   else sessionStorage.removeItem(KEY);
 }
 
-/** What the relay, or the way to it, refused: a title and what to do, in plain words. */
+/** A refusal by the relay or a connection error: a title and advice in plain words. */
 export class RelayError extends Error {
   constructor(status, title, advice) {
     super(title);
@@ -89,7 +89,7 @@ export const makeToken = (body) => json('POST', 'v1/admin/tokens', { body });
 export const revoke = (id) => json('DELETE', `v1/admin/tokens/${id}`);
 export const audit = (before) => json('GET', `v1/admin/audit${query({ before, limit: 50 })}`);
 
-/** One space as the list tells it. */
+/** One space, as in the list. */
 export async function summary(name) {
   const list = await json('GET', `v1/spaces${query({ space: name })}`);
   if (list.spaces.length === 0) throw new RelayError(404, 'There is no such space', 'It may have another name. See the list of spaces.');
@@ -97,8 +97,8 @@ export async function summary(name) {
 }
 
 /**
- * Follows a space's head until `signal` aborts, through lost connections. EventSource cannot send a token, so the stream is
- * read here. `onHead` gets each head, `onState` true while the stream is open and false while it is not.
+ * Follows a space's head until `signal` aborts, and reconnects after lost connections. EventSource cannot send a token, so
+ * this function reads the stream itself. `onHead` gets each head; `onState` gets true when the stream opens and false when it ends.
  */
 export async function follow(name, signal, onHead, onState) {
   let seen;
@@ -130,7 +130,7 @@ export async function follow(name, signal, onHead, onState) {
   }
 }
 
-/** The relay says something every few seconds. A connection that has been silent for so long is gone, though nobody said so. */
+/** The relay sends a heartbeat every few seconds. After this silence the connection counts as lost. */
 const SILENCE = 90000;
 
 async function* events(response) {

@@ -1,4 +1,4 @@
-// The list of spaces, and one space: its size, its replicas, what came lately, and making room.
+// The list of spaces, and one space: its size, replicas, recent pushes and purges.
 
 import { h, bytes, confirm, count, facts, field, growth, options, plain, say, setClock, table, when } from './elements.js';
 import * as relay from './relay.js';
@@ -6,7 +6,7 @@ import { timeline } from './timeline.js';
 
 const REFRESH = 30000;
 
-/** Runs `refresh` from time to time while the view is shown and the page is looked at. */
+/** Runs `refresh` at intervals while the view is shown and the page is visible. */
 function refreshing(signal, refresh) {
   const timer = setInterval(() => { if (!document.hidden) refresh(); }, REFRESH);
   signal.addEventListener('abort', () => clearInterval(timer), { once: true });
@@ -81,7 +81,7 @@ export async function showSpace({ place, access, signal, failed }, name) {
   }
 
   function fill() {
-    // What is refreshed must not take the focus away from whoever has it.
+    // A refresh must not lose the focus.
     const focused = document.activeElement?.dataset?.replica;
     const snapshot = space.snapshot;
     overview.replaceChildren(h('h2', { id: 'overview' }, 'Overview'), growth(space.days), facts(
@@ -100,7 +100,7 @@ export async function showSpace({ place, access, signal, failed }, name) {
     if (focused) replicas.querySelector(`[data-replica="${focused}"]`)?.focus();
   }
 
-  /** Entries that receivers cannot apply; they stop there until the entries are void. */
+  /** Entries that receivers cannot apply. Receivers stop before such an entry until it is voided. */
   function fillRefused() {
     refused.hidden = reports.reports.length === 0;
     if (refused.hidden) return refused.replaceChildren();
@@ -155,7 +155,7 @@ export async function showSpace({ place, access, signal, failed }, name) {
   }
 }
 
-/** Making room: a preview first, and the purge only from there. */
+/** The purge form. A purge is possible only after a preview. */
 function room(name, done) {
   const age = h('input', { type: 'number', min: '0', max: '36500', value: '7', required: true, inputmode: 'numeric' });
   const unit = h('select', { 'aria-label': 'Unit of the age' }, options([['86400', 'days'], ['3600', 'hours'], ['60', 'minutes']], '86400'));

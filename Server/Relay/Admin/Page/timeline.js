@@ -1,9 +1,9 @@
-// What came lately, as it comes.
+// Recent pushes, updated live.
 
 import { h, bytes, count, plain, setClock, when } from './elements.js';
 import * as relay from './relay.js';
 
-/** The most that is shown at once: what is older is asked for. */
+/** The highest number of pushes that live updates keep in the list. */
 const SHOWN = 200;
 
 /** The newest pushes of a space. `moved` is called when the head moves, at most once a second. */
@@ -38,7 +38,7 @@ export async function timeline(name, signal, failed, moved) {
   return h('section', { class: 'card', 'aria-labelledby': 'pushes' },
     h('div', { class: 'row spread' }, h('h2', { id: 'pushes' }, 'Recent pushes'), pause), state, list, empty, h('p', { class: 'buttons' }, older));
 
-  /** Takes what is new; many heads in a row are one request. */
+  /** Loads new pushes; several heads in a row need only one request. */
   async function catchUp() {
     if (isLoading || isPaused || signal.aborted) return;
     isLoading = true;
@@ -47,7 +47,7 @@ export async function timeline(name, signal, failed, moved) {
         const target = head;
         const answer = await relay.pushes(name, { after: known, limit: 50 }, signal);
         setClock(answer.time);
-        // The head is a push's last position, the place in the list its first.
+        // The head is the last position of a push; the list has first positions.
         known = Math.max(target, answer.pushes[0]?.position ?? 0);
         list.prepend(...answer.pushes.map(entry));
         while (list.childElementCount > SHOWN) list.lastElementChild.remove();

@@ -1,4 +1,4 @@
-// Tokens: who may do what. A secret is shown once, when it is made.
+// Tokens and their permissions. A secret is shown once, after its creation.
 
 import { h, confirm, dialog, field, now, options, say, setClock, table, when } from './elements.js';
 import * as relay from './relay.js';
@@ -16,7 +16,7 @@ export async function showTokens({ place, access, signal, failed }) {
     const answer = await relay.tokens();
     if (signal.aborted) return;
     setClock(answer.time);
-    // Those that are over come last.
+    // Expired and revoked tokens come last.
     const isOver = (token) => token.revoked !== undefined || (token.expires !== undefined && token.expires <= now());
     const tokens = answer.tokens.toSorted((one, other) => isOver(one) - isOver(other) || other.id - one.id);
     const rows = tokens.map((token) => [
@@ -100,7 +100,7 @@ function makeToken(access, made) {
         await navigator.clipboard.writeText(token.token);
         copied.textContent = 'Copied.';
       } catch {
-        // Browsers allow it on https and on this machine's own address only.
+        // Browsers allow the clipboard only on https and on localhost.
         secret.focus();
         copied.textContent = 'Press Ctrl+C to copy it.';
       }

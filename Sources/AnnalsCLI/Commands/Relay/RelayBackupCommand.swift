@@ -57,7 +57,7 @@ struct RelayCopyCommand: AsyncParsableCommand {
     func run() async throws {
         let source = try RelayDataOption.openExisting(Self.storage(from))
         defer { try? source.close() }
-        // What a relay would still accept would not be in the copy.
+        // A relay that is still running would accept entries that the copy does not have.
         let lock = try source.lockForServing()
         defer { withExtendedLifetime(lock) {} }
         let to = to
@@ -74,7 +74,7 @@ struct RelayCopyCommand: AsyncParsableCommand {
         }
     }
 
-    /// PostgreSQL's addresses are URLs or `name=value` pairs; a path with a `=` has a `/` before it, if only that of `./`.
+    /// PostgreSQL addresses are URLs or `name=value` pairs. A path that contains `=` must have a `/` before it, such as in `./`.
     static func storage(_ place: String) -> RelayConfiguration.Storage {
         let isURL = ["postgres://", "postgresql://"].contains { place.hasPrefix($0) }
         let isPairs = place.firstIndex(of: "=").map { !place[..<$0].contains("/") } ?? false
@@ -82,7 +82,7 @@ struct RelayCopyCommand: AsyncParsableCommand {
     }
 }
 
-/// What the two have in common: what is drawn meanwhile, an end on Ctrl-C, and what is said.
+/// The shared part of backup and copy: progress, cancellation on Ctrl-C, and the report.
 private enum RelayCopying {
     static func run(
         _ label: String, _ output: OutputOptions,
@@ -90,7 +90,7 @@ private enum RelayCopying {
         line: (String) -> String
     ) async throws {
         let console = output.console
-        // All snapshots are open at once.
+        // All snapshots are open at the same time.
         FileLimit.raise()
         let isCancelled = AtomicFlag()
         let report = try await Progress.during(label, on: console) { progress in

@@ -4,7 +4,7 @@ import Foundation
 import Relay
 import RelayLog
 
-/// Where a relay keeps its log, snapshots and tokens.
+/// The storage of a relay's log, snapshots and tokens.
 struct RelayDataOption: ParsableArguments {
     @Option(help: "The relay's folder.", completion: .directory)
     var data: String?
@@ -25,10 +25,10 @@ struct RelayDataOption: ParsableArguments {
         postgres.map { .postgres($0) } ?? .directory(data ?? "")
     }
 
-    /// Opens what is there; of a folder it makes nothing. Throws `AnnalsError` with `.fileNotFound`.
+    /// Opens an existing storage; a missing folder is not created. Throws `AnnalsError` with `.fileNotFound`.
     func openExisting() throws -> RelayDatabase { try Self.openExisting(storage) }
 
-    /// The same by a place.
+    /// Opens an existing storage by its location.
     static func openExisting(_ storage: RelayConfiguration.Storage) throws -> RelayDatabase {
         if case .directory(let data) = storage, !FileManager.default.fileExists(atPath: data + "/relay.db") {
             throw AnnalsError(

@@ -98,7 +98,7 @@ struct RelayReleaseCommand: AsyncParsableCommand {
     }
 }
 
-/// One replica of a relay's space.
+/// Options that select one replica of a relay's space.
 struct ReplicaOptions: ParsableArguments {
     @Argument(help: "The replica's name, its id or how that begins, as annals relay replicas shows them.")
     var replica: String
@@ -106,7 +106,7 @@ struct ReplicaOptions: ParsableArguments {
     @Option(help: "The space.")
     var space: SpaceName
 
-    /// Does something to it; returns what the relay knows of it then.
+    /// Runs `body` with the replica. Returns what the relay knows of the replica afterwards.
     func with(_ body: (RelayDatabase, ReplicaID) async throws -> Void) async throws -> ReplicaRecord {
         let database = try folder.openExisting()
         defer { try? database.close() }
@@ -116,7 +116,7 @@ struct ReplicaOptions: ParsableArguments {
     }
 }
 
-/// How replicas are looked up and told.
+/// Finds and prints replicas.
 enum RelayReplicas {
     static var now: Int64 { Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)) }
 
@@ -124,7 +124,7 @@ enum RelayReplicas {
         try await found(space) { try await database.replicas(of: space) }
     }
 
-    /// The one that a name, an id or its beginning means.
+    /// The replica with a name, an id, or the beginning of an id.
     static func record(_ replica: String, of space: SpaceName, in database: RelayDatabase) async throws -> ReplicaRecord {
         let named = try await records(of: space, in: database).filter {
             $0.name == replica || $0.replica.description.hasPrefix(replica.lowercased())
@@ -142,7 +142,7 @@ enum RelayReplicas {
         PrintableText.of(ReplicaOwner.shown(record.owner ?? ""))
     }
 
-    /// Its owner, or where it never pushed whose requests name it.
+    /// Its owner; if it never pushed, the owner of the requests that name it.
     static func credential(_ record: ReplicaRecord) -> String {
         PrintableText.of(ReplicaOwner.shown(record.credential ?? ""))
     }
@@ -152,7 +152,7 @@ enum RelayReplicas {
         return "seen with \(credential(record))"
     }
 
-    /// Runs what looks for a space, and tells when there is none.
+    /// Runs `body` and turns the log's errors into errors of the command line.
     static func found<T>(_ space: SpaceName, _ body: () async throws -> T) async throws -> T {
         do {
             return try await body()

@@ -86,7 +86,7 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
             hint: "Set data or postgres there, or give --data DIR or --postgres URL")
     }
 
-    /// What the flags say, by the settings' names.
+    /// The values of the flags, by the names of the settings.
     private var flags: [String: String] {
         var flags: [String: String] = [:]
         flags["data"] = data
@@ -123,7 +123,7 @@ struct RelayServeCommand: AsyncParsableCommand, HandlesSignals {
             console.print("listening on \(address.url)")
             console.sink.flush()
         }
-        // Before the relay listens, no client waits for an answer.
+        // Before the relay listens, no client waits for an answer, so it can end sooner.
         let grace = Duration.seconds(settings.configuration.limits.shutdownSeconds) + Self.closing
         _ = Interruption(.wait { isListening.isSet ? grace : Self.closing }, isWorkDone: true)
         try await server.runUntilSignal()

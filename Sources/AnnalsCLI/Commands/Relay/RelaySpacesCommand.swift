@@ -38,7 +38,7 @@ struct RelaySpacesCommand: AsyncParsableCommand {
         }
     }
 
-    /// Owners that may read and not write.
+    /// Owners that may read but not write.
     private func quarantined(_ space: SpaceDescription, _ database: RelayDatabase) async throws -> [String] {
         guard let name = SpaceName(space.space) else { return [] }
         return try await database.quarantines(of: name).map { PrintableText.of(ReplicaOwner.shown($0.owner)) }

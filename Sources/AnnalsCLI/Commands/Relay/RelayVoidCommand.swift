@@ -82,7 +82,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
         return positions.sorted { $0.positions.lowerBound > $1.positions.lowerBound }.map { .range($0.positions) }
     }
 
-    /// Tells of each entry; ends with the status of the first that was refused.
+    /// Voids the entries and reports each. Throws the first refusal at the end.
     private func void(_ selections: [VoidSelection], in database: RelayDatabase) async throws {
         var count = 0
         var refused: [AnnalsError] = []
@@ -148,7 +148,7 @@ struct RelayVoidCommand: AsyncParsableCommand {
         }
     }
 
-    /// A replica's name, with its owner where that is known.
+    /// A replica's name, with its owner if that is known.
     private func named(_ replica: ReplicaRecord) -> String {
         let name = replica.name.isEmpty ? replica.replica.description : PrintableText.of(replica.name)
         return replica.credential == nil ? name : "\(name) (\(RelayReplicas.credential(replica)))"
