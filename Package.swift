@@ -65,7 +65,7 @@ let fuzzTargets: [Target] =
             dependencies: [
                 "AnnalsCore", "AnnalsHTTP", "AnnalsStore", "AnnalsSync", "AnnalsWire", "Relay", "RelayLog", httpTypes, hummingbird, nio,
             ],
-            path: "Tests/Fuzz", swiftSettings: settings)
+            path: "Tools/Fuzz", swiftSettings: settings)
     ]
 
 let package = Package(
@@ -155,7 +155,8 @@ let package = Package(
             exclude: ["DESIGN.md"], swiftSettings: settings),
         .target(
             name: "AnnalsSync",
-            dependencies: storeModules + ["AnnalsCore", "AnnalsWire", "AnnalsHTTP", grdb, logging], exclude: ["DESIGN.md"], swiftSettings: settings),
+            dependencies: storeModules + ["AnnalsCore", "AnnalsWire", "AnnalsHTTP", grdb, logging], exclude: ["DESIGN.md"],
+            swiftSettings: settings),
         .target(
             name: "Annals",
             dependencies: storeModules + ["AnnalsCore", "AnnalsWire", "AnnalsHTTP", "AnnalsSync", grdb, logging],
@@ -197,19 +198,19 @@ let package = Package(
             swiftSettings: settings),
 
         // The tests' one source of chance.
-        .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
+        .target(name: "SeededRandom", path: "Tools/SeededRandom", swiftSettings: settings),
 
         // The simulator: a world from one seed, its oracle, and the program that runs as many seeds as one likes.
         .target(
             name: "Simulation",
             dependencies: storeModules + ["AnnalsCore", "AnnalsWire", "AnnalsSync", "AnnalsTesting", "RelayLog", grdb, sqlite, logging],
-            path: "Tests/Simulation", swiftSettings: settings),
+            path: "Tools/Simulation", swiftSettings: settings),
         .executableTarget(
             name: "SimulateProgram", dependencies: storeModules + ["Simulation", argumentParser],
-            path: "Tests/SimulateProgram",
+            path: "Tools/SimulateProgram",
             swiftSettings: settings),
         .testTarget(name: "SimulationTests", dependencies: ["Simulation"], swiftSettings: settings),
-        .target(name: "CInstructionCount", path: "Tests/CInstructionCount"),
+        .target(name: "CInstructionCount", path: "Tools/CInstructionCount"),
         // Not installed with the tool.
         .executableTarget(
             name: "AnnalsBench",
@@ -217,7 +218,7 @@ let package = Package(
                 "Annals", "AnnalsCore", "AnnalsHTTP", "AnnalsSync", "AnnalsTesting", "AnnalsWire", "CInstructionCount",
                 "SeededRandom", argumentParser, sqlite,
             ],
-            path: "Tests/Benchmarks", exclude: ["instructions.json"], swiftSettings: settings),
+            path: "Tools/Benchmarks", exclude: ["instructions.json"], swiftSettings: settings),
 
         .testTarget(
             name: "AnnalsCLITests",
@@ -249,7 +250,7 @@ let package = Package(
             ],
             swiftSettings: settings),
         // SQLite's files, seen by a test that then forgets what was not synced.
-        .target(name: "CPowerLossDisk", dependencies: [sqlite], path: "Tests/CPowerLossDisk"),
+        .target(name: "CPowerLossDisk", dependencies: [sqlite], path: "Tools/CPowerLossDisk"),
         .testTarget(
             name: "PowerLossTests",
             dependencies: storeModules + [
@@ -259,7 +260,7 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "RelayTestSupport", dependencies: ["AnnalsCore", "AnnalsWire", "RelayLog", "RelayPostgres", logging],
-            path: "Tests/RelayTestSupport",
+            path: "Tools/RelayTestSupport",
             swiftSettings: settings),
         .testTarget(
             name: "RelayLogTests",
@@ -278,7 +279,7 @@ let package = Package(
             ],
             swiftSettings: settings),
         // Only for Scripts/measure-memory.
-        .executableTarget(name: "memory-probe", dependencies: ["Annals", grdb], path: "Tests/MemoryProbe", swiftSettings: settings),
+        .executableTarget(name: "memory-probe", dependencies: ["Annals", grdb], path: "Tools/MemoryProbe", swiftSettings: settings),
         // Without `packageAccess`, so that these tests prove of what is public that an app needs no more. A file that tests what is
         // inside says `@testable`.
         .testTarget(

@@ -111,13 +111,13 @@ extension PushAnswer.Outcome {
         case .stale: "stale"
         case .identityConflict: "identity-conflict"
         case .gap: "gap"
-        case .wentBack: "went-back"
+        case .logRolledBack: "log-rolled-back"
         case .wait: "wait"
         case .partsMissing: "parts-missing"
         }
     }
 
     /// The labels of all outcomes.
-    static let words = [Self.accepted, .stale(at: nil), .identityConflict, .gap, .wentBack, .wait(milliseconds: 0), .partsMissing].map(
+    static let words = [Self.accepted, .stale(at: nil), .identityConflict, .gap, .logRolledBack, .wait(milliseconds: 0), .partsMissing].map(
         \.word)
 }

@@ -116,9 +116,9 @@ extension ProblemResponse {
         case .expired(let horizon):
             self.init(
                 .expired, detail: "The log is kept after position \(horizon)", hint: "Take the snapshot and lay the outbox on top of it")
-        case .wentBack(let head):
+        case .logRolledBack(let head):
             self.init(
-                .wentBack, detail: "The log's head is \(head), of this lineage",
+                .logRolledBack, detail: "The log's head is \(head), of this lineage",
                 hint: "The relay may have been restored from a backup; ask its operator")
         case .overloaded(let seconds):
             self = .unavailable("Too much is waiting already", retryAfterSeconds: seconds)

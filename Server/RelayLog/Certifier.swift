@@ -15,7 +15,7 @@ package struct Certifier: Sendable {
     package let lineage: Lineage
     package private(set) var head: Position
     private var index: CertificationIndex
-    private var turns: Turns
+    private var turns: PushLease
     private var replicas: [ReplicaID: LastAccepted] = [:]
 
     /// The result for a batch.
@@ -58,7 +58,7 @@ package struct Certifier: Sendable {
         self.lineage = lineage
         self.head = head
         index = CertificationIndex(maximumHashes: limits.hashesPerSpace, floor: loadedFrom)
-        turns = Turns(limits: limits)
+        turns = PushLease(limits: limits)
     }
 
     /// Records an entry of the log when the space is loaded. Entries come in the order of their positions.
@@ -102,7 +102,7 @@ package struct Certifier: Sendable {
             let counter = batch.counter(of: number)
             let outcome: PushAnswer.Outcome
             if batch.lineage != lineage || certificate.base > head {
-                outcome = .wentBack
+                outcome = .logRolledBack
             } else if counter <= last.counter {
                 if let known = try accepted(counter) {
                     if known.digest == certificate.digest {
@@ -150,7 +150,7 @@ package struct Certifier: Sendable {
         let (certificate, counter) = (batch.certificates[0], batch.firstCounter)
         let last = replicas[batch.replica] ?? .none
         if batch.lineage != lineage || certificate.base > head {
-            verdict.outcome = .wentBack
+            verdict.outcome = .logRolledBack
         } else if counter <= last.counter {
             if let known = try accepted(counter) {
                 if known.digest == certificate.digest { verdict.known = [known.position] }

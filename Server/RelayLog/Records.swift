@@ -97,7 +97,7 @@ package struct LastAccepted: Sendable, Hashable {
 }
 
 /// A replica was seen, and had reached a position.
-struct Sighting: Sendable, Hashable {
+struct ReplicaAcknowledgement: Sendable, Hashable {
     var name: String
     var program = ""
     var position: Position

@@ -28,7 +28,7 @@ package final class RelayLog: Sendable {
     let logger: Logger
     /// The number of owners after which a reported entry is voided automatically; 0 disables it.
     let autoVoid: Int
-    private let sightings: Mutex<Sightings>
+    private let sightings: Mutex<ReplicaAcknowledgements>
     private let newLineage: @Sendable () -> Lineage
 
     /// Opens or creates the log in `directory` and takes the lock for serving it.
@@ -61,7 +61,7 @@ package final class RelayLog: Sendable {
         jobs = SnapshotJobs(limits: limits)
         probe = StorageProbe(limits: limits, clock: clock)
         snapshots = try SnapshotStore(database: database, jobs: jobs, reserve: reserve, limits: limits, clock: clock, logger: logger)
-        sightings = Mutex(Sightings(now: clock.monotonic()))
+        sightings = Mutex(ReplicaAcknowledgements(now: clock.monotonic()))
         self.limits = limits
         self.autoVoid = autoVoid
         self.clock = clock
@@ -132,7 +132,7 @@ package final class RelayLog: Sendable {
         try await reading { try LogStorage.names(in: $0) }
     }
 
-    /// Throws `.spaceNotFound`, and `.wentBack` if the caller saw another log of the space.
+    /// Throws `.spaceNotFound`, and `.logRolledBack` if the caller saw another log of the space.
     package func require(_ name: SpaceName, seen: LogMark?) async throws {
         try await reading { db in _ = try Self.find(name, seen: seen, in: db) }
     }
@@ -157,7 +157,9 @@ package final class RelayLog: Sendable {
             guard space.lineage == lineage else { return }
             let here = signed.position > space.head ? nil : try RunningDigests.at(signed.position, of: space.id, in: db)
             // Before the horizon no digest is known, and the certifier accepts no such base.
-            guard here == digest || (here == nil && signed.position < space.horizon) else { throw RelayLogError.wentBack(head: space.head) }
+            guard here == digest || (here == nil && signed.position < space.horizon) else {
+                throw RelayLogError.logRolledBack(head: space.head)
+            }
         }
     }
 
@@ -176,7 +178,7 @@ package final class RelayLog: Sendable {
     ///   - owner: who pushes. The first owner that pushes as a replica owns it.
     ///   - seen: what the author has seen of the log. A push is refused if that is another log.
     /// - Throws: `RelayLogError`: `.spaceNotFound`, `.replicaOwnedElsewhere`, `.quarantined`, `.notForReplicas`,
-    ///   `.badSignature`, `.wentBack`, `.overloaded`, `.closing`, `.transactionTooLarge`, `.spaceFull`,
+    ///   `.badSignature`, `.logRolledBack`, `.overloaded`, `.closing`, `.transactionTooLarge`, `.spaceFull`,
     ///   `.diskReserved`, `.diskFull` or `.storage`.
     package func push(
         _ batch: [UInt8], header: BatchHeader, to space: SpaceName, as displayName: String? = nil, program: String? = nil,
@@ -195,7 +197,7 @@ package final class RelayLog: Sendable {
         if !isChecked { try await requireSigned(header.seen, lineage: header.lineage, in: space) }
         let committed = try await writer.push(LogWriter.Push(space: space, header: header, batch: batch, owner: owner))
         let verdict = committed.verdict
-        if verdict.outcome != .wentBack, let base = header.certificates.first?.base {
+        if verdict.outcome != .logRolledBack, let base = header.certificates.first?.base {
             note(header.replica, named: displayName, program: program, at: base, in: space, by: owner)
         }
         var answer = PushAnswer(
@@ -248,7 +250,7 @@ package final class RelayLog: Sendable {
     /// The page can ask a replica that may write to compare a snapshot of another owner than `owner` with its rows. A
     /// replica of a quarantined owner gets no such request.
     ///
-    /// Throws `RelayLogError`: `.spaceNotFound`, `.expired`, `.wentBack`, `.overloaded` or `.storage`.
+    /// Throws `RelayLogError`: `.spaceNotFound`, `.expired`, `.logRolledBack`, `.overloaded` or `.storage`.
     package func pull(
         from name: SpaceName, after: Position, byteLimit: Int = WireLimits.pageTargetBytes, seen: LogMark? = nil,
         wait: Duration = .zero, by owner: ReplicaOwner? = nil
@@ -268,7 +270,7 @@ package final class RelayLog: Sendable {
         let now = clock.monotonic()
         var (page, logBytes, found, toCheck) = try await reading { [jobs] db in
             let space = try Self.find(name, seen: seen, in: db)
-            guard after <= space.head else { throw RelayLogError.wentBack(head: space.head) }
+            guard after <= space.head else { throw RelayLogError.logRolledBack(head: space.head) }
             guard after >= space.horizon else { throw RelayLogError.expired(horizon: space.horizon) }
             let runs = try LogStorage.runs(of: space.id, after: after, byteLimit: byteLimit, in: db)
             let last = runs.last?.lastPosition ?? after
@@ -326,8 +328,9 @@ package final class RelayLog: Sendable {
         by owner: ReplicaOwner? = nil, mayWrite: Bool = true
     ) {
         let cut = { [limits] (text: String?) in String((text ?? "").prefix(limits.nameCharacters)) }
-        let sighting = Sighting(name: cut(name), program: cut(program), position: position, time: clock.wall(), holdsBack: mayWrite)
-        let key = Sightings.Key(space: space, replica: replica, owner: owner)
+        let sighting = ReplicaAcknowledgement(
+            name: cut(name), program: cut(program), position: position, time: clock.wall(), holdsBack: mayWrite)
+        let key = ReplicaAcknowledgements.Key(space: space, replica: replica, owner: owner)
         let (isDue, isFirst) = sightings.withLock { sightings in
             let isFirst = sightings.isEmpty
             return (sightings.note(sighting, of: key, now: clock.monotonic(), limits: limits), isFirst)
@@ -407,9 +410,9 @@ package final class RelayLog: Sendable {
     private static func find(_ name: SpaceName, seen: LogMark? = nil, in db: any LogConnection) throws -> LogStorage.Space {
         guard let space = try LogStorage.space(name, in: db) else { throw RelayLogError.spaceNotFound }
         guard let seen else { return space }
-        guard seen.lineage == space.lineage, seen.position <= space.head else { throw RelayLogError.wentBack(head: space.head) }
+        guard seen.lineage == space.lineage, seen.position <= space.head else { throw RelayLogError.logRolledBack(head: space.head) }
         if let digest = seen.digest, let here = try RunningDigests.at(seen.position, of: space.id, in: db), here != digest {
-            throw RelayLogError.wentBack(head: space.head)
+            throw RelayLogError.logRolledBack(head: space.head)
         }
         return space
     }
@@ -428,7 +431,7 @@ extension PushAnswer.Outcome {
     package var carriesPage: Bool {
         switch self {
         case .stale, .identityConflict, .gap: true
-        case .accepted, .wentBack, .wait, .partsMissing: false
+        case .accepted, .logRolledBack, .wait, .partsMissing: false
         }
     }
 }

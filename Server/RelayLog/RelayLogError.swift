@@ -15,7 +15,7 @@ package enum RelayLogError: Error, Sendable {
     /// The log after the requested position is purged; `horizon` is the oldest position to pull from.
     case expired(horizon: Position)
     /// The requested position is beyond the head, or the lineage or digest differs: the replica saw another log.
-    case wentBack(head: Position)
+    case logRolledBack(head: Position)
     /// Too many requests are waiting.
     case overloaded(retryAfterSeconds: Int)
     /// A resource of the relay, or a share of it for this token, space or address, is used up.

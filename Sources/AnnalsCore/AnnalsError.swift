@@ -50,7 +50,7 @@ public struct AnnalsError: Error, Sendable, CustomStringConvertible {
         /// The first rows of the space are not complete yet. Their upload is under way or was interrupted.
         case spaceUnfinished
         /// The relay's log is shorter than the log that this replica saw before, or different from it.
-        case relayWentBack
+        case relayRolledBack
         /// The relay shows different logs to different replicas, or leaves entries out.
         case relayInconsistent
         /// The relay no longer has the log after this replica's position.

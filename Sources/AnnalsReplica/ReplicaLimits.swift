@@ -7,7 +7,7 @@ enum ReplicaLimits {
 
     /// Positions of the log whose running digests are kept, to compare with what others have seen. An author whose newest batch says less
     /// than that is compared by its next one.
-    static let keptLogDigests: Int64 = 512
+    static let logDigestsKept: Int64 = 512
 
     /// Bytes of a value and of a statement in `SchemaTrial`.
     static let schemaTrialValue: Int32 = 16 << 10

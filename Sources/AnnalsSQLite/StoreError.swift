@@ -21,25 +21,25 @@ package enum StoreError {
         case let error as DatabaseError: database(error, operation, path)
         case let error as any TranslatableError: error.annalsError(operation: operation, path: path)
         case let error as WireError: wire(error, operation)
-        case let error as StoreDamage: AnnalsError(.corruptBatch, operation: operation, error.message, hint: "Run annals verify")
+        case let error as Corruption: AnnalsError(.corruptBatch, operation: operation, error.message, hint: "Run annals verify")
         case is CancellationError: AnnalsError(.cancelled, operation: operation, "stopped")
         // A single value that was read; a caller's own came as its own error.
-        case is RowDecodingError: known(StoreDamage("one of Annals' own tables"), operation, path)
+        case is RowDecodingError: known(Corruption("one of Annals' own tables"), operation, path)
         default: nil
         }
     }
 
     /// Whether one of Annals' own tables holds what cannot be read, or is gone.
-    package static func isDamage(_ error: any Error) -> Bool {
+    package static func isCorruption(_ error: any Error) -> Bool {
         if let error = error as? DatabaseError, error.message?.hasPrefix("no such column") == true { return true }
         return translate(error, operation: "read").code == .corruptBatch
     }
 
     /// nil where one of Annals' own tables holds what cannot be read, or is gone.
-    package static func unlessDamaged<T>(_ body: () throws -> T) throws -> T? {
+    package static func unlessCorrupt<T>(_ body: () throws -> T) throws -> T? {
         do {
             return try body()
-        } catch  where isDamage(error) {
+        } catch  where isCorruption(error) {
             return nil
         }
     }
@@ -52,7 +52,7 @@ package enum StoreError {
     /// A virtual table that a trigger writes is not what it should be; the rows are.
     ///
     /// - Parameter names: of the full-text indexes that are found damaged.
-    package static func damagedIndex(_ names: [String], _ error: any Error, operation: String) -> AnnalsError {
+    package static func corruptIndex(_ names: [String], _ error: any Error, operation: String) -> AnnalsError {
         guard let first = names.first else {
             return AnnalsError(
                 .constraint, operation: operation, "a virtual table that a trigger writes is damaged",

@@ -24,7 +24,7 @@ package struct ListContinuation: Hashable, Codable, Sendable {
         var found: [Int64: ListContinuation] = [:]
         for row in try Row.fetchAll(db.cachedStatement(sql: sql)) {
             let name: String = try row.value("name")
-            guard let id = Int64(name.dropFirst(prefix.count)) else { throw StoreDamage("annals_meta.continued") }
+            guard let id = Int64(name.dropFirst(prefix.count)) else { throw Corruption("annals_meta.continued") }
             found[id] = try row.json("value")
         }
         return found

@@ -44,16 +44,16 @@ package struct Meta {
         case spaceVersion = "space_version"
         /// Renames that the space is still to be told of; see `SpaceRename`.
         case renames
-        /// Other programs may have written rows that no trigger saw; see `RowsInDoubt`.
-        case rowsInDoubt = "rows_in_doubt"
+        /// Other programs may have written rows that no trigger saw; see `UnverifiedRows`.
+        case unverifiedRows = "rows_in_doubt"
         /// What proves that the relay showed different logs; see `LogEvidence`.
         case evidence
-        /// The position of the snapshot that this replica began with, where it says of authors what nobody has seen; see `ToldAuthors`.
-        case toldBySnapshot = "told_by_snapshot"
+        /// The position of the snapshot that this replica began with, where it says of authors what nobody has seen; see `UnconfirmedAuthors`.
+        case unconfirmedSnapshot = "told_by_snapshot"
         /// These authors' ids, one after another.
-        case toldAuthors = "told_authors"
+        case unconfirmedAuthors = "told_authors"
         /// Bytes of batches in `annals_log`.
-        case keptLogBytes = "kept_log_bytes"
+        case recentLogBytes = "kept_log_bytes"
         /// The file turned out to be a copy, and the log since then has not been seen: work of its outbox may be in the space.
         case isCopy = "is_copy"
         /// The newest transaction whose note of a renumbered row was purged; see `RenumberedRows`.
@@ -89,11 +89,11 @@ package struct Meta {
     package struct Facts {
         package fileprivate(set) var values: [Name: Value] = [:]
 
-        /// A place or a counter; zero for none. Throws `StoreDamage`.
+        /// A place or a counter; zero for none. Throws `Corruption`.
         package func number(_ name: Name) throws -> Int64 {
             guard let value = values[name] else { return 0 }
             guard let number = value.integer, SchemaLimits.positions.contains(number) else {
-                throw StoreDamage("annals_meta.\(name.rawValue)")
+                throw Corruption("annals_meta.\(name.rawValue)")
             }
             return number
         }

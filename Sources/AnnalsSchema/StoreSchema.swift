@@ -48,7 +48,7 @@ package enum StoreSchema {
         case retention
         /// When that was last applied, in milliseconds since 1970.
         case retentionApplied = "retention_applied"
-        /// Column lists whose tables a program's own triggers write; see `RowsAfterTriggers`.
+        /// Column lists whose tables a program's own triggers write; see `TriggerRewriteCheck`.
         case writtenByTriggers = "written_by_triggers"
         /// Present where new tables are tracked, too; see `TrackingRule`.
         case tracksAll = "tracks_all"
@@ -108,11 +108,11 @@ package enum StoreSchema {
         try integer(name.rawValue, db)
     }
 
-    /// Throws `StoreDamage`.
+    /// Throws `Corruption`.
     package static func integer(_ name: String, _ db: Database) throws -> Int64? {
         guard let value = try DatabaseValue.fetchOne(db.cachedStatement(sql: value), arguments: [name]), !value.isNull else { return nil }
         guard case .int64(let integer) = value.storage, SchemaLimits.facts.contains(integer) else {
-            throw StoreDamage("annals_meta.\(name)")
+            throw Corruption("annals_meta.\(name)")
         }
         return integer
     }

@@ -1,4 +1,3 @@
-package import AnnalsSchema
 import AnnalsSQLite
 
 /// The tables of a database as they are declared, by name in any case.

@@ -22,7 +22,7 @@ package struct TrackedTable: Hashable, Sendable {
     /// yet.
     package var gap: Int64?
     /// What the log calls table and columns, where a joined store calls them otherwise.
-    package var firstNames: FirstNames.Names?
+    package var firstNames: CanonicalNames.Names?
     /// Which list follows, and what became of the columns; nil where none does, or nobody knows.
     package var continuation: ListContinuation?
 
@@ -60,7 +60,7 @@ package struct TrackedTable: Hashable, Sendable {
     /// Every column list the store knows, by id. None when the store has no history.
     package static func fetchAll(_ db: Database) throws -> [TrackedTable] {
         guard try StoreSchema.exists(db) else { return [] }
-        let (first, continued) = (try FirstNames.load(db), try ListContinuation.load(db))
+        let (first, continued) = (try CanonicalNames.load(db), try ListContinuation.load(db))
         return try Row.fetchAll(db.cachedStatement(sql: "\(selection) ORDER BY id")).map(TrackedTable.init(row:)).map { table in
             var table = table
             table.firstNames = first[table.id]
@@ -87,7 +87,7 @@ package struct TrackedTable: Hashable, Sendable {
         name = try row.value("name")
         columns = try row.json("columns")
         key = try row.json("key")
-        guard let state = try State(rawValue: row.value("state")) else { throw StoreDamage(column: "state") }
+        guard let state = try State(rawValue: row.value("state")) else { throw Corruption(column: "state") }
         self.state = state
         shape = try row.value("shape")
         gap = try row.value("gap")

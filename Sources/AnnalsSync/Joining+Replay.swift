@@ -68,7 +68,7 @@ extension Joining {
             let copy = try await snapshotReplica(in: folder, description, .atOrBefore(position))
             let snapshot = try await copy.snapshotStamp().seen.position
             guard snapshot <= position else { throw gone(position, snapshot, description.head) }
-            try await SyncAgent(store: copy, transport: LogThrough(last: position, of: transport), environment: environment).sync(.pullOnly)
+            try await SyncAgent(store: copy, transport: BoundedLog(last: position, of: transport), environment: environment).sync(.pullOnly)
             try await expectExplained(copy.passedVoids(), of: copy)
             return (copy, snapshot)
         } catch let error as AnnalsError where error.code == .expired {

@@ -348,12 +348,12 @@ package struct Joining: Sendable {
                 }
                 progress(.pulling, 0)
                 do {
-                    try await SyncAgent(store: store, transport: LogThrough(of: transport), environment: environment).sync(.pullOnly)
+                    try await SyncAgent(store: store, transport: BoundedLog(of: transport), environment: environment).sync(.pullOnly)
                 } catch {
                     try store.close()
                     // Only the author of an older snapshot says which log it belongs to.
                     let isOlder = tried.withLock { $0 } != description.snapshot?.position
-                    if isOlder, (error as? AnnalsError)?.code == .relayWentBack { throw Self.otherLog }
+                    if isOlder, (error as? AnnalsError)?.code == .relayRolledBack { throw Self.otherLog }
                     throw error
                 }
                 return (store, unusable)
@@ -472,9 +472,9 @@ package struct Joining: Sendable {
 
     /// The author of a sealed snapshot states which log it belongs to. The relay's statement must agree.
     private func check(_ seal: SnapshotSeal, _ snapshot: SpaceDescription.Snapshot?, _ lineage: Lineage) throws {
-        guard seal.lineage == lineage else { throw AnnalsError.relayWentBack(operation: "clone") }
+        guard seal.lineage == lineage else { throw AnnalsError.relayRolledBack(operation: "clone") }
         guard let snapshot, snapshot.position == seal.position, let told = snapshot.logDigest, let known = seal.logDigest else { return }
-        guard told == known.description else { throw AnnalsError.relayWentBack(operation: "clone") }
+        guard told == known.description else { throw AnnalsError.relayRolledBack(operation: "clone") }
     }
 
     private func membership(_ lineage: Lineage, sealedUnder: UInt64?) -> Membership {

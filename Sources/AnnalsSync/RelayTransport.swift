@@ -14,7 +14,7 @@ public protocol RelayTransport: Sendable {
     ///
     /// - Parameters:
     ///   - batch: the bytes of the batch. A transport sends them unchanged.
-    ///   - seen: what the author has seen of the log. A relay with another log refuses with code `went-back`.
+    ///   - seen: what the author has seen of the log. A relay with another log refuses with code `log-rolled-back`.
     func push(_ batch: [UInt8], seen: LogMark) async throws(TransportError) -> PushAnswer
     /// The log after a position, up to about `byteLimit` bytes. With `wait`, the relay delays its answer until there
     /// are entries or the time is over.
@@ -23,7 +23,7 @@ public protocol RelayTransport: Sendable {
     ///
     /// - Parameters:
     ///   - path: the file.
-    ///   - seen: the position and the log of the rows. A relay with another log refuses with code `went-back`.
+    ///   - seen: the position and the log of the rows. A relay with another log refuses with code `log-rolled-back`.
     ///   - digest: the digest of the packed file.
     ///   - progress: gets the number of sent bytes.
     func uploadSnapshot(at path: String, seen: LogMark, digest: Digest, progress: @escaping @Sendable (Int64) -> Void)

@@ -17,7 +17,7 @@ extension SyncAgent {
             switch answer.outcome {
             case .stale, .identityConflict, .gap, .partsMissing: return false
             case .wait(let milliseconds): try await waitForTurn(milliseconds, &patience)
-            case .accepted, .wentBack: _ = try await store.settle(answer, to: push)
+            case .accepted, .logRolledBack: _ = try await store.settle(answer, to: push)
             }
         }
         return true

@@ -23,7 +23,7 @@ extension SyncAgent {
 
     /// The last mark that the relay's log also has, with the head of that log. nil if it has none.
     private func lastCommonMark(_ patience: inout ExchangePatience) async throws -> (LogMark, head: Position)? {
-        let marks = try await store.keptLogMarks()
+        let marks = try await store.recentLogMarks()
         var found: (LogMark, head: Position)?
         var (low, high) = (0, marks.count)
         while low < high {
@@ -44,7 +44,7 @@ extension SyncAgent {
             return try await request(&patience) { [transport] in
                 try await transport.pull(after: mark.position, seen: mark, byteLimit: 1, wait: nil)
             }.head
-        } catch let error as AnnalsError where error.code == .relayWentBack {
+        } catch let error as AnnalsError where error.code == .relayRolledBack {
             return nil
         }
     }

@@ -18,7 +18,7 @@ extension SyncAgent {
                 status = try await finishPush(&summary)
                 continue
             }
-            guard let doubt = try await store.rowsInDoubt() else { break }
+            guard let doubt = try await store.unverifiedRows() else { break }
             if let found = try await reconcile(doubt) {
                 summary.reconciled += found.changes
                 break
@@ -36,24 +36,24 @@ extension SyncAgent {
         return status
     }
 
-    private nonisolated func reconcile(_ doubt: RowsInDoubt) async throws -> Reconciled? {
+    private nonisolated func reconcile(_ doubt: UnverifiedRows) async throws -> Reconciled? {
         guard let state = try await store.replicaState(), let joining = try await joining() else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
-        guard description.lineage == doubt.lineage else { throw AnnalsError.relayWentBack(operation: "sync") }
+        guard description.lineage == doubt.lineage else { throw AnnalsError.relayRolledBack(operation: "sync") }
         let purpose = Joining.purpose(ofDownload: description, atOrBefore: doubt.position)
         return try await joining.withTemporaryFolder(beside: store.path, for: purpose) { folder in
             let copy = try await joining.snapshotReplica(in: folder, description, .atOrBefore(doubt.position))
             defer { try? copy.close() }
             guard let snapshot = try await copy.replicaState(), snapshot.position <= doubt.position else { throw Self.tooOld }
             try await pull(copy, through: doubt.position)
-            guard try await isSameLog(copy, doubt, state) else { throw AnnalsError.relayWentBack(operation: "sync") }
+            guard try await isSameLog(copy, doubt, state) else { throw AnnalsError.relayRolledBack(operation: "sync") }
             if let last = doubt.ahead.last { try await pullOwn(doubt.ahead, through: last, into: copy, at: doubt.position) }
             return try await store.reconcile(doubt, with: copy)
         }
     }
 
     /// Whether the log leads to the store's state. A relay that was restored from an older backup may have another log.
-    private nonisolated func isSameLog(_ copy: Store, _ doubt: RowsInDoubt, _ state: ReplicaState) async throws -> Bool {
+    private nonisolated func isSameLog(_ copy: Store, _ doubt: UnverifiedRows, _ state: ReplicaState) async throws -> Bool {
         guard let there = try await copy.replicaState(), there.position == doubt.position else { return false }
         guard state.position == doubt.position, let digest = there.logDigest, let known = state.logDigest else { return true }
         return digest == known
@@ -71,12 +71,12 @@ extension SyncAgent {
         try await pull(copy, through: last, own: store.digestsAhead())
         // A log that ends before the own entries is not the log that accepted them.
         guard let position = try await copy.replicaState()?.position, position >= last else {
-            throw AnnalsError.relayWentBack(operation: "sync")
+            throw AnnalsError.relayRolledBack(operation: "sync")
         }
     }
 
     private nonisolated func pull(_ copy: Store, through last: Position, own: [Position: Digest] = [:]) async throws {
-        let log = LogThrough(last: last, of: transport, own: own)
+        let log = BoundedLog(last: last, of: transport, own: own)
         try await SyncAgent(store: copy, transport: log, environment: environment, logger: logger).sync(.pullOnly)
     }
 

@@ -15,7 +15,7 @@ extension SyncAgent {
             summary.snapshot = try await makeSnapshot()
         } catch let error as CancellationError {
             throw error
-        } catch let error as AnnalsError where [.cancelled, .relayWentBack].contains(error.code) {
+        } catch let error as AnnalsError where [.cancelled, .relayRolledBack].contains(error.code) {
             throw error
         } catch {
             let reason = (error as? AnnalsError)?.message ?? "\(error)"
@@ -32,7 +32,7 @@ extension SyncAgent {
     package nonisolated func makeSnapshot() async throws -> Position? {
         guard let joining = try await joining(), let state = try await store.replicaState() else { return nil }
         let description = try await request { [transport] in try await transport.describe() }
-        guard description.head >= state.position else { throw AnnalsError.relayWentBack(operation: "snapshot") }
+        guard description.head >= state.position else { throw AnnalsError.relayRolledBack(operation: "snapshot") }
         let newest = description.snapshot?.position ?? .zero
         guard let time = description.time, state.position > newest else { return nil }
         let purpose = "snapshot \(state.lineage) \(state.replica)"

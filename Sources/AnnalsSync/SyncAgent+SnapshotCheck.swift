@@ -67,7 +67,7 @@ extension Joining {
         do {
             let description = try await transport.describe()
             return try await withTemporaryFolder(beside: store.path) { folder in
-                guard let own = try await store.standingInLog(scratch: folder.file("own.db")) else { return (.notNow, nil) }
+                guard let own = try await store.logContents(scratch: folder.file("own.db")) else { return (.notNow, nil) }
                 let purpose = asked.map { SnapshotChoice.exactly($0) } ?? .atOrBefore(own.position)
                 var digest: Digest?
                 var snapshot = asked ?? own.position
@@ -77,9 +77,9 @@ extension Joining {
                     digest = try? FileDigest.sha256(folder.packed)
                     snapshot = try await copy.snapshotStamp().seen.position
                     guard snapshot <= own.position else { return (.notNow, nil) }
-                    let log = LogThrough(last: own.position, of: transport)
+                    let log = BoundedLog(last: own.position, of: transport)
                     try await SyncAgent(store: copy, transport: log, environment: environment).sync(.pullOnly)
-                    guard let there = try await copy.standingInLog(scratch: folder.file("theirs.db")), there.position == own.position else {
+                    guard let there = try await copy.logContents(scratch: folder.file("theirs.db")), there.position == own.position else {
                         return (.notNow, nil)
                     }
                     guard there.rows == own.rows else {
@@ -89,10 +89,10 @@ extension Joining {
                     let others = own.differences(of: there)
                     guard others.isEmpty else { return (.unusable(snapshot: snapshot, Self.otherwise(others)), digest) }
                     return (.equal(snapshot: snapshot, at: own.position), digest)
-                } catch let error as AnnalsError where Self.isOfSnapshot(error) || error.code == .relayWentBack {
+                } catch let error as AnnalsError where Self.isOfSnapshot(error) || error.code == .relayRolledBack {
                     // If the relay still has this replica's log, it has not gone back. Then the snapshot claims to
                     // belong to another log.
-                    if error.code == .relayWentBack, let state = try await store.replicaState() {
+                    if error.code == .relayRolledBack, let state = try await store.replicaState() {
                         _ = try await transport.pull(after: state.position, seen: state.seen, byteLimit: 1, wait: nil)
                     }
                     digest = digest ?? (try? FileDigest.sha256(folder.packed))

@@ -48,7 +48,7 @@ extension SyncAgent {
     private struct Paused: Error {}
 
     private func stayInTouch(_ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) -> Void) async throws {
-        var contact = Contact()
+        var contact = Reachability()
         var isFirst = true
         while true {
             pausesSeen = try await gate.waitUntilResumed()
@@ -62,7 +62,7 @@ extension SyncAgent {
     }
 
     private func stayInTouch(
-        _ contact: inout Contact, _ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) -> Void
+        _ contact: inout Reachability, _ commits: (any CommitNotices)?, _ report: @escaping @Sendable (Summary) -> Void
     ) async throws {
         try await withThrowingTaskGroup(of: Notice.self) { group in
             defer { group.cancelAll() }
@@ -130,10 +130,10 @@ extension SyncAgent {
     // MARK: What the agent does then
 
     /// Something was committed here. Often this agent itself did it, and then there is nothing to send.
-    private func send(_ contact: inout Contact, _ report: (Summary) -> Void) async throws {
+    private func send(_ contact: inout Reachability, _ report: (Summary) -> Void) async throws {
         let summary = try await persisting(&contact) { () async throws -> Summary? in
             let status = try await self.store.prepareOutbox()
-            guard status.outbox > 0 || status.isPushUnderWay || status.areRowsInDoubt else { return nil }
+            guard status.outbox > 0 || status.isPushUnderWay || status.areRowsUnverified else { return nil }
             var summary = try await self.sync()
             summary.conflicts += status.conflicts
             return summary
@@ -141,7 +141,7 @@ extension SyncAgent {
         if let summary, summary.movedSomething { report(summary) }
     }
 
-    private func receive(_ page: Page, _ contact: inout Contact, _ report: (Summary) -> Void) async throws {
+    private func receive(_ page: Page, _ contact: inout Reachability, _ report: (Summary) -> Void) async throws {
         guard !page.frames.isEmpty, let position = lastStatus?.position, page.head > position else { return }
         let summary = try await persisting(&contact) { () async throws -> Summary in
             var summary = Summary()
@@ -163,7 +163,7 @@ extension SyncAgent {
                 throw error
             }
             let isAsked = summary.isSnapshotDue || summary.snapshotToCheck != nil
-            let isMore = status.isBehind || status.outbox > 0 || status.areRowsInDoubt || isAsked
+            let isMore = status.isBehind || status.outbox > 0 || status.areRowsUnverified || isAsked
             guard isMore || status.unexplainedVoids != nil else { return summary.at(status) }
             return try await self.sync().adding(summary)
         }
@@ -171,10 +171,10 @@ extension SyncAgent {
     }
 
     private func isFollowed(_ error: AnnalsError) -> Bool {
-        error.code == .relayWentBack && restoredRelay == .follow
+        error.code == .relayRolledBack && restoredRelay == .follow
     }
 
-    private func recover(from error: TransportError, _ contact: inout Contact, _ report: (Summary) -> Void) async throws {
+    private func recover(from error: TransportError, _ contact: inout Reachability, _ report: (Summary) -> Void) async throws {
         if case .cancelled = error { throw CancellationError() }
         let known = error.annalsError
         // A replica whose log was purged resyncs from a snapshot.
@@ -186,7 +186,7 @@ extension SyncAgent {
     }
 
     /// Tries with growing pauses until it works. Throws only errors that do not end by themselves.
-    private func persisting<T: Sendable>(_ contact: inout Contact, _ work: () async throws -> T) async throws -> T {
+    private func persisting<T: Sendable>(_ contact: inout Reachability, _ work: () async throws -> T) async throws -> T {
         var backoff = Backoff()
         while true {
             do {
@@ -216,7 +216,7 @@ extension SyncAgent {
     }
 
     /// Logs one line for each change of the state.
-    private func noteContact(_ change: Contact.Change?, _ error: AnnalsError? = nil) {
+    private func noteContact(_ change: Reachability.Change?, _ error: AnnalsError? = nil) {
         switch change {
         case .made: logger.notice("in touch with the relay")
         case .madeAgain: logger.notice("in touch with the relay again")

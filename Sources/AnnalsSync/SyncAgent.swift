@@ -170,7 +170,7 @@ public actor SyncAgent {
     ///
     ///     do {
     ///         try await agent.sync()
-    ///     } catch let error as AnnalsError where error.code == .relayWentBack {
+    ///     } catch let error as AnnalsError where error.code == .relayRolledBack {
     ///         try await agent.sync(restoredRelay: .follow)
     ///     }
     ///
@@ -194,7 +194,7 @@ public actor SyncAgent {
         _ direction: SyncDirection, _ restoredRelay: RestoredRelay, _ events: inout ExchangeEvents
     ) async throws -> Summary {
         var summary = Summary()
-        summary.mayFollow = restoredRelay == .follow && !(transport is LogThrough)
+        summary.mayFollow = restoredRelay == .follow && !(transport is BoundedLog)
         var exchange = Exchange(direction: direction.exchange)
         var status = try await setUp(&summary, &events)
         summary.space = status.space.description
@@ -202,19 +202,19 @@ public actor SyncAgent {
         let replica = status.replica
         var step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
         // Rows become unverified if an entry that they contain was voided.
-        let mayDoubt = !(transport is LogThrough)
-        while step != .done || (status.areRowsInDoubt && mayDoubt) {
+        let mayDoubt = !(transport is BoundedLog)
+        while step != .done || (status.areRowsUnverified && mayDoubt) {
             try Task.checkCancellation()
             try await beginRound(step, status, &summary)
             events.begin(step)
-            if status.areRowsInDoubt, mayDoubt {
+            if status.areRowsUnverified, mayDoubt {
                 status = try await reconcile(status, &summary)
                 step = exchange.next(after: .ready(outbox: status.outbox, isPushUnderWay: status.isPushUnderWay))
                 continue
             }
             do {
                 step = try await perform(step, &exchange, &status, &summary)
-            } catch let error as AnnalsError where summary.mayFollow && error.code == .relayWentBack {
+            } catch let error as AnnalsError where summary.mayFollow && error.code == .relayRolledBack {
                 // Only once. A relay that is restored again meanwhile is followed in the next exchange.
                 summary.mayFollow = false
                 events.begin(.setup)
@@ -274,7 +274,7 @@ public actor SyncAgent {
         }
         var status = try await store.prepareOutbox()
         guard !status.isSpaceUnfinished else { throw Self.unfinished }
-        if status.areRowsInDoubt {
+        if status.areRowsUnverified {
             events.begin(.setup)
             status = try await reconcile(status, &summary)
         }
@@ -299,11 +299,11 @@ public actor SyncAgent {
                 try await transport.pull(after: status.pulled, seen: status.seen, byteLimit: SyncLimits.pageBytes, wait: nil)
             }
             // The relay has less than it had accepted before, so it was restored from an older backup.
-            guard page.head >= status.accepted else { throw AnnalsError.relayWentBack(operation: "sync") }
+            guard page.head >= status.accepted else { throw AnnalsError.relayRolledBack(operation: "sync") }
             return try await take(page, &summary)
         } catch let error as AnnalsError where error.code == .expired {
-            return try await comeBack(&summary)
-        } catch let error as AnnalsError where error.code == .relayWentBack {
+            return try await rejoin(&summary)
+        } catch let error as AnnalsError where error.code == .relayRolledBack {
             // Without buffered parts after the position, the relay's answer is about the position itself.
             guard let status = try await store.dropKeptParts() else { throw error }
             return status
@@ -345,7 +345,7 @@ public actor SyncAgent {
             summary.note(settled, bytes: bytes)
             return answer
         } catch let error as TransportError {
-            let isFollowed = summary.mayFollow && error.annalsError.code == .relayWentBack
+            let isFollowed = summary.mayFollow && error.annalsError.code == .relayRolledBack
             guard error.isDefiniteRefusal, !isFollowed else { throw error.annalsError }
             summary.refusal = error.annalsError
             let settled = try await giveBack(push, isUncertain: isUncertain, error.annalsError, status, &summary.patience)
@@ -396,7 +396,7 @@ public actor SyncAgent {
     }
 
     func take(_ page: Page, _ summary: inout Summary) async throws -> ExchangeStatus {
-        let taken: TakenPage
+        let taken: AppliedPage
         do {
             taken = try await applyTryingOlderSnapshots(page, &summary)
         } catch let error as AnnalsError where error.code == .corruptBatch && !summary.droppedParts {
@@ -419,7 +419,7 @@ public actor SyncAgent {
 
     /// An entry that was passed over as voided must be explained by a later entry in the log, which all replicas see.
     func checkVoids(_ status: ExchangeStatus) throws {
-        guard let position = status.unexplainedVoids, status.position == status.head, (transport as? LogThrough)?.last == nil else {
+        guard let position = status.unexplainedVoids, status.position == status.head, (transport as? BoundedLog)?.last == nil else {
             return
         }
         throw Self.leftOut(position)

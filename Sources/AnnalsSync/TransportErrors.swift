@@ -93,7 +93,7 @@ extension TransportError {
         case .spaceNotFound: return make(.spaceNotFound)
         case .spaceExists: return make(.spaceExists)
         case .snapshotSuperseded: return make(.busy, retry: true)
-        case .wentBack: return .relayWentBack(operation: "sync")
+        case .logRolledBack: return .relayRolledBack(operation: "sync")
         case .expired: return make(.expired)
         case .corruptBatch: return make(.corruptBatch)
         default: return make(.notARelay)

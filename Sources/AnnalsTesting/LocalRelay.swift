@@ -160,7 +160,7 @@ public struct LocalRelay: RelayTransport {
             case .quarantined: .quarantined
             case .badSignature: .corruptBatch
             case .expired: .expired
-            case .wentBack: .wentBack
+            case .logRolledBack: .logRolledBack
             case .noSnapshot: .noSnapshot
             case .snapshotDigestMismatch: .badDigest
             case .badSnapshot: .badSnapshot

@@ -126,7 +126,7 @@ private struct TransportChecks {
         }
         var seen = push.seen
         seen.lineage = .random()
-        failures += await expect("a push to another log", .wentBack) { () async throws(TransportError) in
+        failures += await expect("a push to another log", .logRolledBack) { () async throws(TransportError) in
             _ = try await other.push(push.batch, seen: seen)
         }
         return failures
@@ -154,12 +154,12 @@ private struct TransportChecks {
         failures += expect(position == description.head && pages > 1, "pages of some bytes lead to the head, one after another")
         let empty = try await other.pull(after: state.position, seen: state.seen, byteLimit: 1 << 20, wait: nil)
         failures += expect(empty.frames.isEmpty && empty.isLast && empty.head == state.position, "a page after the head is empty")
-        failures += await expect("a pull after a position that is not there", .wentBack) { () async throws(TransportError) in
+        failures += await expect("a pull after a position that is not there", .logRolledBack) { () async throws(TransportError) in
             _ = try await other.pull(after: state.position.next, seen: whole, byteLimit: 1 << 20, wait: nil)
         }
         var seen = state.seen
         seen.lineage = .random()
-        failures += await expect("a pull from another log", .wentBack) { () async throws(TransportError) in
+        failures += await expect("a pull from another log", .logRolledBack) { () async throws(TransportError) in
             _ = try await other.pull(after: .zero, seen: seen, byteLimit: 1 << 20, wait: nil)
         }
         return failures

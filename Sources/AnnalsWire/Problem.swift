@@ -43,7 +43,7 @@ extension Problem {
         case noSnapshot = "no-snapshot"
         case methodNotAllowed = "method-not-allowed"
         case spaceExists = "space-exists"
-        case wentBack = "went-back"
+        case logRolledBack = "log-rolled-back"
         case expired = "expired"
         case tooLarge = "too-large"
         case rangeNotSatisfiable = "range-not-satisfiable"
@@ -68,7 +68,7 @@ extension Problem {
             case .notPermitted, .replicaOwnedElsewhere, .quarantined: 403
             case .notFound, .spaceNotFound, .noSnapshot: 404
             case .methodNotAllowed: 405
-            case .spaceExists, .wentBack, .snapshotSuperseded: 409
+            case .spaceExists, .logRolledBack, .snapshotSuperseded: 409
             case .expired: 410
             case .tooLarge: 413
             case .rangeNotSatisfiable: 416
@@ -93,7 +93,7 @@ extension Problem {
             case .noSnapshot: "The space has no snapshot yet"
             case .methodNotAllowed: "The method is not possible here"
             case .spaceExists: "The space exists already"
-            case .wentBack: "The log is not the one seen before"
+            case .logRolledBack: "The log is not the one seen before"
             case .expired: "The log after this position is gone"
             case .tooLarge: "The body is larger than this relay takes"
             case .rangeNotSatisfiable: "The range lies outside of the file"

@@ -52,7 +52,7 @@ public struct PushAnswer: Hashable, Sendable {
         /// The counter or the previous digest does not continue the last accepted transaction.
         case gap
         /// The lineage differs, or the base is beyond the head.
-        case wentBack
+        case logRolledBack
         /// Not definite: another replica has the push lease. Send the same bytes again after this time.
         case wait(milliseconds: Int)
         /// Not definite: the relay does not have the earlier parts, or does not have them any more. Send all parts
@@ -118,7 +118,7 @@ extension PushAnswer {
             writer.position(position ?? .zero)
         case .identityConflict: writer.byte(2)
         case .gap: writer.byte(3)
-        case .wentBack: writer.byte(4)
+        case .logRolledBack: writer.byte(4)
         case .wait(let milliseconds):
             writer.byte(5)
             writer.varint(milliseconds)
@@ -167,7 +167,7 @@ extension PushAnswer {
             return .stale(at: position == .zero ? nil : position)
         case 2: return .identityConflict
         case 3: return .gap
-        case 4: return .wentBack
+        case 4: return .logRolledBack
         case 5:
             let milliseconds = try reader.readInt()
             guard milliseconds <= WireLimits.maximumTurnMilliseconds else { throw .badValue("wait") }

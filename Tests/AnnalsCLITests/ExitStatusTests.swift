@@ -14,7 +14,7 @@ struct ExitStatusTests {
             (.usage, 64), (.notADatabase, 65), (.newerFormat, 65), (.notTracked, 65), (.schemaRefused, 65), (.constraint, 65),
             (.conflict, 65), (.validation, 65),
             (.tokenExpired, 65), (.tokenUnknown, 65), (.corruptBatch, 65), (.tooLarge, 65), (.diverged, 65), (.badFootprint, 65),
-            (.notJoined, 65), (.alreadyJoined, 65), (.rowsDiffer, 65), (.relayWentBack, 65), (.expired, 65), (.waitingForMigration, 65),
+            (.notJoined, 65), (.alreadyJoined, 65), (.rowsDiffer, 65), (.relayRolledBack, 65), (.expired, 65), (.waitingForMigration, 65),
             (.rowNotFound, 65),
             (.fileNotFound, 66), (.spaceNotFound, 66), (.consumerUnknown, 66), (.relayUnreachable, 69), (.notARelay, 69), (.defect, 70),
             (.cannotCreate, 73),

@@ -194,7 +194,7 @@ import Testing
         // It keeps values of a column that it lacks, and nothing of them is lost.
         try place.write(2, "INSERT INTO note VALUES(3, 'unsent')")
         let error = await #expect(throws: AnnalsError.self) { try await place.sync(2) }
-        #expect(error?.code == .relayWentBack && error?.hint?.contains("migrate the store") == true, "\(String(describing: error))")
+        #expect(error?.code == .relayRolledBack && error?.hint?.contains("migrate the store") == true, "\(String(describing: error))")
         #expect(try await place.world.stores[2].verify().isEmpty)
         // At first only the one comes back that did not make the change.
         try await place.sync(1)
@@ -211,7 +211,7 @@ import Testing
 
     @Test func `of what is kept for it a store drops the oldest, and then stays as it is`() async throws {
         var limits = OutboxLimits()
-        limits.keptLog = 2_000...2_000
+        limits.recentLog = 2_000...2_000
         var place = try await Place(2, limits: limits)
         try await place.settle()
         try place.backup()
@@ -225,7 +225,7 @@ import Testing
         try place.restore()
         let before = try await place.world.stores[0].digest()
         let error = await #expect(throws: AnnalsError.self) { try await place.sync(0) }
-        #expect(error?.code == .relayWentBack)
+        #expect(error?.code == .relayRolledBack)
         #expect(try await place.world.stores[0].digest() == before)
         #expect(try await place.world.stores[0].verify().isEmpty)
     }
@@ -238,11 +238,11 @@ import Testing
         try await place.settle()
         try place.restore()
         let error = await #expect(throws: AnnalsError.self) { try await place.world.sync(0, over: place.relay) }
-        #expect(error?.code == .relayWentBack)
+        #expect(error?.code == .relayRolledBack)
         let agent = SyncAgent(store: place.world.stores[0], transport: place.relay, environment: place.world.environment)
         do {
             try await agent.sync()
-        } catch let error as AnnalsError where error.code == .relayWentBack {
+        } catch let error as AnnalsError where error.code == .relayRolledBack {
             try await agent.sync(restoredRelay: .follow)
         }
         try await place.settle()

@@ -20,7 +20,7 @@ struct GrowthTests {
     /// So little of the log is kept that it is dropped from the first days on.
     private static let limits: OutboxLimits = {
         var limits = OutboxLimits()
-        limits.keptLog = 16 << 10...16 << 10
+        limits.recentLog = 16 << 10...16 << 10
         return limits
     }()
 
@@ -37,7 +37,7 @@ struct GrowthTests {
         // The key, the number and the note, before and after.
         let change = Int64(2 * (8 + 2 + noteBytes)) + 50
         let history = transactions * (200 + Int64(rowsPerTransaction) * change)
-        return (rows + history + limits.keptLog.upperBound) * 5 / 4 + (isWAL ? 4 << 20 : 0) + 128 << 10
+        return (rows + history + limits.recentLog.upperBound) * 5 / 4 + (isWAL ? 4 << 20 : 0) + 128 << 10
     }
 
     private func update(_ store: Store, _ round: Int) async throws {
@@ -118,7 +118,7 @@ struct GrowthTests {
             sizes.append(try size(store.path))
         }
         // As much history as rows, and what four transactions add until the next sync.
-        #expect(sizes.allSatisfy { $0 <= start * 5 / 2 + Self.limits.keptLog.upperBound * 5 / 2 + 128 << 10 }, "\(start): \(sizes)")
+        #expect(sizes.allSatisfy { $0 <= start * 5 / 2 + Self.limits.recentLog.upperBound * 5 / 2 + 128 << 10 }, "\(start): \(sizes)")
         #expect(sizes[200...].max() == sizes[100..<200].max(), "\(sizes) goes on growing")
     }
 }

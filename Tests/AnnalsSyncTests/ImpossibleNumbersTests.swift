@@ -68,7 +68,7 @@ import Testing
             page.head = Position(7)
         }
         let state = try #require(await world.stores[0].replicaState())
-        let log = LogThrough(last: Position(1), of: relay)
+        let log = BoundedLog(last: Position(1), of: relay)
         await #expect {
             try await log.pull(after: .zero, seen: LogMark(lineage: state.lineage), byteLimit: 1, wait: nil)
         } throws: {

@@ -105,7 +105,7 @@ import Testing
             let error = await #expect(throws: AnnalsError.self) {
                 try await world.sync(0, direction, over: FaultyRelay(relay, pageBytes: isFirst ? .max : 1))
             }
-            #expect(error?.code == .relayWentBack)
+            #expect(error?.code == .relayRolledBack)
             #expect(try await kept(world) == 0)
         }
         #expect(try await world.rows(0, "SELECT group_concat(id, ' ') FROM (SELECT id FROM note ORDER BY id)") == [["a c".databaseValue]])

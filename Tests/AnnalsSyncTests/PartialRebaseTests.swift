@@ -8,7 +8,7 @@ import GRDB
 import SeededRandom
 import Testing
 
-/// A rebase lays anew only what met something, and what builds on that; see `RebaseChoice`.
+/// A rebase lays anew only what met something, and what builds on that; see `RebaseSet`.
 @Suite struct PartialRebaseTests {
     private static let schema = """
         CREATE TABLE team(id TEXT PRIMARY KEY NOT NULL, name TEXT UNIQUE);

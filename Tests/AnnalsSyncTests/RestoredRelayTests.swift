@@ -40,7 +40,7 @@ import Testing
             try await note(world, index, "late \(index)")
             for direction in [SyncDirection.both, .pullOnly, .pushOnly] {
                 let error = await #expect(throws: AnnalsError.self) { try await world.sync(index, direction, over: relay) }
-                #expect(error?.code == .relayWentBack)
+                #expect(error?.code == .relayRolledBack)
             }
             #expect(try await world.stores[index].digest() != before)
             #expect(try await world.stores[index].verify().isEmpty)
@@ -84,7 +84,7 @@ import Testing
             try await world.sync(2, over: relay)
         }
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
-        #expect(error?.code == .relayWentBack)
+        #expect(error?.code == .relayRolledBack)
         #expect(try await world.rows(0, "SELECT count(*) FROM note WHERE id IN ('x', 'y', 'z')") == [[0.databaseValue]])
     }
 
@@ -114,7 +114,7 @@ import Testing
         let before = try await world.stores[0].digest()
         for direction in [SyncDirection.both, .pullOnly] {
             let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, direction, over: relay) }
-            #expect(error?.code == .relayWentBack)
+            #expect(error?.code == .relayRolledBack)
         }
         #expect(try await world.stores[0].digest() == before)
         #expect(try await world.stores[0].verify().isEmpty)
@@ -130,7 +130,7 @@ import Testing
         let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
         for direction in [SyncDirection.both, .pullOnly] {
             let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, direction, over: relay) }
-            #expect(error?.code == .relayWentBack)
+            #expect(error?.code == .relayRolledBack)
         }
         #expect(try await world.rows(0, "SELECT count(*) FROM note WHERE id = 'c'") == [[1.databaseValue]])
         #expect(try await world.stores[0].verify().isEmpty)
@@ -152,7 +152,7 @@ import Testing
         // The page ends with what is as it was.
         for _ in 1...2 {
             let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: FaultyRelay(relay, pageBytes: 1)) }
-            #expect(error?.code == .relayWentBack)
+            #expect(error?.code == .relayRolledBack)
         }
         #expect(try await world.rows(0, "SELECT count(*) FROM note WHERE id IN ('c', 'x')") == [[1.databaseValue]])
     }
@@ -179,7 +179,7 @@ import Testing
         let identity = try await world.stores[0].replicaState()?.replica
         for direction in [SyncDirection.pushOnly, .both, .pushOnly] {
             let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, direction, over: relay) }
-            #expect(error?.code == .relayWentBack)
+            #expect(error?.code == .relayRolledBack)
         }
         #expect(try await world.stores[0].replicaState()?.replica == identity)
         #expect(try await world.stores[0].status().outbox == 1)
@@ -194,7 +194,7 @@ import Testing
         // The job was given before the relay went back, and the log is as long as before by now.
         let agent = SyncAgent(store: world.stores[0], transport: relay, environment: world.environment)
         let error = await #expect(throws: AnnalsError.self) { try await agent.makeSnapshot() }
-        #expect(error?.code == .relayWentBack)
+        #expect(error?.code == .relayRolledBack)
         let description = try await relay.describe()
         #expect(try #require(description.snapshot).position < description.head)
         let made = try await SyncAgent(store: world.stores[2], transport: relay, environment: world.environment).makeSnapshot()
@@ -212,7 +212,7 @@ import Testing
         let relay = try LocalRelay(folder: world.folder.file("backup"), space: world.space)
         let agent = SyncAgent(store: world.stores[0], transport: relay, environment: world.environment)
         let error = await #expect(throws: AnnalsError.self) { try await agent.makeSnapshot() }
-        #expect(error?.code == .relayWentBack)
+        #expect(error?.code == .relayRolledBack)
     }
 
     /// Where the replica stands an entry of the other log ends, or a transaction in parts is not at its end.
@@ -226,8 +226,8 @@ import Testing
         let names = triggers.compactMap { String.fromDatabaseValue($0[0]) }
         try world.outside(0, names.map { "DROP TRIGGER \"\($0)\";" }.joined() + "UPDATE note SET text = 'unseen' WHERE id = 'a'")
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
-        #expect(error?.code == .relayWentBack)
-        #expect(try await world.stores[0].rowsInDoubt() != nil)
+        #expect(error?.code == .relayRolledBack)
+        #expect(try await world.stores[0].unverifiedRows() != nil)
         #expect(try await world.rows(0, "SELECT count(*) FROM annals_outbox") == [[0.databaseValue]])
     }
 
@@ -252,8 +252,8 @@ import Testing
         let names = triggers.compactMap { String.fromDatabaseValue($0[0]) }
         try world.outside(0, names.map { "DROP TRIGGER \"\($0)\";" }.joined() + "UPDATE note SET text = 'unseen' WHERE id = 'a'")
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
-        #expect(error?.code == .relayWentBack)
-        #expect(try await world.stores[0].rowsInDoubt() != nil)
+        #expect(error?.code == .relayRolledBack)
+        #expect(try await world.stores[0].unverifiedRows() != nil)
         #expect(try await world.rows(0, "SELECT count(*) FROM annals_outbox") == [[0.databaseValue]])
     }
 

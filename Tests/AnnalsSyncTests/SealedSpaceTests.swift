@@ -291,7 +291,7 @@ import Testing
         let failed = await error {
             _ = try await joining(world, ring, over: MeddlingRelay(world.relay, .description)).clone(to: world.folder.file("no.db"))
         }
-        #expect(failed?.code == .relayWentBack)
+        #expect(failed?.code == .relayRolledBack)
         _ = try await joining(world, ring).clone(to: world.folder.file("yes.db"))
     }
 

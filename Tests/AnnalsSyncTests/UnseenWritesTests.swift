@@ -74,7 +74,7 @@ import Testing
         try world.reopen(0)
         try world.outside(0, "UPDATE item SET done = 2 WHERE id = 'b'")
         #expect(try await world.stores[0].verify().map(\.code) == [.unseen])
-        #expect(try await world.stores[0].status().areRowsInDoubt)
+        #expect(try await world.stores[0].status().areRowsUnverified)
         try await world.settle()
         try await expectEqual(world, [row("a", 1, "milk", 1), row("b", 1, "bread", 2), row("c", 2, "mail", 0), row("d", 2, "call", 0)])
     }
@@ -186,7 +186,7 @@ import Testing
         try world.outside(0, Self.rebuild)
         let summary = try await world.sync(0)
         #expect(summary.reconciled == 0 && summary.pushed.transactions == 0)
-        #expect(try await world.stores[0].rowsInDoubt() == nil)
+        #expect(try await world.stores[0].unverifiedRows() == nil)
         try await world.settle()
     }
 
@@ -199,7 +199,7 @@ import Testing
         try await world.sync(0, .pullOnly)
         try world.outside(0, Self.rebuild + "UPDATE item SET done = 3 WHERE id = 'a';")
         await #expect(throws: AnnalsError.self) { try await world.sync(0, over: relay) }
-        #expect(try await world.stores[0].rowsInDoubt() != nil)
+        #expect(try await world.stores[0].unverifiedRows() != nil)
         try await world.settle()
         try await expectEqual(world, [row("a", 1, "milk", 3), row("b", 1, "bread", 0), row("c", 2, "mail", 0), row("d", 2, "call", 4)])
     }

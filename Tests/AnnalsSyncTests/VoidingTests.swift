@@ -65,7 +65,7 @@ import Testing
         #expect(Set(digests).count == 1, sourceLocation: sourceLocation)
         for (number, store) in world.stores.enumerated() {
             #expect(try await store.verify().isEmpty, "replica \(number)", sourceLocation: sourceLocation)
-            #expect(try await store.rowsInDoubt() == nil, "replica \(number)", sourceLocation: sourceLocation)
+            #expect(try await store.unverifiedRows() == nil, "replica \(number)", sourceLocation: sourceLocation)
         }
         let head = try await world.relay.describe().head
         let path = world.folder.file("then-\(ReplicaID.random()).db")

@@ -339,7 +339,7 @@ struct WatchTests {
 
     @Test("contact is told of when it changes, and only then")
     func contact() {
-        var contact = Contact()
+        var contact = Reachability()
         #expect(contact.failed() == .lost)
         #expect(contact.failed() == nil)
         #expect(contact.answered() == .made)

@@ -184,11 +184,11 @@ final class World: Sendable {
 
     /// Replicas at one position agree on all that a clone takes from a snapshot, or they would refute each other's.
     private func expectOneStanding() async throws {
-        var first: LogStanding?
+        var first: LogContents?
         for store in stores {
-            guard let standing = try await store.standingInLog(scratch: folder.file("standing-\(ReplicaID.random()).db")) else { continue }
-            if let first, first.position == standing.position { #expect(first.differences(of: standing) == []) }
-            first = first ?? standing
+            guard let comparison = try await store.logContents(scratch: folder.file("standing-\(ReplicaID.random()).db")) else { continue }
+            if let first, first.position == comparison.position { #expect(first.differences(of: comparison) == []) }
+            first = first ?? comparison
         }
     }
 

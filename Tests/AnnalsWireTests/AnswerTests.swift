@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: [
-        PushAnswer.Outcome.accepted, .stale(at: Position(12)), .stale(at: nil), .identityConflict, .gap, .wentBack,
+        PushAnswer.Outcome.accepted, .stale(at: Position(12)), .stale(at: nil), .identityConflict, .gap, .logRolledBack,
         .wait(milliseconds: 1_500),
     ])
     func `an answer comes back as it was`(outcome: PushAnswer.Outcome) throws {

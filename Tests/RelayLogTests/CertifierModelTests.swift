@@ -29,7 +29,7 @@ import Testing
                 let head = Position(Int64(entries.count))
                 let own = entries.filter { $0.replica == batch.replica }
                 defer { previous = transaction.digest }
-                if batch.lineage != lineage || transaction.base > head { return (positions, .wentBack) }
+                if batch.lineage != lineage || transaction.base > head { return (positions, .logRolledBack) }
                 if let known = own.first(where: { $0.counter == counter }) {
                     if known.digest != transaction.digest { return (positions, .identityConflict) }
                     positions.append(known.position)

@@ -49,14 +49,14 @@ import Testing
         var foreign = batch
         foreign.lineage = Lineage(high: 9, low: 9)
         let verdict = try space.push(foreign)
-        #expect(verdict.outcome == .wentBack)
+        #expect(verdict.outcome == .logRolledBack)
         #expect(verdict.positions.isEmpty)
     }
 
     @Test func `merge rule 10: a base beyond the head went back`() throws {
         var space = Space(lineage)
         var replica = TestReplica(1)
-        #expect(try space.push(replica.batch(lineage, base: Position(1), .writing(1))).outcome == .wentBack)
+        #expect(try space.push(replica.batch(lineage, base: Position(1), .writing(1))).outcome == .logRolledBack)
         #expect(space.certifier.head == .zero)
     }
 

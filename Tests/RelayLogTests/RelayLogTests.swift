@@ -99,8 +99,8 @@ import Testing
         gap.firstCounter = Counter(5)
         let gapAnswer = try await log.push(gap)
         #expect(gapAnswer.outcome == .gap && gapAnswer.page?.frames.count == 1)
-        let wentBack = try await log.push(replica.batch(.random(), base: .zero, .writing(2)))
-        #expect(wentBack.outcome == .wentBack && wentBack.page == nil && wentBack.lineage == lineage)
+        let logRolledBack = try await log.push(replica.batch(.random(), base: .zero, .writing(2)))
+        #expect(logRolledBack.outcome == .logRolledBack && logRolledBack.page == nil && logRolledBack.lineage == lineage)
     }
 
     @Test func `the inline log is cut at its size, with at least one frame`() async throws {
@@ -162,7 +162,7 @@ import Testing
         _ = try await log.createSpace(.shop)
         for (after, lineage) in [(Position(1), nil), (Position.zero, Lineage(high: 1, low: 1))] {
             await #expect { try await log.pull(from: .shop, after: after, seen: lineage.map { LogMark(lineage: $0) }) } throws: {
-                if case RelayLogError.wentBack = $0 { true } else { false }
+                if case RelayLogError.logRolledBack = $0 { true } else { false }
             }
         }
     }

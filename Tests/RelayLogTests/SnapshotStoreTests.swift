@@ -101,8 +101,8 @@ import Testing
     }
 
     @Test func `a position beyond the head, another lineage and an unknown space are refused before the first byte`() async throws {
-        await fails({ if case .wentBack(Position(3)) = $0 { true } else { false } }) { _ = try await upload("x", position: 4) }
-        await fails({ if case .wentBack = $0 { true } else { false } }) {
+        await fails({ if case .logRolledBack(Position(3)) = $0 { true } else { false } }) { _ = try await upload("x", position: 4) }
+        await fails({ if case .logRolledBack = $0 { true } else { false } }) {
             _ = try await log.snapshots.begin(.shop, position: .zero, lineage: .random())
         }
         await fails({ if case .spaceNotFound = $0 { true } else { false } }) {

@@ -105,7 +105,7 @@ import Testing
         for seen in [SeenLog(position: Position(1), digest: .test(7)), SeenLog(position: Position(2), digest: .test(7))] {
             other.seen = seen
             await #expect { try await log.push(other) } throws: {
-                if case .wentBack? = $0 as? RelayLogError { true } else { false }
+                if case .logRolledBack? = $0 as? RelayLogError { true } else { false }
             }
         }
         other.seen = SeenLog(position: Position(1), digest: Digest.zero.following(batch.transactions[0].digest))

@@ -171,10 +171,10 @@ import Testing
         let fixture = try RelayFixture()
         try await fixture.run { client in
             _ = try await client.create()
-            try await client.send(.get, "/v1/spaces/shop/entries?after=1").expectProblem(409, "went-back")
+            try await client.send(.get, "/v1/spaces/shop/entries?after=1").expectProblem(409, "log-rolled-back")
             let other: HTTPFields = [.lineage: Lineage.random().description]
             for path in ["/entries?after=0", "/events", "/snapshot"] {
-                try await client.send(.get, "/v1/spaces/shop" + path, headers: other).expectProblem(409, "went-back")
+                try await client.send(.get, "/v1/spaces/shop" + path, headers: other).expectProblem(409, "log-rolled-back")
             }
         }
     }
@@ -207,7 +207,7 @@ import Testing
         try await fixture.run { client in
             _ = try await client.create()
             try await client.send(.get, "/v1/spaces/shop/snapshot").expectProblem(404, "no-snapshot")
-            try await client.upload([1, 2, 3], position: 1).expectProblem(409, "went-back")
+            try await client.upload([1, 2, 3], position: 1).expectProblem(409, "log-rolled-back")
             try await client.upload([1, 2, 3], position: 0, digest: .zero).expectProblem(422, "bad-digest")
             let path = "/v1/spaces/shop/snapshot"
             let type = Endpoints.MediaType.snapshot

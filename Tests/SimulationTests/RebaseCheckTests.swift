@@ -145,7 +145,7 @@ struct RebaseCheckTests {
     }
 
     @Test("A delete of a row that another copy of the file brought in under another number means that row")
-    func knownWork() {
+    func duplicates() {
         func row(_ key: Int64) -> Change { Small.change("t2", .insert([.integer(key), .null])) }
         let renumbered = JournalEntry(
             kind: .renumber, table: "t2", key: [.integer(1)], columns: ["k"], policy: "renumber", stored: [.integer(1)],

@@ -8,7 +8,7 @@ enum APIOperations {
     static let all = spaces + log + snapshots + operators + admin + health + page
 
     static let space = "\(Endpoints.spaces)/{space}"
-    static let mark: [Problem.Code] = [.spaceNotFound, .wentBack]
+    static let mark: [Problem.Code] = [.spaceNotFound, .logRolledBack]
     static let json = Endpoints.MediaType.json
 
     private static let spaces = [

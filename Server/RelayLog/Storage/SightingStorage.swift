@@ -8,7 +8,7 @@ internal import AnnalsCore
 enum SightingStorage {
     /// Stores that a replica was seen. Its position only rises. A request of another owner than the replica's changes
     /// nothing.
-    static func save(_ sighting: Sighting, of key: Sightings.Key, db: any LogConnection) throws {
+    static func save(_ sighting: ReplicaAcknowledgement, of key: ReplicaAcknowledgements.Key, db: any LogConnection) throws {
         let sql = """
             INSERT INTO annals_replicas(space, replica, name, digest, position, seen, program, sighted_by, holds)
             SELECT id, ?1, ?2, ?3, CASE WHEN ?4 < head THEN ?4 ELSE head END, ?5, ?8, nullif(?7, ''), ?9

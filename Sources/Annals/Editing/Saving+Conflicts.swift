@@ -117,7 +117,7 @@ extension Saving {
             for place in found.indices { try settle(found[place]) }
             settledConflicts = conflicts
             return
-        case .custom(let resolver): try CallersError.passing { try resolver.resolve(optimisticLockingConflicts: &conflicts, in: db) }
+        case .custom(let resolver): try ClosureError.passing { try resolver.resolve(optimisticLockingConflicts: &conflicts, in: db) }
         }
         let open = conflicts.filter { if case .unresolved = $0.resolution { true } else { false } }
         guard open.isEmpty else { throw AnnalsError.othersChanged(open) }

@@ -48,7 +48,7 @@ extension Saving {
         case .error: break
         case .custom(let resolver):
             var conflicts = refused.map(\.conflict)
-            try CallersError.passing { try resolver.resolve(constraintConflicts: &conflicts, in: db) }
+            try ClosureError.passing { try resolver.resolve(constraintConflicts: &conflicts, in: db) }
             guard conflicts.count == refused.count else {
                 throw AnnalsError.editing("a merge policy took conflicts away", hint: "Set the resolution of each, and leave their order")
             }

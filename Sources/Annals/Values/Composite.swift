@@ -76,7 +76,7 @@ public protocol CompositeRecord: FetchableRecord, EncodableRecord, Codable {
 extension CompositeRecord {
     public init(row: Row) throws {
         try Self.checkComposites(in: row)
-        let base = try FetchableRecordDecoder().decode(OwnNames<Self>.self, from: row).coding
+        let base = try FetchableRecordDecoder().decode(LocalNames<Self>.self, from: row).coding
         let columns = try FetchableRecordDecoder().decode(ColumnNames<Self>.self, from: row).coding
         guard case .reading(let base) = base, case .reading(let columns) = columns else { preconditionFailure("a row is read") }
         try self.init(from: FlatteningDecoder(base: base, columns: columns, composites: Self.compositesByName))
@@ -84,7 +84,7 @@ extension CompositeRecord {
 
     public func encode(to container: inout PersistenceContainer) throws {
         let apart = CompositeValues()
-        try OwnNames<Self>(
+        try LocalNames<Self>(
             .writing { encoder in
                 try encode(to: FlatteningEncoder(base: encoder, apart: apart, composites: Self.compositesByName))
             }
@@ -158,7 +158,7 @@ extension CodedAsRecord {
 }
 
 /// Uses the record's strategies for column names.
-private struct OwnNames<Record: CompositeRecord>: CodedAsRecord {
+private struct LocalNames<Record: CompositeRecord>: CodedAsRecord {
     let coding: RowCoding
 
     init(_ coding: RowCoding) {

@@ -71,17 +71,17 @@ struct JoinCommand: AsyncParsableCommand {
             ) { stage, bytes in progress.report(stage.rawValue, done: bytes, .bytes) }
             return try await joining.join(store, existing: existing, schema: schema)
         }
-        let lacking = try await store.status().lacking
+        let missingSchema = try await store.status().missingSchema
         if output.json {
             console.print(
                 JoinPrint.json(outcome).adding([
-                    "lacking": .array(lacking.map { .text($0) }),
+                    "lacking": .array(missingSchema.map { .text($0) }),
                     "store": .text(argument.store), "space": .text(space.description), "relay": .text(relay), "name": .text(name),
                 ]))
         } else {
             console.print("\(argument.store) is a replica of the space \(space), \(JoinPrint.words(outcome))")
-            if !lacking.isEmpty {
-                let names = lacking.map(PrintableText.of).joined(separator: ", ")
+            if !missingSchema.isEmpty {
+                let names = missingSchema.map(PrintableText.of).joined(separator: ", ")
                 console.print("it lacks \(names) of the space, which Annals keeps for it until it is migrated")
             }
         }
@@ -102,8 +102,8 @@ struct JoinCommand: AsyncParsableCommand {
         case .new: console.print("the space \(space) is new: it would hold the rows of \(argument.store)")
         case .existing(let differences):
             console.print(JoinPrint.table(differences))
-            if !differences.lacking.isEmpty {
-                console.print("the store lacks \(differences.lacking.map(PrintableText.of).joined(separator: ", ")) of the space")
+            if !differences.missingSchema.isEmpty {
+                console.print("the store lacks \(differences.missingSchema.map(PrintableText.of).joined(separator: ", ")) of the space")
             }
             if !differences.added.isEmpty {
                 console.print("the space would get \(differences.added.map(PrintableText.of).joined(separator: ", "))")

@@ -88,7 +88,7 @@ enum JournalMode {
 
     private static var configuration: Configuration {
         var configuration = Configuration()
-        configuration.busyMode = Patience(.seconds(5)).busyMode
+        configuration.busyMode = BusyTimeout(.seconds(5)).busyMode
         return configuration
     }
 }

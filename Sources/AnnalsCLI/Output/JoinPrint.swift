@@ -17,7 +17,7 @@ enum JoinPrint {
             }
             return head.adding([
                 "exists": .bool(true), "equal": .bool(differences.areEqual), "tables": .array(tables),
-                "lacking": .array(differences.lacking.map { .text($0) }), "added": .array(differences.added.map { .text($0) }),
+                "lacking": .array(differences.missingSchema.map { .text($0) }), "added": .array(differences.added.map { .text($0) }),
             ])
         }
     }

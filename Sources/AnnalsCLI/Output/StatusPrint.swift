@@ -31,10 +31,10 @@ enum StatusPrint {
             "position": replica.map { .integer($0.position.rawValue) } ?? .null,
             "head": replica.map { .integer($0.head.rawValue) } ?? .null, "conflicts": .integer(status.conflicts),
             "sealedUnder": .text(replica?.sealedUnder.map { SpaceKey.name(of: $0) }),
-            "unresolvedConflicts": .integer(status.unresolvedConflicts), "rowsInDoubt": .bool(status.areRowsInDoubt),
+            "unresolvedConflicts": .integer(status.unresolvedConflicts), "rowsInDoubt": .bool(status.areRowsUnverified),
             "joinUnfinished": .bool(status.isJoinUnfinished),
             "schemaVersion": replica == nil ? .null : .integer(status.schemaVersion),
-            "lacking": .array(status.lacking.map { .text($0) }), "waitingForMigration": .bool(status.isWaitingForMigration),
+            "lacking": .array(status.missingSchema.map { .text($0) }), "waitingForMigration": .bool(status.isWaitingForMigration),
             "historyShare": status.historyShare.map { .real(($0 * 10_000).rounded() / 10_000) } ?? .null,
             "retention": status.oldestToken == nil ? .null : .text(retention(status.retention)),
             "foreignKeyViolations": .array(
@@ -56,8 +56,8 @@ enum StatusPrint {
             facts.append(("space", "\(replica.space) on \(replica.relay), as \(PrintableText.of(replica.name))\(sealed(replica))"))
             facts.append(("position", "\(replica.position)\(behind)"))
             facts.append(("outbox", status.outbox == 0 ? "empty" : "\(Count.of(status.outbox, "transaction")) to be sent"))
-            if status.schemaVersion > 1 || !status.lacking.isEmpty {
-                let lacks = status.lacking.map(PrintableText.of).joined(separator: ", ")
+            if status.schemaVersion > 1 || !status.missingSchema.isEmpty {
+                let lacks = status.missingSchema.map(PrintableText.of).joined(separator: ", ")
                 facts.append(
                     ("schema", "version \(status.schemaVersion)" + (lacks.isEmpty ? "" : "; lacks \(lacks), kept until it migrates")))
             }
@@ -71,7 +71,7 @@ enum StatusPrint {
             facts.append(("space", "not joined"))
         }
         if status.isJoinUnfinished { facts.append(("unfinished", style(.red, "the join that makes the space is not done; run it again"))) }
-        if status.areRowsInDoubt {
+        if status.areRowsUnverified {
             let text = "another program rebuilt a table, or an entry was voided: sync compares the rows with the space's"
             facts.append(("in doubt", style(.red, text)))
         }

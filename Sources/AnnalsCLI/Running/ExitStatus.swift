@@ -29,7 +29,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
             case .usage: .usage
             case .notADatabase, .newerFormat, .notTracked, .schemaRefused, .constraint, .conflict, .validation, .tokenExpired,
                 .tokenUnknown, .corruptBatch,
-                .tooLarge, .diverged, .badFootprint, .notJoined, .alreadyJoined, .rowsDiffer, .relayWentBack, .expired,
+                .tooLarge, .diverged, .badFootprint, .notJoined, .alreadyJoined, .rowsDiffer, .relayRolledBack, .expired,
                 .waitingForMigration, .rowNotFound:
                 .data
             case .fileNotFound, .spaceNotFound, .consumerUnknown: .noInput

@@ -10,7 +10,7 @@ package import GRDB
 /// - `meet_insert` and `meet_update` run before it and note the rows that stand under the same key or unique value.
 ///   A REPLACE removes those rows without running any trigger unless the program turned recursive_triggers on. Whether
 ///   one was really removed cannot be told there (UPSERT and OR IGNORE note it too), so a note only says: this row was
-///   there, and it looked so. `Evictions` concludes when the changes are sealed, in the same SQLite transaction.
+///   there, and it looked so. `Evictions` concludes when the changes are recorded, in the same SQLite transaction.
 package struct CaptureTriggers {
     package let table: DeclaredTable
     /// The id in annals_tables.
@@ -82,7 +82,7 @@ package struct CaptureTriggers {
         try Self.remove(db, id: id)
         try StoreSchema.set(.format, to: StoreSchema.format, db)
         for trigger in beforeChange + afterChange { try db.execute(sql: trigger.createSQL) }
-        try RowsAfterTriggers.note(id, !leavesOut, db)
+        try TriggerRewriteCheck.note(id, !leavesOut, db)
     }
 
     /// Whether all changes were written down: by triggers as they should be now, or by such as were right before a program made a
@@ -102,7 +102,7 @@ package struct CaptureTriggers {
 
     package static func remove(_ db: Database, id: Int64) throws {
         for name in names(id: id) { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name)") }
-        try RowsAfterTriggers.note(id, false, db)
+        try TriggerRewriteCheck.note(id, false, db)
     }
 
     // MARK: After a change

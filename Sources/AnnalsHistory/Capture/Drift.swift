@@ -7,7 +7,7 @@ package import GRDB
 ///
 /// | what happened | what follows |
 /// |---|---|
-/// | table or column renamed | SQLite rewrote the triggers, so nothing was missed; the log knows it under its first name (`FirstNames`) |
+/// | table or column renamed | SQLite rewrote the triggers, so nothing was missed; the log knows it under its first name (`CanonicalNames`) |
 /// | column added | a new column list; nothing was missed if every row still holds the column's default |
 /// | unique index added or dropped | the triggers learn of it; rows may have been missed if any were written since |
 /// | table rebuilt, trigger dropped or altered | the triggers return; rows may have been missed |
@@ -15,7 +15,7 @@ package import GRDB
 ///
 /// Where rows may have been missed, older tokens expire: the column list's `gap` names the first transaction after which
 /// the rows can be told again. Tables that nobody touched keep their history. A joined store compares its rows with the log
-/// (`RowsInDoubt`).
+/// (`UnverifiedRows`).
 package enum Drift {
     package struct Report: Sendable, Equatable {
         package var findings: [Finding] = []
@@ -47,18 +47,18 @@ package enum Drift {
         try StoreSchema.schemaVersion(db) != StoreSchema.integer(.schemaVersion, db)
     }
 
-    /// Repairs capture after changes of the schema, and seals what was written before, so that expired tokens have a
+    /// Repairs capture after changes of the schema, and records what was written before, so that expired tokens have a
     /// successor. For opening a store, inside a write transaction.
     @discardableResult
     package static func check(_ db: Database, _ environment: CaptureEnvironment = .system) throws -> Report {
         guard try StoreSchema.exists(db), try isSuspected(db) else { return Report() }
-        return try Sealing.sealReportingDrift(db, environment).drift
+        return try TransactionRecorder.recordExternalReportingDrift(db, environment).drift
     }
 
     /// Brings triggers and column lists in order, without recording anything. A migration that this process runs calls it
     /// after each statement that changes a tracked table's columns, so that what it then writes is captured.
     ///
-    /// The caller seals or records next, in the same SQLite transaction, and passes `disordered` to `openSpans` and `gaps`
+    /// The caller records or records next, in the same SQLite transaction, and passes `disordered` to `openSpans` and `gaps`
     /// to `expire`.
     package static func repairIfNeeded(_ db: Database) throws -> Report {
         guard try isSuspected(db) else { return Report() }

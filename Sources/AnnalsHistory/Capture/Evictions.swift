@@ -15,7 +15,7 @@ package struct Evictions {
     private let table: TrackedTable
     /// How the table and its columns, in the list's order, are called now.
     private let present: TableName
-    private let open: OpenTable
+    private let open: UnrecordedRange
 
     package struct TableName {
         package var name: String
@@ -23,7 +23,7 @@ package struct Evictions {
     }
 
     /// nil `named`: under the names in annals_tables.
-    package init(_ db: Database, table: TrackedTable, open: OpenTable, named present: TableName? = nil) {
+    package init(_ db: Database, table: TrackedTable, open: UnrecordedRange, named present: TableName? = nil) {
         self.db = db
         self.table = table
         self.open = open
@@ -114,7 +114,7 @@ package struct Evictions {
         let columns = StoreSchema.notesColumns(table.columns.count, byRowid: isByRowid).joined(separator: ", ")
         let notes = try db.cachedStatement(sql: "SELECT \(columns) FROM main.\(StoreSchema.notesTable(table.id)) ORDER BY id")
         let changes = try db.cachedStatement(sql: changesByNoteSQL)
-        try changes.setArguments([open.sealed, open.newest, open.sealed, open.newest])
+        try changes.setArguments([open.recorded, open.newest, open.recorded, open.newest])
         defer {
             notes.rewind()
             changes.rewind()

@@ -3,7 +3,7 @@ import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 
-/// The store's hybrid clock, kept in the file because every process that seals shares it.
+/// The store's hybrid clock, kept in the file because every process that records shares it.
 ///
 /// What is sealed here moves it through annals_transactions itself, whose newest row is read anyway. Only times seen
 /// elsewhere need `save`: whoever records an imported transaction loads the clock first, observes, and saves it.
@@ -19,10 +19,10 @@ package enum StoreClock {
             last: max(saved, HybridTime(milliseconds: try newest.value("time"), counter: try newest.value("time_counter"))))
     }
 
-    /// The time that was saved. Throws `StoreDamage`.
+    /// The time that was saved. Throws `Corruption`.
     package static func saved(_ db: Database) throws -> HybridTime {
         guard let text = try StoreSchema.text(.clock, db) else { return .zero }
-        guard let time = time(from: text), SchemaLimits.facts.contains(time.milliseconds) else { throw StoreDamage("annals_meta.clock") }
+        guard let time = time(from: text), SchemaLimits.facts.contains(time.milliseconds) else { throw Corruption("annals_meta.clock") }
         return time
     }
 
@@ -42,7 +42,7 @@ package enum StoreClock {
 package enum TransactionOrigin: Int, Hashable, Sendable, CaseIterable {
     /// A managed write.
     case local = 0
-    /// Another program's writes, sealed later.
+    /// Another program's writes, recorded later.
     case external = 1
     /// A schema change.
     case migration = 2

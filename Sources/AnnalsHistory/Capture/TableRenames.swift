@@ -27,7 +27,7 @@ package struct TableRenames {
         let renamed = try pending()
         guard !renamed.isEmpty else { return [] }
         if try StoreSchema.isReplica(db) {
-            try FirstNames.keep(ofTablesNamed: renamed.map(\.table.name), db)
+            try CanonicalNames.keep(ofTablesNamed: renamed.map(\.table.name), db)
             try SpaceRename.tell(renamed.map { SpaceRename(table: $0.table.first.table, column: nil, name: $0.name) }, db)
         }
         // Retired lists of the same table go with it, so that its history stays under one name.
@@ -40,7 +40,7 @@ package struct TableRenames {
 }
 
 /// The first names of a column list that continues another.
-struct NamesOfRepairedTable {
+struct RepairedTableNames {
     private let db: Database
     private let new: NewNames
     private let old: TrackedTable
@@ -62,7 +62,7 @@ struct NamesOfRepairedTable {
             return old.columns.firstIndex { $0.isSameIdentifier(as: column) }.map { first.columns[$0] }
         }
         let columns = try new.columns(list.columns, of: first.table, known: known)
-        try FirstNames.set(FirstNames.Names(table: first.table, columns: columns), of: list, db)
+        try CanonicalNames.set(CanonicalNames.Names(table: first.table, columns: columns), of: list, db)
         guard isContinued else { return }
         let renamed = old.columns.indices.filter { !old.columns[$0].isSameIdentifier(as: list.columns[$0]) }
         try SpaceRename.tell(renamed.map { SpaceRename(table: first.table, column: first.columns[$0], name: list.columns[$0]) }, db)

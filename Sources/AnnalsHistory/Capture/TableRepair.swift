@@ -46,8 +46,8 @@ package struct TableRepair {
     /// The same columns: only the triggers can be wrong.
     private func mend(_ definition: DeclaredTable, _ installed: InstalledTriggers, _ report: inout Drift.Report) throws {
         let triggers = try CaptureTriggers(db, table: definition, id: table.id)
-        // A trigger that is gone may have written what is still to be sealed.
-        let isWritten = try triggers.holdAllValues || (RowsAfterTriggers.tables(db).contains(table.id) && openChanges() != nil)
+        // A trigger that is gone may have written what is still to be recorded.
+        let isWritten = try triggers.holdAllValues || (TriggerRewriteCheck.tables(db).contains(table.id) && openChanges() != nil)
         let isWhole = triggers.arePresent(in: installed)
         let knowsIndexes = installed.hold(triggers.beforeChange)
         if !isWhole {
@@ -66,7 +66,7 @@ package struct TableRepair {
             // The newest trigger runs first, and first is where a change is best written down.
             try triggers.reinstallAfterChange(db)
         }
-        try RowsAfterTriggers.note(table.id, isWritten, db)
+        try TriggerRewriteCheck.note(table.id, isWritten, db)
     }
 
     /// Other columns: a new list, which continues the old one where nothing can have been missed.
@@ -78,7 +78,7 @@ package struct TableRepair {
         if let old, isContinued { try Self.conclude(db, table, as: old, installed.runAfterOthers ? .unknown : .asHappened) }
         try end(as: .retired)
         let new = try TrackedTable.create(db, for: definition, gap: nil)
-        try NamesOfRepairedTable(db, table, isContinued: isContinued)?.give(to: new)
+        try RepairedTableNames(db, table, isContinued: isContinued)?.give(to: new)
         if isContinued { try ListContinuation(list: new.id, places: Array(table.columns.indices)).save(of: table.id, db) }
         try CaptureTriggers(db, table: definition, id: new.id).install(db)
         report.findings.append(.columnsChanged(table: definition.name, oldID: table.id, newID: new.id))
@@ -111,14 +111,14 @@ package struct TableRepair {
     ///
     /// - Parameter definition: the list's columns, as they and the table are called now.
     package static func conclude(_ db: Database, _ table: TrackedTable, as definition: DeclaredTable, _ order: RawChangeOrder) throws {
-        guard let open = try OpenTable.fetchAll(db).first(where: { $0.id == table.id }) else { return }
+        guard let open = try UnrecordedRange.fetchAll(db).first(where: { $0.id == table.id }) else { return }
         var newest = open.newest
         if open.hasNotes {
             let names = Evictions.TableName(name: definition.name, columns: definition.columns.map(\.name))
             newest = try Evictions(db, table: table, open: open, named: names).conclude(order)
         }
         guard open.isWrittenByTriggers else { return }
-        _ = try RowsAfterTriggers(db, table, as: definition).follow(sealed: open.sealed, newest: newest)
+        _ = try TriggerRewriteCheck(db, table, as: definition).follow(recorded: open.recorded, newest: newest)
     }
 
     /// Goes on after a migration that rebuilt the table, or took columns from it, and wrote down what that did to rows: nothing was missed.
@@ -138,7 +138,7 @@ package struct TableRepair {
             try end(as: .retired)
             list = try TrackedTable.create(db, for: definition, gap: nil)
             try ListContinuation(list: list.id, places: table.columns.map(definition.place)).save(of: table.id, db)
-            try NamesOfRepairedTable(db, table, isContinued: false)?.give(to: list)
+            try RepairedTableNames(db, table, isContinued: false)?.give(to: list)
         }
         try CaptureTriggers(db, table: definition, id: list.id).install(db)
         return try TrackedTable.fetchAll(db).first { $0.id == list.id }
@@ -165,7 +165,7 @@ package struct TableRepair {
     }
 
     private func openChanges() throws -> ClosedRange<Int64>? {
-        try OpenTable.fetchAll(db).first { $0.id == table.id && $0.newest > $0.sealed }.map { ($0.sealed + 1)...$0.newest }
+        try UnrecordedRange.fetchAll(db).first { $0.id == table.id && $0.newest > $0.recorded }.map { ($0.recorded + 1)...$0.newest }
     }
 
     private func leavesOut(_ changes: ClosedRange<Int64>) throws -> Bool {
@@ -198,12 +198,12 @@ package struct InstalledTriggers {
     package init(_ db: Database, id: Int64) throws {
         let names = CaptureTriggers.names(id: id)
         var oldest = Int64.max
-        let standing = try db.cachedStatement(sql: "SELECT tbl_name FROM main.sqlite_master WHERE type = 'trigger' AND name = ?")
+        let comparison = try db.cachedStatement(sql: "SELECT tbl_name FROM main.sqlite_master WHERE type = 'trigger' AND name = ?")
         let all = try db.cachedStatement(
             sql: "SELECT rowid, name, tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger' AND tbl_name = ? ORDER BY rowid")
         // They stand on one table, or the table is gone and they with it.
         var found: String?
-        for name in names where found == nil { found = try String.fetchOne(standing, arguments: [name]) }
+        for name in names where found == nil { found = try String.fetchOne(comparison, arguments: [name]) }
         guard let found else { return }
         for row in try Row.fetchAll(all, arguments: [found]) {
             let name: String = try row.value("name")

@@ -37,7 +37,7 @@ public enum Tracking {
         try inTransaction(db, isDryRun: options.isDryRun) {
             let isNew = try !StoreSchema.exists(db)
             if isNew {
-                let left = try LeftTriggers(db)
+                let left = try OrphanedTriggers(db)
                 report.hadLostHistory = !left.tables.isEmpty
                 try left.remove(db)
                 try refuseTakenNames(db)
@@ -51,12 +51,12 @@ public enum Tracking {
                 try StoreSchema.set(.storeID, to: environment.makeStoreID().description, db)
                 try StoreSchema.noteSchemaVersion(db)
             }
-            try Sealing.seal(db, environment)
+            try TransactionRecorder.recordExternal(db, environment)
             let isReplica = try StoreSchema.isReplica(db)
-            report.tables = try trackUnsealed(db, selection, recordsRows: isReplica)
+            report.tables = try trackUnrecorded(db, selection, recordsRows: isReplica)
             // The rows of a table that a replica tracks are nowhere in the log: they are work of this moment.
             let begun = report.tables.compactMap { if case .tracked(let id) = $0.outcome { id } else { nil } }
-            if isReplica, let number = try Sealing.seal(db, environment) {
+            if isReplica, let number = try TransactionRecorder.recordExternal(db, environment) {
                 try Drift.expire(begun, before: number, db)
             }
             guard !isNew || report.tables.contains(where: \.isTracked) else { return try removeEverything(db) }
@@ -73,10 +73,10 @@ public enum Tracking {
         throw AnnalsError.nameIsTaken(taken.type, taken.name, operation: "track")
     }
 
-    /// The same without sealing, in the midst of a write that is recorded by the caller.
+    /// The same without recording, in the midst of a write that is recorded by the caller.
     ///
     /// - Parameter recordsRows: the rows that are there count as inserted now.
-    package static func trackUnsealed(_ db: Database, _ selection: Selection, recordsRows: Bool) throws -> [TrackingReport.Table] {
+    package static func trackUnrecorded(_ db: Database, _ selection: Selection, recordsRows: Bool) throws -> [TrackingReport.Table] {
         // Asked once: each list that is made has GRDB read the whole schema again for such a question.
         let isReplica = try StoreSchema.isReplica(db)
         return try TrackingPlan(db, selection).entries.map { entry in
@@ -124,7 +124,7 @@ public enum Tracking {
         if isReplica, let names = try NewNames(db) {
             let first = try names.table(table.name)
             let columns = try names.columns(table.columns, of: first, known: table.columns.map { _ in nil })
-            try FirstNames.set(FirstNames.Names(table: first, columns: columns), of: table, db)
+            try CanonicalNames.set(CanonicalNames.Names(table: first, columns: columns), of: table, db)
         }
         try CaptureTriggers(db, table: definition, id: table.id).install(db)
         return table
@@ -207,10 +207,10 @@ public enum Tracking {
             // What bears our prefix in a file without history is the user's.
             guard try tables != nil || StoreSchema.exists(db) || hasRemains(db) else { return }
             guard let tables else {
-                names = try StoreError.unlessDamaged { try TrackedTable.fetchTracked(db).map(\.name) } ?? []
+                names = try StoreError.unlessCorrupt { try TrackedTable.fetchTracked(db).map(\.name) } ?? []
                 return try removeEverything(db)
             }
-            let all = try StoreError.unlessDamaged { try TrackedTable.fetchAll(db) } ?? []
+            let all = try StoreError.unlessCorrupt { try TrackedTable.fetchAll(db) } ?? []
             for wanted in tables {
                 let lists = all.filter { $0.name.isSameIdentifier(as: wanted) }
                 guard let name = lists.last?.name else {
@@ -232,7 +232,7 @@ public enum Tracking {
     /// Somebody dropped `annals_meta` and nothing else, or everything but the triggers.
     package static func hasRemains(_ db: Database) throws -> Bool {
         let tables = ["annals_tables", "annals_transactions", "annals_spans"]
-        return try tables.allSatisfy { try db.tableExists($0) } || !LeftTriggers(db).tables.isEmpty
+        return try tables.allSatisfy { try db.tableExists($0) } || !OrphanedTriggers(db).tables.isEmpty
     }
 
     private static func removeLists(_ lists: [TrackedTable], _ db: Database) throws {
@@ -245,7 +245,7 @@ public enum Tracking {
                     """)
             try db.execute(sql: "DELETE FROM main.annals_spans WHERE table_id = ?", arguments: [list.id])
             try db.execute(sql: "DELETE FROM main.annals_tables WHERE id = ?", arguments: [list.id])
-            try FirstNames.forget(list.id, db)
+            try CanonicalNames.forget(list.id, db)
             try ListContinuation.forget(list.id, db)
         }
     }

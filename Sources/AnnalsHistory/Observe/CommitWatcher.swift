@@ -120,7 +120,7 @@ private actor DataVersion {
         try DatabaseFile.check(path)
         var configuration = GRDB.Configuration()
         configuration.label = "annals.watch"
-        configuration.busyMode = Patience(.seconds(10)).busyMode
+        configuration.busyMode = BusyTimeout(.seconds(10)).busyMode
         connection = try DatabaseQueue(path: path, configuration: configuration)
         last = try connection.unsafeRead { db in
             let version = try Self.read(db)

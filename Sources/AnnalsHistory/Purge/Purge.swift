@@ -100,7 +100,7 @@ package struct Purge {
         return 1
     }
 
-    /// Drops all spans up to the horizon but the table's newest, which says up to where its raw changes are sealed.
+    /// Drops all spans up to the horizon but the table's newest, which says up to where its raw changes are recorded.
     private func dropSpans(_ table: Int64, _ horizon: Int64, _ step: inout Int64, _ end: Int64) throws -> Bool {
         let newest = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT max(number) FROM main.annals_spans WHERE table_id = ?"), arguments: [table])

@@ -24,10 +24,10 @@ package struct HistoryBounds: Sendable {
         latest = HistoryToken(number: last, store: id)
     }
 
-    /// Throws `StoreDamage`.
+    /// Throws `Corruption`.
     package static func storeID(_ db: Database) throws -> StoreID? {
         guard let text = try StoreSchema.text(.storeID, db) else { return nil }
-        guard let id = StoreID(text) else { throw StoreDamage("annals_meta.store_id") }
+        guard let id = StoreID(text) else { throw Corruption("annals_meta.store_id") }
         return id
     }
 

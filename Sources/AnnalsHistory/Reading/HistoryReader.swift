@@ -13,7 +13,7 @@ public import GRDB
 ///     }
 ///
 /// Nothing is held but the row at hand, so memory stays flat however long history is, and a page of it costs the
-/// page. Other programs' writes are in history once they are sealed.
+/// page. Other programs' writes are in history once they are recorded.
 public final class HistoryReader {
     package let bounds: HistoryBounds
     private let db: Database
@@ -100,7 +100,7 @@ public final class HistoryReader {
         let milliseconds: Int64 = try row.value("time")
         let tables: String = try row.value("tables")
         guard let id = TransactionID(bytes: id), let origin = TransactionOrigin(rawValue: try row.value("origin")) else {
-            throw StoreDamage("annals_transactions")
+            throw Corruption("annals_transactions")
         }
         // A table that a migration changed has a number for what it was and one for what it is.
         var tableNames: [String] = []
@@ -124,7 +124,7 @@ public final class HistoryReader {
             let bytes: Data? = try row.value("replica")
             let position: Int64? = try row.value("position")
             guard let replica = bytes.flatMap({ ReplicaID(bytes: $0) }), let position else {
-                throw StoreDamage("annals_transactions.replica")
+                throw Corruption("annals_transactions.replica")
             }
             return .imported(replica: replica, position: Position(position))
         }

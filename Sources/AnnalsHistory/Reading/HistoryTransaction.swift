@@ -7,7 +7,7 @@ public struct HistoryTransaction: Identifiable, Hashable, Sendable {
     public enum Origin: Hashable, Sendable {
         /// `Store.write` and the like.
         case local
-        /// Another program's commits between two seals.
+        /// Another program's commits between two recordings.
         case external
         /// A schema change.
         case migration

@@ -9,10 +9,10 @@ extension NetChanges {
     }
 
     /// What the triggers wrote after the newest transaction: other programs' writes that are not sealed yet.
-    package func unsealedParts() throws -> [Part] {
+    package func unrecordedParts() throws -> [Part] {
         try parts(
-            of: OpenTable.fetchAll(db).compactMap { table in
-                table.newest > table.sealed ? Section(layout: table.id, first: table.sealed + 1, last: table.newest) : nil
+            of: UnrecordedRange.fetchAll(db).compactMap { table in
+                table.newest > table.recorded ? Section(layout: table.id, first: table.recorded + 1, last: table.newest) : nil
             })
     }
 
@@ -27,7 +27,7 @@ extension NetChanges {
             defer { statement.reset() }
             guard try statement.step() else { return nil }
             let section = try Section(layout: id, first: statement.number(0), last: statement.number(1))
-            guard section.first <= section.last else { throw StoreDamage("annals_spans") }
+            guard section.first <= section.last else { throw Corruption("annals_spans") }
             return section
         }
     }

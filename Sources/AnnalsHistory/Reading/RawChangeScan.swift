@@ -116,7 +116,7 @@ final class RawChangeScan {
         defer { statement.reset() }
         while try statement.step() {
             guard let operation = StoreSchema.Operation(rawValue: statement.integer(Head.operation)) else {
-                throw StoreDamage("a raw change of \(layout.name)")
+                throw Corruption("a raw change of \(layout.name)")
             }
             try body(operation)
         }

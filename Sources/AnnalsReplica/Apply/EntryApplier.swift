@@ -51,7 +51,7 @@ package struct EntryApplier {
     package func apply(_ content: TransactionParts) throws -> Int {
         var displaced: [Displaced] = []
         // The outbox was made with what the store has.
-        let kept = direction == .forward ? session.kept.map(KeptChanges.init) : nil
+        let kept = direction == .forward ? session.kept.map(DeferredChanges.init) : nil
         try pass(content, kept, kept?.takeOut) { table, change, bytes in
             if let row = try takeOut(table, change, bytes) { displaced.append(row) }
         }
@@ -81,7 +81,7 @@ package struct EntryApplier {
 
     @discardableResult
     private func pass(
-        _ content: TransactionParts, _ kept: KeptChanges?, _ keep: KeptVisitor?, _ visit: Visitor
+        _ content: TransactionParts, _ kept: DeferredChanges?, _ keep: KeptVisitor?, _ visit: Visitor
     ) throws -> Int {
         var count = 0
         try content.forEach { part in count += try pass(part, kept, keep, visit) }
@@ -89,15 +89,15 @@ package struct EntryApplier {
     }
 
     private func pass(
-        _ part: TransactionParts.Part, _ kept: KeptChanges?, _ keep: KeptVisitor?, _ visit: Visitor
+        _ part: TransactionParts.Part, _ kept: DeferredChanges?, _ keep: KeptVisitor?, _ visit: Visitor
     ) throws -> Int {
         var reader = part.reader
         var change = WireChange()
         var count = 0
         while let reference = try reader.nextTable() {
             guard let layout = part.layouts[reference] else { throw MergeError.unknownLayout(reference) }
-            let keep = kept?.lacking.touches(layout.name) ?? false ? keep : nil
-            let inUse = try kept?.lacking.has(table: layout.name) ?? false ? nil : tableInUse(layout)
+            let keep = kept?.missingSchema.touches(layout.name) ?? false ? keep : nil
+            let inUse = try kept?.missingSchema.has(table: layout.name) ?? false ? nil : tableInUse(layout)
             let key = try LayoutKey(layout, inUse?.table.first ?? session.spaceTable(layout.name))
             try reader.bytes.withUnsafeBytes { bytes in
                 while try reader.nextChange(into: &change) {

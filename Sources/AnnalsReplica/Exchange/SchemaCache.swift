@@ -18,7 +18,7 @@ package final class SchemaCache: Sendable {
     private struct Compared {
         var version: Int64
         var spaceVersion: Int64
-        var standing: SchemaStanding
+        var comparison: SchemaComparison
     }
 
     private let compared = Mutex<Compared?>(nil)
@@ -44,15 +44,15 @@ package final class SchemaCache: Sendable {
     }
 
     /// How the tables stand to the space's. Throws where they are declared otherwise.
-    package func standing(_ db: Database) throws -> SchemaStanding {
+    package func comparison(_ db: Database) throws -> SchemaComparison {
         let (version, spaceVersion) = (try Self.version(db), try SpaceSchema.version(db))
         if let compared = compared.withLock({ $0 }), compared.version == version, compared.spaceVersion == spaceVersion {
-            return compared.standing
+            return compared.comparison
         }
-        guard let space = try SpaceSchema.load(db) else { return SchemaStanding() }
-        let standing = try SchemaStanding(tables(db), space, lacking: Lacking.load(db), renames: SpaceRename.waiting(db))
-        compared.withLock { $0 = Compared(version: version, spaceVersion: spaceVersion, standing: standing) }
-        return standing
+        guard let space = try SpaceSchema.load(db) else { return SchemaComparison() }
+        let comparison = try SchemaComparison(tables(db), space, missingSchema: MissingSchema.load(db), renames: SpaceRename.waiting(db))
+        compared.withLock { $0 = Compared(version: version, spaceVersion: spaceVersion, comparison: comparison) }
+        return comparison
     }
 
     /// Every table of the app's, tracked or not.

@@ -120,7 +120,7 @@ package enum ConflictJournal {
         let transaction: Data = try row.value("transaction_id")
         let entry: Data = try row.value("entry")
         guard let replica = ReplicaID(bytes: replica), let transaction = TransactionID(bytes: transaction) else {
-            throw StoreDamage("annals_conflicts")
+            throw Corruption("annals_conflicts")
         }
         return try Conflict(
             id: row.number("id"), name: ConflictID(replica: replica, transaction: transaction, index: row.value("number")),

@@ -55,7 +55,7 @@ package struct Entries {
     ///   - state: the replica; its own entries are known by their digests.
     ///   - chains: what is known of the authors.
     init(
-        _ page: Page, after position: Position, kept: KeptParts.Last?, ahead: Set<Position>, digests: [Position: Digest],
+        _ page: Page, after position: Position, kept: BufferedParts.Last?, ahead: Set<Position>, digests: [Position: Digest],
         _ state: ReplicaState, _ chains: AuthorChains
     ) throws {
         let pulled = kept?.position ?? position
@@ -102,7 +102,7 @@ package struct Entries {
             try header.checkSignature(in: frame.batch)
             let isSeen = links.dropLast().contains { $0.replica == header.replica }
             if !isSeen, let snapshot = try chains.snapshot(thatTold: header.replica) {
-                throw DoubtfulSnapshot(snapshot: snapshot, author: header.replica, position: place)
+                throw SuspectSnapshot(snapshot: snapshot, author: header.replica, position: place)
             }
             throw ContradictingLog(
                 evidence: try state.evidence(
@@ -115,13 +115,13 @@ package struct Entries {
         var newest: [ReplicaID: AuthorChains.Link] = [:]
         for entry in links where entry.position <= position && entry.replica != own { newest[entry.replica] = entry.link }
         for (replica, link) in newest.sorted(by: { $0.key < $1.key }) { try AuthorChains.save(db, link, of: replica) }
-        try ToldAuthors.remove(newest.keys, db)
+        try UnconfirmedAuthors.remove(newest.keys, db)
     }
 
     private static func expectOwn(_ digests: [Position: Digest], in frame: LogFrame, _ header: BatchHeader) throws {
         for (index, certificate) in header.certificates.enumerated() {
             guard let own = frame.position(of: index).flatMap({ digests[$0] }) else { continue }
-            guard own == certificate.digest else { throw ReplicaExchange.wentBack }
+            guard own == certificate.digest else { throw ReplicaExchange.logRolledBack }
         }
     }
 
@@ -160,7 +160,7 @@ package struct Entries {
         parts.count = header.part.count
         guard place == parts.first.advanced(by: header.part.number) else { throw WireError.badValue("part") }
         // Where one transaction stands nothing else does.
-        guard !ahead.contains(where: { parts.first...parts.last ~= $0 }) else { throw ReplicaExchange.wentBack }
+        guard !ahead.contains(where: { parts.first...parts.last ~= $0 }) else { throw ReplicaExchange.logRolledBack }
         parts.frames.append(frame)
         unfinished = parts.isWhole ? nil : parts
         guard parts.isWhole else { return }

@@ -59,7 +59,7 @@ struct EntryRefusal: TranslatableError {
     }
 }
 
-extension Pull {
+extension PageApplier {
     /// Reads a page's clear parts; where that fails, the error names the frame at which it does.
     package func naming(_ page: Page, _ read: (Page) throws -> Entries) throws -> Entries {
         do {
@@ -82,7 +82,7 @@ extension Pull {
     }
 
     /// Runs a step over a page's entries; where one of them is refused, the error names it.
-    package mutating func naming<T>(_ entries: Entries, _ body: (inout Pull) throws -> T) throws -> T {
+    package mutating func naming<T>(_ entries: Entries, _ body: (inout PageApplier) throws -> T) throws -> T {
         do {
             return try body(&self)
         } catch {

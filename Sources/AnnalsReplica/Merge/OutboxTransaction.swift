@@ -9,7 +9,7 @@ package struct OutboxTransaction {
     package var info: TransactionInfo
     package var changes: [TableChange]
     package var journal: [JournalEntry]
-    package var decisions: HumanDecisions
+    package var decisions: UserDecisions
     /// What it adds to the space's schema.
     package var schema: SchemaEntry?
     /// By the number of a change: its row as the author found and left it, where a policy settles rows as a whole.
@@ -26,7 +26,7 @@ package struct OutboxTransaction {
         self.info = info
         self.changes = changes
         journal = []
-        decisions = HumanDecisions()
+        decisions = UserDecisions()
     }
 
     /// Changes are in the tables and columns as they are called now, whichever they had when the outbox was filled.
@@ -45,7 +45,7 @@ package struct OutboxTransaction {
             changes.append(TableChange(table: table.name, change: change, mark: mark))
         }
         let rest = try content.rest { entries, _ in journal += entries }
-        decisions = HumanDecisions(rest)
+        decisions = UserDecisions(rest)
         schema = rest.schema
         self.changes = changes
         self.journal = journal

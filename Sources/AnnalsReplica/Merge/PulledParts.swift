@@ -39,7 +39,7 @@ final class PulledParts {
         if let opened, opened.number == number { return opened.batch }
         opened = nil
         let position = parts.first.advanced(by: number)
-        let bytes = try parts.frames.first { $0.firstPosition == position }?.batch ?? KeptParts.batch(db, at: position)
+        let bytes = try parts.frames.first { $0.firstPosition == position }?.batch ?? BufferedParts.batch(db, at: position)
         let batch = try SealedEntry.open(bytes, at: position, state, cipher)
         try check(batch, number)
         opened = (number, batch)

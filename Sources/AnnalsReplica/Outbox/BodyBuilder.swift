@@ -13,7 +13,7 @@ package struct BodyBuilder {
     private let parts: Outbox.PartWriter
     private var table = 0
     private var journalCount = 0
-    private var decisions = HumanDecisions()
+    private var decisions = UserDecisions()
     private var bringsSchema = false
 
     /// - Parameters:
@@ -69,7 +69,7 @@ package struct BodyBuilder {
         if parts.isFull(encoder.byteCount) { try parts.write(encoder.finishPart()) }
     }
 
-    mutating func decide(_ decisions: HumanDecisions) {
+    mutating func decide(_ decisions: UserDecisions) {
         self.decisions = decisions
         encoder.policies(decisions.policies)
         encoder.resolutions(decisions.resolutions)
@@ -86,17 +86,18 @@ package struct BodyBuilder {
 
     /// What remains of an outbox transaction after it was laid on top; nil when nothing does.
     package static func rewritten(
-        _ transaction: OutboxTransaction, _ laid: LayOn.Laid, order: [String: Int], key: FootprintKey, parts: Outbox.PartWriter
+        _ transaction: OutboxTransaction, _ rebased: Rebase.RebasedTransaction, order: [String: Int], key: FootprintKey,
+        parts: Outbox.PartWriter
     ) throws -> Outbox.Draft? {
         var builder = BodyBuilder(transaction.info, key: key, parts: parts)
         builder.decide(transaction.decisions)
         if let schema = transaction.schema { builder.bring(schema) }
-        for row in laid.rows.effective(tableOrder: order) {
+        for row in rebased.rows.effective(tableOrder: order) {
             guard let change = row.change else { continue }
             builder.beginTable(row.table.layoutID)
             try builder.add(change, mark: row.mark, old: row.old, new: row.new, rules: row.table.rules)
         }
-        try builder.journal(laid.journal)
+        try builder.journal(rebased.journal)
         return try builder.isEmpty ? nil : builder.finish()
     }
 }

@@ -254,7 +254,7 @@ package enum Outbox {
     private static func decode(_ row: GRDB.Row) throws -> Row {
         let id: Data = try row.value("id")
         let footprint: Data = try row.value("footprint")
-        guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_outbox.id") }
+        guard let id = TransactionID(bytes: id) else { throw Corruption("annals_outbox.id") }
         return try Row(
             sequence: row.value("sequence"), id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
             changes: row.number("changes"), journal: row.number("journal"), footprint: Footprint.decode([UInt8](footprint)),

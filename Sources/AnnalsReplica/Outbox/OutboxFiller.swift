@@ -73,9 +73,9 @@ package struct OutboxFiller {
 
     /// Adds history's transaction `number` with what else is to travel in it. Everything before must be in the outbox already.
     @discardableResult
-    package func append(_ number: Int64, _ decisions: HumanDecisions, _ journal: [JournalEntry] = []) throws -> TransactionID? {
+    package func append(_ number: Int64, _ decisions: UserDecisions, _ journal: [JournalEntry] = []) throws -> TransactionID? {
         guard let row = try GRDB.Row.fetchOne(db, sql: "\(Self.select) WHERE number = ?", arguments: [number]) else {
-            throw StoreDamage("annals_transactions")
+            throw Corruption("annals_transactions")
         }
         let origin = try TransactionOrigin(rawValue: row.value("origin")) ?? .local
         let entry = try encode(row, origin, NetChanges(db, tables: tables), footprintKey(), decisions, journal)
@@ -87,7 +87,7 @@ package struct OutboxFiller {
     /// Adds what a person decided, with the changes of history's transaction `number` where it made any. Everything before
     /// must be in the outbox already. Where it made no changes it is a transaction `id` of its own.
     package func append(
-        _ decisions: HumanDecisions, with number: Int64?, as id: TransactionID, time: HybridTime, author: String?
+        _ decisions: UserDecisions, with number: Int64?, as id: TransactionID, time: HybridTime, author: String?
     ) throws {
         guard let number else {
             let info = TransactionInfo(id: id, time: time, author: author, origin: .local)
@@ -102,10 +102,10 @@ package struct OutboxFiller {
 
     private func encode(
         _ row: GRDB.Row, _ origin: TransactionOrigin, _ changes: NetChanges, _ key: FootprintKey,
-        _ decisions: HumanDecisions = HumanDecisions(), _ journal: [JournalEntry] = []
+        _ decisions: UserDecisions = UserDecisions(), _ journal: [JournalEntry] = []
     ) throws -> Outbox.Draft? {
         let id: Data = try row.value("id")
-        guard let id = TransactionID(bytes: id) else { throw StoreDamage("annals_transactions.id") }
+        guard let id = TransactionID(bytes: id) else { throw Corruption("annals_transactions.id") }
         let info = try TransactionInfo(
             id: id, time: HybridTime(milliseconds: row.value("time"), counter: row.value("time_counter")),
             author: row.value("author") ?? author(),

@@ -9,8 +9,8 @@ package struct OutboxLimits: Sendable, Hashable {
     package var pieceBytes = 8 << 20
     /// Bytes of a conflict in the journal, beyond which it lacks what both sides had found, or is refused: it is one row in every replica.
     package var journalEntryBytes = 960_000_000
-    /// Bytes of the log's newest batches that are kept: an eighth of the file, within these bounds. See `KeptLog`.
-    package var keptLog: ClosedRange<Int64> = 1 << 20...64 << 20
+    /// Bytes of the log's newest batches that are kept: an eighth of the file, within these bounds. See `RecentLog`.
+    package var recentLog: ClosedRange<Int64> = 1 << 20...64 << 20
 
     package init() {}
 }

@@ -83,7 +83,7 @@ extension Outbox {
             return try StoredBlob(db, table: "annals_outbox", column: "body", row: sequence, .read).read()
         }
         let sql = "SELECT id FROM annals_outbox_parts WHERE sequence = ? AND part = ?"
-        guard let row = try Int64.fetchOne(db, sql: sql, arguments: [sequence, part]) else { throw StoreDamage("annals_outbox_parts") }
+        guard let row = try Int64.fetchOne(db, sql: sql, arguments: [sequence, part]) else { throw Corruption("annals_outbox_parts") }
         return try StoredBlob(db, table: "annals_outbox_parts", column: "body", row: row, .read).read()
     }
 

@@ -30,7 +30,7 @@ package struct Push {
             let parsed = stride(from: 0, to: bytes.count, by: Digest.byteCount).compactMap {
                 Digest(bytes: Array(bytes[$0..<min($0 + Digest.byteCount, bytes.count)]))
             }
-            guard try parsed.count == row.value("transactions") else { throw StoreDamage("annals_push.digests") }
+            guard try parsed.count == row.value("transactions") else { throw Corruption("annals_push.digests") }
             let first = try Counter(row.number("first_counter", in: SchemaLimits.positions))
             if push == nil { push = try Push(firstCounter: first, parts: 0, lastSequence: row.value("last_sequence"), digests: []) }
             push?.parts += 1
@@ -39,13 +39,13 @@ package struct Push {
         return push
     }
 
-    /// Throws `StoreDamage` where the push under way is not one that could be sent.
+    /// Throws `Corruption` where the push under way is not one that could be sent.
     package static func check(_ db: Database) throws {
         guard let push = try load(db) else { return }
         for part in 0..<push.parts {
             guard let header = try? BatchHeader.parse(push.batch(db, part: part)),
                 header.firstCounter.rawValue == push.firstCounter.rawValue + Int64(part)
-            else { throw StoreDamage("annals_push") }
+            else { throw Corruption("annals_push") }
         }
     }
 
@@ -62,7 +62,7 @@ package struct Push {
         _ db: Database, _ state: ReplicaState, layouts: LayoutNames, limits: OutboxLimits, cipher: SpaceCipher?
     ) throws -> Push? {
         let unsettled =
-            try [UnsettledReferences.first(db), SchemaWaiting(db).first(), SchemaOffers.first(db, .own)].compactMap { $0 }
+            try [UnsettledReferences.first(db), MigrationBarrier(db).first(), PendingSchemaEntries.first(db, .own)].compactMap { $0 }
             .min() ?? .max
         if let row = try Outbox.firstRow(db), row.parts > 1, row.sequence < unsettled {
             return try freezeParts(db, row, state, layouts, cipher)

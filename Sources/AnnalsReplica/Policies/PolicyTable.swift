@@ -64,7 +64,7 @@ package enum PolicyTable {
         )
         return try rows.map { row in
             let (name, column): (String, String) = try (row.value("name"), row.value("column_name"))
-            guard let aspect = try PolicySetting.Aspect(rawValue: row.value("aspect")) else { throw StoreDamage("annals_policies.aspect") }
+            guard let aspect = try PolicySetting.Aspect(rawValue: row.value("aspect")) else { throw Corruption("annals_policies.aspect") }
             return try PolicyInForce(
                 setting: PolicySetting(
                     table: name.isEmpty ? nil : name, column: column.isEmpty ? nil : column, aspect: aspect, policy: row.value("policy")),

@@ -6,11 +6,11 @@ import GRDB
 
 /// Brings a row to what a person decided about a conflict, compared with the row as it is.
 package struct Resolving {
-    package let row: DecidedRow
+    package let row: ManualEdit
     package let conflict: Conflict
     package let renumbered: RenumberedKeys
 
-    package init(row: DecidedRow, conflict: Conflict, renumbered: RenumberedKeys) {
+    package init(row: ManualEdit, conflict: Conflict, renumbered: RenumberedKeys) {
         self.row = row
         self.conflict = conflict
         self.renumbered = renumbered
@@ -44,13 +44,13 @@ package struct Resolving {
         guard side != .stored else {
             throw AnnalsError(
                 .usage, operation: "resolve",
-                "the number \(DecidedRow.text(entry.key, names)) of \(table.name) belongs to another row, and both rows are there",
+                "the number \(ManualEdit.text(entry.key, names)) of \(table.name) belongs to another row, and both rows are there",
                 hint: "annals resolve \(conflict.id) --take incoming agrees with the new number; an UPDATE with plain SQL gives it another")
         }
         let key = renumbered.now(table.name, entry.key)
         guard !values.isEmpty else { return }
         guard let current = try row.find(key) else {
-            throw AnnalsError(.usage, operation: "resolve", "the row \(DecidedRow.text(key, names)) of \(table.name) is gone")
+            throw AnnalsError(.usage, operation: "resolve", "the row \(ManualEdit.text(key, names)) of \(table.name) is gone")
         }
         try row.update(current, to: values)
     }

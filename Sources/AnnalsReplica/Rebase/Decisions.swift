@@ -11,15 +11,15 @@ struct Decisions {
         /// The columns of this foreign key become what ON DELETE says.
         case loseReference(Int, foreignKey: Int)
         /// The stored row of this name is set aside in favour of the change.
-        case evict(Int, RowName)
+        case evict(Int, CandidateKey)
         /// The change's row becomes one with the stored row of this name.
-        case merge(Int, into: RowName)
+        case merge(Int, into: CandidateKey)
         /// The stored row stays after all: something forbids that it goes.
-        case keep(Int, RowName)
+        case keep(Int, CandidateKey)
         /// The change's row stays by itself after all.
         case separate(Int)
         /// A row that might come back does not.
-        case leaveDead(Lives.ID)
+        case leaveDead(RowLineage.ID)
         /// Nothing of the transaction stands.
         case setAsideAll(Reason)
     }
@@ -27,8 +27,8 @@ struct Decisions {
     private var all: Set<Decision> = []
     private var reasons: [Int: Reason] = [:]
     private var givenUp: [Int: [Int: Reason]] = [:]
-    private var evictions: [(change: Int, row: RowName)] = []
-    private var merges: [Int: RowName] = [:]
+    private var evictions: [(change: Int, row: CandidateKey)] = []
+    private var merges: [Int: CandidateKey] = [:]
     private(set) var reasonForAll: Reason?
 
     /// False when it was there already: then trying again would not help.
@@ -55,8 +55,8 @@ struct Decisions {
     func givenUp(_ change: Int) -> [Int: Reason] { givenUp[change] ?? [:] }
 
     /// The stored row with which a change's row becomes one.
-    package func merge(_ change: Int) -> RowName? { all.contains(.separate(change)) ? nil : merges[change] }
+    package func merge(_ change: Int) -> CandidateKey? { all.contains(.separate(change)) ? nil : merges[change] }
 
     /// Stored rows that are set aside, each in favour of a change, in the order in which that was decided.
-    var evicted: [(change: Int, row: RowName)] { evictions.filter { !all.contains(.keep($0.change, $0.row)) } }
+    var evicted: [(change: Int, row: CandidateKey)] { evictions.filter { !all.contains(.keep($0.change, $0.row)) } }
 }

@@ -68,7 +68,7 @@ package struct AuthorChains {
 
     /// The position of the snapshot that alone says what is kept of an author; nil where batches do.
     package func snapshot(thatTold author: ReplicaID) throws -> Position? {
-        guard let told = try ToldAuthors.load(db), try told.holds(author, db) else { return nil }
+        guard let told = try UnconfirmedAuthors.load(db), try told.holds(author, db) else { return nil }
         return told.snapshot
     }
 
@@ -80,7 +80,7 @@ package struct AuthorChains {
 
     private static func link(_ row: GRDB.Row) throws -> Link? {
         let (counter, bytes): (Int64, Data) = try (row.number("counter", in: SchemaLimits.positions), row.value("digest"))
-        guard let digest = Digest(bytes: [UInt8](bytes)) else { throw StoreDamage("annals_authors.digest") }
+        guard let digest = Digest(bytes: [UInt8](bytes)) else { throw Corruption("annals_authors.digest") }
         return counter == 0 ? nil : Link(counter: Counter(counter), digest: digest)
     }
 
@@ -91,7 +91,7 @@ package struct AuthorChains {
         var all: [ReplicaID: Link?] = [:]
         for row in try GRDB.Row.fetchAll(db, sql: "SELECT replica, counter, digest FROM \(table)") {
             let bytes: Data = try row.value("replica")
-            guard let replica = ReplicaID(bytes: bytes) else { throw StoreDamage("annals_authors.replica") }
+            guard let replica = ReplicaID(bytes: bytes) else { throw Corruption("annals_authors.replica") }
             all[replica] = .some(try link(row))
         }
         return all

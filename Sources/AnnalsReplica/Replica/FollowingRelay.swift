@@ -22,7 +22,7 @@ package struct FollowedRelay: Sendable {
 }
 
 /// The entries of the log that a replica keeps.
-package struct KeptEntries {
+package struct RecentEntries {
     /// One transaction, in one batch or in several parts.
     package struct Unit {
         /// The rows of `annals_log` that hold it; more than one are its parts.
@@ -43,8 +43,8 @@ package struct KeptEntries {
     }
 
     /// The newest rows up to this replica's position, without a gap.
-    private func rows() throws -> [KeptLog.Row] {
-        let all = try KeptLog.rows(db).filter { $0.last <= state.position }
+    private func rows() throws -> [RecentLog.Row] {
+        let all = try RecentLog.rows(db).filter { $0.last <= state.position }
         var first = all.count
         var next = state.position.next
         while first > 0, all[first - 1].last.next == next {
@@ -62,10 +62,10 @@ package struct KeptEntries {
             digest = row.digest ?? digest
             guard let before = digest else { continue }
             marks.append(mark(row.position.advanced(by: -1), before))
-            let header = try BatchHeader.parse(KeptLog.batch(db, at: row.position))
+            let header = try BatchHeader.parse(RecentLog.batch(db, at: row.position))
             digest = header.certificates[row.firstIndex..<row.firstIndex + row.entries].reduce(before) { $0.following($1.digest) }
         }
-        guard digest == nil || digest == own else { throw StoreDamage("annals_log.digest") }
+        guard digest == nil || digest == own else { throw Corruption("annals_log.digest") }
         return marks + [mark(state.position, own)]
     }
 
@@ -77,13 +77,13 @@ package struct KeptEntries {
     func units(after position: Position) throws -> [Unit]? {
         let ahead = try Outbox.ahead(db).sorted()
         let kept = try rows().filter { $0.last > position }
-        let own = try KeptLog.rows(db).filter { $0.position > state.position }
+        let own = try RecentLog.rows(db).filter { $0.position > state.position }
         guard position == state.position || kept.first.map({ $0.position <= position.next }) ?? false,
             own.flatMap({ row in (0..<row.entries).map { row.position.advanced(by: $0) } }) == ahead
         else { return nil }
         var units: [Unit] = []
         for row in kept + own {
-            let header = try BatchHeader.parse(KeptLog.batch(db, at: row.position))
+            let header = try BatchHeader.parse(RecentLog.batch(db, at: row.position))
             guard header.part.isWhole else {
                 if header.part.number == 0 {
                     units.append(Unit(rows: [row.position], index: 0, position: row.position, header: header))
@@ -105,7 +105,7 @@ package struct KeptEntries {
     package func content(of unit: Unit, _ cipher: SpaceCipher?) throws -> TransactionParts {
         TransactionParts(count: unit.rows.count) { number in
             let row = unit.rows[number]
-            let batch = try SealedEntry.open(KeptLog.batch(db, at: row), at: row, state, cipher)
+            let batch = try SealedEntry.open(RecentLog.batch(db, at: row), at: row, state, cipher)
             return TransactionParts.Part(reader: try batch.body(unit.index), layouts: batch.layouts)
         }
     }
@@ -114,18 +114,18 @@ package struct KeptEntries {
 /// Turns the newest entries of the log back into work that waits to be sent.
 package struct FollowingRelay {
     package let db: Database
-    package let step: ManagedStep
+    package let step: StoreStep
     private var state: ReplicaState
     private let session: MergeSession
-    private let entries: KeptEntries
+    private let entries: RecentEntries
 
-    package init(_ db: Database, _ step: ManagedStep) throws {
-        guard let state = try ReplicaState.load(db), try Meta(db).text(.joinStage) == nil else { throw ReplicaExchange.wentBack }
+    package init(_ db: Database, _ step: StoreStep) throws {
+        guard let state = try ReplicaState.load(db), try Meta(db).text(.joinStage) == nil else { throw ReplicaExchange.logRolledBack }
         self.db = db
         self.step = step
         self.state = state
         session = MergeSession(db, registry: try step.tables())
-        entries = KeptEntries(db, state)
+        entries = RecentEntries(db, state)
     }
 
     /// Returns how many transactions the relay lost.
@@ -140,18 +140,18 @@ package struct FollowingRelay {
 
     // MARK: The outbox
 
-    private func putIntoOutbox(_ units: [KeptEntries.Unit]) throws {
+    private func putIntoOutbox(_ units: [RecentEntries.Unit]) throws {
         let first = min(try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox") ?? 1, 1) - Int64(units.count)
         let cipher = try step.cipher()
-        let lacking = try Lacking.load(db)
+        let missingSchema = try MissingSchema.load(db)
         for (place, unit) in units.enumerated() {
             guard unit.header.replica != .relay, !unit.header.isVoided else { throw Self.voided(unit.position) }
             let content = try entries.content(of: unit, cipher)
-            try put(content, unit, at: first + Int64(place), lacking)
+            try put(content, unit, at: first + Int64(place), missingSchema)
         }
     }
 
-    private func put(_ content: TransactionParts, _ unit: KeptEntries.Unit, at sequence: Int64, _ lacking: Lacking) throws {
+    private func put(_ content: TransactionParts, _ unit: RecentEntries.Unit, at sequence: Int64, _ missingSchema: MissingSchema) throws {
         let parts = Outbox.PartWriter(db, sequence: sequence, limits: step.outboxLimits)
         var builder = BodyBuilder(try content.info(), key: .none, parts: parts)
         var journal: [JournalEntry] = []
@@ -159,10 +159,10 @@ package struct FollowingRelay {
         guard rest.voids.isEmpty else { throw Self.voided(unit.position) }
         // The next offer repeats additions, which it finds in this store's tables, and renames.
         if let schema = rest.schema { try SpaceRename.tell(schema.renames, db) }
-        builder.decide(HumanDecisions(rest))
+        builder.decide(UserDecisions(rest))
         var isSame = true
         try content.forEachChange { layout, change in
-            guard !lacking.touches(layout.name) else { throw Self.behindSchema(unit.position) }
+            guard !missingSchema.touches(layout.name) else { throw Self.behindSchema(unit.position) }
             let table = try session.table(first: layout.name)
             let inUse = try session.layoutInUse(layout, in: table)
             isSame = isSame && inUse.isSame
@@ -180,7 +180,7 @@ package struct FollowingRelay {
 
     // MARK: What is known of the log
 
-    private mutating func goBack(to mark: LogMark, head: Position, _ units: [KeptEntries.Unit]) throws {
+    private mutating func goBack(to mark: LogMark, head: Position, _ units: [RecentEntries.Unit]) throws {
         for unit in units.reversed() {
             let link = AuthorChains.Link(
                 counter: Counter(unit.header.counter(of: unit.index).rawValue - 1), digest: unit.header.previousDigest(of: unit.index))
@@ -194,10 +194,10 @@ package struct FollowingRelay {
         state.logDigest = mark.digest
         state.head = head
         try state.saveProgress(db)
-        if let schema = try KeptLog.schema(db, at: mark.position) { try schema.save(db) }
+        if let schema = try RecentLog.schema(db, at: mark.position) { try schema.save(db) }
         try Outbox.passAll(db, through: Position(SchemaLimits.positions.upperBound))
-        try KeptParts.clear(db)
-        try KeptLog.drop(db, after: mark.position)
+        try BufferedParts.clear(db)
+        try RecentLog.drop(db, after: mark.position)
         try LogDigests.drop(db, after: mark.position)
         try PassedVoids.drop(db, after: mark.position)
         // They come again with the work that they are of.
@@ -216,19 +216,19 @@ package struct FollowingRelay {
 
     private static var notKept: AnnalsError {
         AnnalsError(
-            .relayWentBack, operation: "sync",
+            .relayRolledBack, operation: "sync",
             "the relay was restored from a backup, and this store does not keep all that the relay lost", hint: hint)
     }
 
     private static func voided(_ position: Position) -> AnnalsError {
         AnnalsError(
-            .relayWentBack, operation: "sync",
+            .relayRolledBack, operation: "sync",
             "the relay was restored from a backup, and what it lost was voided in part: the entry at position \(position)", hint: hint)
     }
 
     private static func behindSchema(_ position: Position) -> AnnalsError {
         AnnalsError(
-            .relayWentBack, operation: "sync",
+            .relayRolledBack, operation: "sync",
             "the relay was restored from a backup, and what it lost has tables or columns that this store lacks: the entry at position "
                 + "\(position)",
             hint: "Nothing was changed, and local work goes on. Let the application migrate the store, then sync again")

@@ -11,24 +11,24 @@ public enum JoinedSchema: String, Sendable, CaseIterable {
     case additions
 }
 
-extension SchemaStanding {
+extension SchemaComparison {
     /// How the tables of a store that joins stand to those of a copy of the space.
     ///
     /// - Throws: `AnnalsError` of code schemaRefused, naming what differs and how; also for additions, unless they are allowed.
-    package static func joining(_ here: TrackedTables, _ copy: Database, _ allowed: JoinedSchema) throws -> SchemaStanding {
+    package static func joining(_ here: TrackedTables, _ copy: Database, _ allowed: JoinedSchema) throws -> SchemaComparison {
         let space = try SpaceSchema.load(copy) ?? SpaceSchema(TrackedTables.load(copy))
-        let standing = try SchemaStanding(here, space, lacking: .between(space, here).additions(to: space), operation: "join")
-        if let change = standing.ahead.columns.first {
+        let comparison = try SchemaComparison(here, space, missingSchema: .between(space, here).additions(to: space), operation: "join")
+        if let change = comparison.ahead.columns.first {
             throw SchemaAgreement.refused(
                 "join",
                 "the table \(change.table) is declared otherwise in the space: its columns (\(change.columns.map(\.name).joined(separator: ", ")))",
                 "Nothing was changed. Let a replica of the space add them first, or join without them and add them then")
         }
-        guard allowed == .equal, !standing.isAlike else { return standing }
-        let lacking = standing.behind.names(in: space)
-        let more = standing.ahead.tables.map(\.name)
+        guard allowed == .equal, !comparison.isAlike else { return comparison }
+        let missingSchema = comparison.behind.names(in: space)
+        let more = comparison.ahead.tables.map(\.name)
         var message: [String] = []
-        if !lacking.isEmpty { message.append("the store lacks \(lacking.joined(separator: ", ")) of the space") }
+        if !missingSchema.isEmpty { message.append("the store lacks \(missingSchema.joined(separator: ", ")) of the space") }
         if !more.isEmpty { message.append("the space does not have \(more.joined(separator: ", "))") }
         throw SchemaAgreement.refused(
             "join", message.joined(separator: ", and "),
@@ -37,10 +37,10 @@ extension SchemaStanding {
     }
 }
 
-extension Lacking {
+extension MissingSchema {
     /// Tables, and of their columns those that came later: a row that leaves those out has the same default everywhere.
-    fileprivate func additions(to space: SpaceSchema) -> Lacking {
-        var additions = Lacking()
+    fileprivate func additions(to space: SpaceSchema) -> MissingSchema {
+        var additions = MissingSchema()
         for table in tables { additions.insert(table: table) }
         for (table, columns) in columns {
             for column in columns where space.isAdded(column, of: table) { additions.insert(column, of: table) }

@@ -12,7 +12,7 @@ enum LogDigests {
             position INTEGER NOT NULL,
             digest BLOB NOT NULL
         );
-        WITH RECURSIVE slots (slot) AS (SELECT 0 UNION ALL SELECT slot + 1 FROM slots WHERE slot < \(ReplicaLimits.keptLogDigests - 1))
+        WITH RECURSIVE slots (slot) AS (SELECT 0 UNION ALL SELECT slot + 1 FROM slots WHERE slot < \(ReplicaLimits.logDigestsKept - 1))
         INSERT INTO annals_log_digests SELECT slot, \(unused), zeroblob(\(Digest.byteCount)) FROM slots;
         """
 
@@ -29,7 +29,7 @@ enum LogDigests {
     /// Keeps the newest ones.
     package static func note(_ db: Database, _ digests: some BidirectionalCollection<(Position, Digest)>) throws {
         let statement = try db.cachedStatement(sql: "INSERT OR REPLACE INTO annals_log_digests (slot, position, digest) VALUES (?, ?, ?)")
-        for (position, digest) in digests.suffix(Int(ReplicaLimits.keptLogDigests)) {
+        for (position, digest) in digests.suffix(Int(ReplicaLimits.logDigestsKept)) {
             try statement.execute(arguments: [slot(of: position), position.rawValue, Data(digest.bytes)])
         }
     }
@@ -41,5 +41,5 @@ enum LogDigests {
             arguments: [position.rawValue])
     }
 
-    private static func slot(of position: Position) -> Int64 { position.rawValue % ReplicaLimits.keptLogDigests }
+    private static func slot(of position: Position) -> Int64 { position.rawValue % ReplicaLimits.logDigestsKept }
 }

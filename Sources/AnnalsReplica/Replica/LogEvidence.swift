@@ -72,7 +72,7 @@ package struct LogEvidence: Codable, Hashable, Sendable {
         do {
             return try JSONDecoder().decode(LogEvidence.self, from: Data(bytes))
         } catch {
-            throw StoreDamage("annals_meta.evidence")
+            throw Corruption("annals_meta.evidence")
         }
     }
 

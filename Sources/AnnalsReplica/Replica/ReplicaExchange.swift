@@ -22,8 +22,8 @@ package struct ExchangeStatus: Sendable {
     /// Local transactions that the space has not ordered yet, those under way included.
     package var outbox: Int
     package var isPushUnderWay: Bool
-    /// The rows must be compared with the log before anything is exchanged; see `RowsInDoubt`.
-    package var areRowsInDoubt: Bool
+    /// The rows must be compared with the log before anything is exchanged; see `UnverifiedRows`.
+    package var areRowsUnverified: Bool
     /// The join that makes the space is not done: see `CreationStage`.
     package var isSpaceUnfinished: Bool
     /// Conflicts settled just now, before anything came: among this store's own writes, where a program broke references with checks
@@ -40,7 +40,7 @@ package struct ExchangeStatus: Sendable {
     package var schemaVersion: Int64 = 1
     /// The space has tables or columns that this store lacks: what the log says there is kept until the store has migrated.
     package var isBehindSchema = false
-    /// Work waits in the outbox until the store has migrated; see `SchemaWaiting`.
+    /// Work waits in the outbox until the store has migrated; see `MigrationBarrier`.
     package var isWaitingForMigration = false
 
     /// The relay has told of entries that are not applied yet, or has more to tell.
@@ -84,7 +84,7 @@ package struct SettledPush: Sendable {
 }
 
 /// What a page of the log brought.
-package struct TakenPage: Sendable {
+package struct AppliedPage: Sendable {
     package var status: ExchangeStatus
     package var transactions = 0
     package var changes = 0
@@ -128,23 +128,23 @@ package struct ReplicaExchange {
 
     package func status() throws -> ExchangeStatus {
         ExchangeStatus(
-            replica: state.replica, space: state.space, seen: state.seen, pulled: try KeptParts.last(db) ?? state.position,
+            replica: state.replica, space: state.space, seen: state.seen, pulled: try BufferedParts.last(db) ?? state.position,
             head: state.head, accepted: max(state.position, try Outbox.lastAhead(db) ?? .zero), outbox: try Outbox.count(db),
             isPushUnderWay: try Push.isUnderWay(db),
-            areRowsInDoubt: try RowsInDoubt.isNoted(db), isSpaceUnfinished: try Meta(db).text(.joinStage) != nil,
+            areRowsUnverified: try UnverifiedRows.isNoted(db), isSpaceUnfinished: try Meta(db).text(.joinStage) != nil,
             unexplainedVoids: try PassedVoids.load(db).first?.position,
-            schemaVersion: try SpaceSchema.version(db), isBehindSchema: try !Lacking.load(db).isEmpty,
-            isWaitingForMigration: try SchemaWaiting(db).first() != nil)
+            schemaVersion: try SpaceSchema.version(db), isBehindSchema: try !MissingSchema.load(db).isEmpty,
+            isWaitingForMigration: try MigrationBarrier(db).first() != nil)
     }
 
-    package func freeze(_ step: ManagedStep) throws -> FrozenPush? {
+    package func freeze(_ step: StoreStep) throws -> FrozenPush? {
         if let push = try Push.load(db) { return try frozen(push, part: 0) }
-        try RowsInDoubt.check(db)
+        try UnverifiedRows.check(db)
         var limits = step.outboxLimits
         // While a space is made only its first entry is sent, since its first rows may be copied anew.
         if try Meta(db).text(.joinStage) != nil { limits.pushTransactions = 1 }
         // A store that follows a restored relay offers its schema again, before the work that uses it.
-        if try Meta(db).integer(.isCopy) != nil { try SchemaOffers.moveFirst(db) }
+        if try Meta(db).integer(.isCopy) != nil { try PendingSchemaEntries.moveFirst(db) }
         let cipher = try step.cipher()
         var new = try Push.freeze(db, state, layouts: step.layouts(), limits: limits, cipher: cipher).map { try frozen($0, part: 0) }
         if new != nil, let cipher { try Meta(db).set(.sealedUnder, SpaceKey.name(of: cipher.keyID)) }
@@ -175,9 +175,9 @@ package struct ReplicaExchange {
         switch answer.outcome {
         case .wait, .partsMissing: return try unsettled()
         case .accepted where sent.parts > 1 && answer.positions.isEmpty: return try unsettled()
-        case .wentBack: throw Self.wentBack
+        case .logRolledBack: throw Self.logRolledBack
         // Counters that follow on what the relay took, and it does not know that any more: it was restored from an older backup.
-        case .gap where try Outbox.lastAhead(db) != nil: throw Self.wentBack
+        case .gap where try Outbox.lastAhead(db) != nil: throw Self.logRolledBack
         case .identityConflict, .gap: return try takeNewIdentity()
         case .accepted, .stale: break
         }
@@ -193,7 +193,7 @@ package struct ReplicaExchange {
     private func check(_ answer: PushAnswer, _ sent: FrozenPush) throws {
         let isWhole = sent.parts == 1
         guard answer.push == sent.name, answer.push.replica == state.replica else { throw Self.otherAnswer }
-        guard answer.lineage == state.lineage || answer.outcome == .wentBack else { throw Self.wentBack }
+        guard answer.lineage == state.lineage || answer.outcome == .logRolledBack else { throw Self.logRolledBack }
         // What is accepted comes after what its author had seen.
         guard answer.positions.allSatisfy({ $0 > state.position && $0 <= answer.head }) else { throw Self.otherAnswer }
         if isWhole, answer.outcome == .accepted, answer.positions.count != sent.digests.count { throw Self.otherAnswer }
@@ -239,9 +239,9 @@ package struct ReplicaExchange {
     ) throws -> (transactions: Int, changes: Int) {
         guard !positions.isEmpty else { return (0, 0) }
         let accepted = try Outbox.heads(db, through: push.lastSequence, limit: push.parts > 1 ? 1 : positions.count)
-        guard accepted.count == (push.parts > 1 ? 1 : positions.count) else { throw StoreDamage("annals_outbox") }
+        guard accepted.count == (push.parts > 1 ? 1 : positions.count) else { throw Corruption("annals_outbox") }
         for (position, digest) in zip(positions, push.digests) { try Outbox.noteAhead(db, position, digest) }
-        try keep(positions, of: push, in: KeptLog(db, limits))
+        try keep(positions, of: push, in: RecentLog(db, limits))
         for (index, row) in accepted.enumerated() where row.journal > 0 {
             try journal(row, at: push.parts > 1 ? positions[positions.count - 1] : positions[index], receivedAt)
         }
@@ -252,7 +252,7 @@ package struct ReplicaExchange {
         return (accepted.count, accepted.reduce(0) { $0 + $1.changes })
     }
 
-    private func keep(_ positions: [Position], of push: Push, in log: KeptLog) throws {
+    private func keep(_ positions: [Position], of push: Push, in log: RecentLog) throws {
         let digest = positions[0] == state.position.next ? state.logDigest : nil
         guard push.parts > 1 else {
             return try log.keepPushed(push.firstCounter, positions, after: digest)
@@ -267,24 +267,24 @@ package struct ReplicaExchange {
     private func takeOwnSchemas(_ accepted: [Outbox.Head], through last: Position) throws {
         guard try db.tableExists("annals_schema_offers") else { return }
         let layouts = try LayoutNames(db).all
-        let kept = try KeptRows.load(db)
+        let kept = try DeferredCells.load(db)
         for head in accepted {
-            guard let row = try Outbox.row(db, sequence: head.sequence) else { throw StoreDamage("annals_outbox") }
-            let isOffer = try SchemaOffers.isNoted(db, row.id)
+            guard let row = try Outbox.row(db, sequence: head.sequence) else { throw Corruption("annals_outbox") }
+            let isOffer = try PendingSchemaEntries.isNoted(db, row.id)
             guard kept != nil || isOffer else { continue }
             let content = try Outbox.content(db, of: row, layouts: layouts)
-            if let kept { try KeptChanges(kept).follow(content) }
+            if let kept { try DeferredChanges(kept).follow(content) }
             guard isOffer else { continue }
             if let entry = try content.rest({ _, _ in }).schema {
-                try KeptLog.noteSchema(db, before: last)
+                try RecentLog.noteSchema(db, before: last)
                 try SpaceSchema.take(entry, db, MergeSession(db, registry: TrackedTables.load(db)))
             }
-            try SchemaOffers.forget(db, row.id)
+            try PendingSchemaEntries.forget(db, row.id)
         }
     }
 
     private func journal(_ head: Outbox.Head, at position: Position, _ receivedAt: Int64) throws {
-        guard let row = try Outbox.row(db, sequence: head.sequence) else { throw StoreDamage("annals_outbox") }
+        guard let row = try Outbox.row(db, sequence: head.sequence) else { throw Corruption("annals_outbox") }
         let content = try Outbox.content(db, of: row, layouts: [:])
         let info = try content.info()
         _ = try content.rest { entries, first in
@@ -298,17 +298,17 @@ package struct ReplicaExchange {
         let position = state.position
         while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
         // Parts of others' that stood there are of a log that the relay lost when it was put back to an older backup.
-        if state.position > position { try KeptParts.clear(db) }
+        if state.position > position { try BufferedParts.clear(db) }
     }
 
-    package static var wentBack: AnnalsError { .relayWentBack(operation: "sync") }
+    package static var logRolledBack: AnnalsError { .relayRolledBack(operation: "sync") }
 }
 
 extension AnnalsError {
     /// The relay has another log than the one that was seen before, or less of it.
-    package static func relayWentBack(operation: String) -> AnnalsError {
+    package static func relayRolledBack(operation: String) -> AnnalsError {
         AnnalsError(
-            .relayWentBack, operation: operation, "the relay's log is shorter than, or other than, the one seen before",
+            .relayRolledBack, operation: operation, "the relay's log is shorter than, or other than, the one seen before",
             hint: "It was restored from an older backup; nothing was changed, and local work goes on. "
                 + "Run annals sync --follow-relay to send again what the relay lost and go on with it")
     }

@@ -87,9 +87,9 @@ public struct ReplicaState: Sendable {
 
     /// The key pair that it signs with.
     ///
-    /// - Throws: `StoreDamage` where the file holds another replica's, or none.
+    /// - Throws: `Corruption` where the file holds another replica's, or none.
     package func key() throws -> ReplicaKey {
-        guard let key = ReplicaKey(bytes: secret), key.replica == replica else { throw StoreDamage("annals_meta.replica_key") }
+        guard let key = ReplicaKey(bytes: secret), key.replica == replica else { throw Corruption("annals_meta.replica_key") }
         return key
     }
 
@@ -116,7 +116,7 @@ public struct ReplicaState: Sendable {
         guard let id = ReplicaID(replica), let space = facts.text(.space).flatMap(SpaceName.init),
             let lineage = facts.text(.lineage).flatMap({ Lineage($0) }),
             let digest = facts.bytes(.lastDigest).flatMap({ Digest(bytes: $0) }), let secret = facts.bytes(.replicaKey)
-        else { throw StoreDamage("annals_meta") }
+        else { throw Corruption("annals_meta") }
         return try ReplicaState(
             replica: id, secret: secret, name: facts.text(.replicaName) ?? "", relay: facts.text(.relay) ?? "", space: space,
             lineage: lineage,

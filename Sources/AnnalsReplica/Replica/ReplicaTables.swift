@@ -4,12 +4,12 @@ package import GRDB
 
 /// The tables that only a joined store has.
 package enum ReplicaTables {
-    /// Call it where everything is sealed, in the same SQLite transaction: the schema that it changes counts as looked at.
+    /// Call it where everything is recorded, in the same SQLite transaction: the schema that it changes counts as looked at.
     package static func createIfMissing(_ db: Database) throws {
         guard try !StoreSchema.isReplica(db) else { return }
         let schemas = [
-            Outbox.schema, KeptParts.schema, HighestKeys.schema, ConflictJournal.schema, PolicyTable.schema, UnsettledReferences.schema,
-            RenumberedRows.schema, AuthorChains.schema, LogDigests.schema, KeptLog.schema,
+            Outbox.schema, BufferedParts.schema, HighestKeys.schema, ConflictJournal.schema, PolicyTable.schema, UnsettledReferences.schema,
+            RenumberedRows.schema, AuthorChains.schema, LogDigests.schema, RecentLog.schema,
         ]
         try db.execute(sql: schemas.joined())
         try StoreSchema.noteSchemaVersion(db)
@@ -24,7 +24,7 @@ package enum ReplicaTables {
         try PolicyTable.set(db, PolicyTable.load(other).filter { !$0.isOverride }.map(\.setting), isOverride: false)
         try ConflictJournal.takeIn(from: other, to: db)
         try AuthorChains.replaceAll(db, with: AuthorChains.all(other))
-        try ToldAuthors.copy(from: other, to: db)
+        try UnconfirmedAuthors.copy(from: other, to: db)
     }
 
     /// Forgets the space. Numbers and tokens of history go on.
@@ -36,8 +36,9 @@ package enum ReplicaTables {
             .replica, .replicaKey, .replicaName, .relay, .space, .lineage, .position, .logDigest, .head, .lastCounter, .lastDigest,
             .outboxed,
             .joinStage,
-            .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .rowsInDoubt, .isCopy,
-            .renames, .evidence, .toldBySnapshot, .toldAuthors, .keptLogBytes,
+            .credentialFile, .caFile, .pins, .spaceKeyFile, .sealedUnder, .passedVoids, .spaceSchema, .spaceVersion, .unverifiedRows,
+            .isCopy,
+            .renames, .evidence, .unconfirmedSnapshot, .unconfirmedAuthors, .recentLogBytes,
         ]
         for name in names { try meta.set(name, nil) }
     }

@@ -18,7 +18,7 @@ package struct DeclaredRenames {
 
     // MARK: Made by another program
 
-    /// Takes for one column what was rebuilt under another name. To be called where everything is sealed, before more goes into the
+    /// Takes for one column what was rebuilt under another name. To be called where everything is recorded, before more goes into the
     /// outbox.
     package func declare() throws {
         for (index, rename) in renames.enumerated() where try isDone(rename, before: index) { try declare(rename) }
@@ -57,7 +57,7 @@ package struct DeclaredRenames {
             guard theirs?.place(of: first.columns[place]) == nil, !first.columns.contains(where: { $0.isSameIdentifier(as: known) })
             else { throw Self.refused(.schemaRefused, "\(rename.table).\(rename.name) is another column than \(column)", nil) }
             first.columns[place] = known
-            try FirstNames.set(first, of: list, db)
+            try CanonicalNames.set(first, of: list, db)
         }
         try SpaceRename.tell([SpaceRename(table: first.table, column: known, name: rename.name)], db)
     }

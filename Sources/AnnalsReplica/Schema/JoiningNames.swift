@@ -25,26 +25,26 @@ package struct JoiningNames {
 
     /// Keeps them, as those of the lists that are in use.
     package func save(_ tables: TrackedTables) throws {
-        var names: [Int64: FirstNames.Names] = [:]
+        var names: [Int64: CanonicalNames.Names] = [:]
         for (entry, first) in matches(tables) {
-            let own = FirstNames.Names(table: entry.definition.name, columns: entry.definition.columns.map(\.name))
+            let own = CanonicalNames.Names(table: entry.definition.name, columns: entry.definition.columns.map(\.name))
             if first != own { names[entry.id] = first }
         }
-        try FirstNames.save(names, db)
+        try CanonicalNames.save(names, db)
     }
 
-    private func matches(_ tables: TrackedTables) -> [(TrackedTables.Entry, FirstNames.Names)] {
+    private func matches(_ tables: TrackedTables) -> [(TrackedTables.Entry, CanonicalNames.Names)] {
         let others = theirs.entries
         let found = Self.match(
             tables.entries.map(\.definition.name), present: others.map(\.definition.name), first: others.map(\.first.name))
         return zip(tables.entries, found).map { entry, place in
             let own = entry.definition.columns.map(\.name)
-            guard let place else { return (entry, FirstNames.Names(table: entry.definition.name, columns: own)) }
+            guard let place else { return (entry, CanonicalNames.Names(table: entry.definition.name, columns: own)) }
             let (present, first) = (others[place].definition.columns.map(\.name), others[place].first.columns.map(\.name))
             let columns = Self.match(own, present: present, first: first)
             return (
                 entry,
-                FirstNames.Names(
+                CanonicalNames.Names(
                     table: others[place].first.name, columns: zip(own, columns).map { name, at in at.map { first[$0] } ?? name })
             )
         }

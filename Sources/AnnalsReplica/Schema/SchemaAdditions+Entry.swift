@@ -12,7 +12,7 @@ extension SchemaAdditions {
         var statements: [String] = []
         var tracked: [TableLayout] = []
         for table in tables {
-            statements += try FirstStatements(db, own).statements(of: table.name)
+            statements += try CanonicalStatements(db, own).statements(of: table.name)
             tracked.append(table.layout)
         }
         for change in columns {
@@ -36,7 +36,7 @@ extension SchemaAdditions {
     ///
     /// - Parameter tried: what was tried before; an entry that is not among them is tried here.
     /// - Throws: `AnnalsError` of code schemaRefused where this program cannot make sense of them.
-    package init(_ entry: SchemaEntry, to space: SpaceSchema, tried: TriedSchemas = TriedSchemas()) throws {
+    package init(_ entry: SchemaEntry, to space: SpaceSchema, tried: SchemaTrialResults = SchemaTrialResults()) throws {
         if let refusal = try tried.verdict(on: entry) { throw Self.refused("\(refusal.statement): \(refusal.reason)", nil) }
         let queue = try DatabaseQueue()
         self = try queue.writeWithoutTransaction { db in try SchemaAdditions(entry, to: space, tryingOn: db) }

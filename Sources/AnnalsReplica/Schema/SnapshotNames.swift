@@ -8,7 +8,7 @@ package struct SnapshotNames {
     /// A tracked table of the file.
     package struct Table {
         package var own: String
-        package var first: FirstNames.Names
+        package var first: CanonicalNames.Names
     }
 
     private let db: Database
@@ -20,11 +20,11 @@ package struct SnapshotNames {
     }
 
     /// What a maker's file says of its names.
-    package static func firstNames(_ tables: TrackedTables) -> [String: FirstNames.Names] {
-        var names: [String: FirstNames.Names] = [:]
+    package static func firstNames(_ tables: TrackedTables) -> [String: CanonicalNames.Names] {
+        var names: [String: CanonicalNames.Names] = [:]
         for entry in tables.entries {
-            let own = FirstNames.Names(table: entry.definition.name, columns: entry.definition.columns.map(\.name))
-            let first = FirstNames.Names(table: entry.first.name, columns: entry.first.columns.map(\.name))
+            let own = CanonicalNames.Names(table: entry.definition.name, columns: entry.definition.columns.map(\.name))
+            let first = CanonicalNames.Names(table: entry.first.name, columns: entry.first.columns.map(\.name))
             if own != first { names[entry.definition.name] = first }
         }
         return names
@@ -36,8 +36,8 @@ package struct SnapshotNames {
         let reader = SchemaReader(db)
         let tables = try contents.tracked.map { name in
             let columns = try reader.table(name)?.columns.map(\.name) ?? []
-            let first = contents.firstNames[name] ?? FirstNames.Names(table: name, columns: columns)
-            guard first.columns.count == columns.count else { throw StoreDamage("annals_snapshot") }
+            let first = contents.firstNames[name] ?? CanonicalNames.Names(table: name, columns: columns)
+            guard first.columns.count == columns.count else { throw Corruption("annals_snapshot") }
             return (own: name, columns: columns, first: first)
         }
         let original = tables.map { Table(own: $0.own, first: $0.first) }
@@ -63,11 +63,11 @@ package struct SnapshotNames {
 
     /// Keeps the first names of the lists with which the tables are tracked now.
     package static func save(_ tables: [Table], _ db: Database) throws {
-        var names: [Int64: FirstNames.Names] = [:]
+        var names: [Int64: CanonicalNames.Names] = [:]
         for list in try TrackedTable.fetchTracked(db) {
             guard let table = tables.first(where: { $0.own.isSameIdentifier(as: list.name) }) else { continue }
-            if table.first != FirstNames.Names(table: list.name, columns: list.columns) { names[list.id] = table.first }
+            if table.first != CanonicalNames.Names(table: list.name, columns: list.columns) { names[list.id] = table.first }
         }
-        try FirstNames.save(names, db)
+        try CanonicalNames.save(names, db)
     }
 }

@@ -22,9 +22,9 @@ package enum SnapshotFile {
         /// The tracked tables by their names in the file.
         package var tracked: [String]
         /// Of those that its maker calls otherwise than the log, by their names in the file: first names, of columns in order.
-        package var firstNames: [String: FirstNames.Names] = [:]
+        package var firstNames: [String: CanonicalNames.Names] = [:]
         /// What the space calls them; see `SpaceSchema`.
-        package var presentNames: [String: SpaceSchema.PresentNames]?
+        package var presentNames: [String: SpaceSchema.CurrentNames]?
         /// The latest time in the log up to the position: a newcomer's clock starts past it.
         package var time: HybridTime
         /// By first names.
@@ -40,8 +40,8 @@ package enum SnapshotFile {
         package var logDigest: Digest?
 
         package init(
-            position: Position, lineage: Lineage, tracked: [String], firstNames: [String: FirstNames.Names] = [:],
-            presentNames: [String: SpaceSchema.PresentNames]? = nil, time: HybridTime, highestKeys: [String: Int64],
+            position: Position, lineage: Lineage, tracked: [String], firstNames: [String: CanonicalNames.Names] = [:],
+            presentNames: [String: SpaceSchema.CurrentNames]? = nil, time: HybridTime, highestKeys: [String: Int64],
             schemaVersion: Int64 = 1, added: [String: [String]] = [:], authors: [ReplicaID: AuthorChains.Link?] = [:],
             rows: Digest = Digest.zero, logDigest: Digest? = nil
         ) {
@@ -156,7 +156,7 @@ package enum SnapshotFile {
         }
         do {
             try AuthorChains.replaceAll(db, with: AuthorChains.all(db, table: authors))
-        } catch  where StoreError.isDamage(error) {
+        } catch  where StoreError.isCorruption(error) {
             throw notASnapshot
         }
         for table in OwnTables.snapshot { try db.execute(sql: "DROP TABLE IF EXISTS \(table)") }
@@ -186,7 +186,7 @@ package enum SnapshotFile {
     package static func read(_ db: Database) throws -> Contents {
         do {
             return try contents(db)
-        } catch is StoreDamage {
+        } catch is Corruption {
             throw notASnapshot
         } catch is DecodingError {
             throw notASnapshot
@@ -197,7 +197,7 @@ package enum SnapshotFile {
         var facts: [String: DatabaseValue] = [:]
         var highest: [String: Int64] = [:]
         var tracked: [String] = []
-        var first: [String: FirstNames.Names] = [:]
+        var first: [String: CanonicalNames.Names] = [:]
         guard try db.tableExists(table) else { throw notASnapshot }
         for row in try GRDB.Row.fetchAll(db, sql: "SELECT name, value FROM \(table) ORDER BY name") {
             let name: String = try row.value("name")
@@ -227,7 +227,7 @@ package enum SnapshotFile {
         return Contents(
             position: Position(position), lineage: lineage, tracked: tracked, firstNames: first,
             presentNames: try facts["names"].flatMap(Data.fromDatabaseValue).map {
-                try JSONDecoder().decode([String: SpaceSchema.PresentNames].self, from: $0)
+                try JSONDecoder().decode([String: SpaceSchema.CurrentNames].self, from: $0)
             },
             time: HybridTime(milliseconds: time, counter: UInt32(truncatingIfNeeded: counter)), highestKeys: highest,
             schemaVersion: try schemaVersion(facts),

@@ -199,7 +199,7 @@ package final class CopiedTable {
     private lazy var deleteKeylessStatement = Result { try PreparedStatement(db, "DELETE FROM \(name) WHERE \(rowid.get()) = ?1") }
 
     private lazy var rowid = Result {
-        guard let name = definition.rowidName else { throw StoreDamage(definition.name) }
+        guard let name = definition.rowidName else { throw Corruption(definition.name) }
         return SQL.quote(name)
     }
 }

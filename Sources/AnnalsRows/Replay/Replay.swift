@@ -26,7 +26,7 @@ public enum Replay {
     /// Writes the store as it was at `token` into a new file.
     ///
     /// Call it outside a transaction, on a connection that may write: the new file is attached to it. Other programs'
-    /// writes are sealed first; then the store is only read, in one read transaction, so they may go on writing.
+    /// writes are recorded first; then the store is only read, in one read transaction, so they may go on writing.
     ///
     /// - Parameters:
     ///   - db: a connection to the store.
@@ -94,7 +94,7 @@ public enum Replay {
                 PRAGMA \(SchemaCopy.target).cache_size = \(-ReplayLimits.cacheKibibytes);
                 """)
         var outcome = Outcome(token: token, transactions: 0, rows: 0, notes: [])
-        try SealedRead.run(db, environment) {
+        try RecordedRead.run(db, environment) {
             begin()
             let bounds = try HistoryBounds(db)
             try bounds.check(token)
@@ -107,7 +107,7 @@ public enum Replay {
                     .diverged, operation: "replay", "the rows are not what history says they became: \(mismatch.message)",
                     hint: "Run annals verify")
             }
-            outcome.rows += try copy.move(.back, through: changes.unsealedParts())
+            outcome.rows += try copy.move(.back, through: changes.unrecordedParts())
             let all = bounds.latest.number - token.number
             for number in stride(from: bounds.latest.number, to: token.number, by: -1) {
                 outcome.rows += try copy.move(.back, through: number)
@@ -131,6 +131,6 @@ public enum Replay {
 enum ReplayLimits {
     /// Page cache of the file that is written.
     static let cacheKibibytes = 16_384
-    /// How often other programs' writes are sealed before a read that wants none unsealed gives up.
-    static let sealingAttempts = 100
+    /// How often other programs' writes are recorded before a read that wants none unrecorded gives up.
+    static let recordingAttempts = 100
 }

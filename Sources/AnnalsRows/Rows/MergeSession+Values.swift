@@ -7,7 +7,7 @@ import GRDB
 /// Values and rows as the store compares and keeps them.
 extension MergeSession {
     /// The row of a name, compared as the name's index does.
-    package func row(named name: RowName, in table: RowTable) throws -> [Value]? {
+    package func row(named name: CandidateKey, in table: RowTable) throws -> [Value]? {
         guard let index = table.nameIndexes.first(where: { $0.places == name.places }) else { return nil }
         let statement = try table.statement(for: index) { try prepared(Self.query(index, table.definition)) }
         for (number, value) in name.values.enumerated() { statement.bind(number + 1, value) }

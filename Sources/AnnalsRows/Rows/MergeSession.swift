@@ -16,7 +16,7 @@ package final class MergeSession {
     private var tables: [String: RowTable] = [:]
     private var probes: [String: PreparedStatement] = [:]
     /// What the log says of tables and columns that the store lacks; nil where it lacks none.
-    package var kept: KeptRows? {
+    package var kept: DeferredCells? {
         didSet { space = nil }
     }
     /// The space's schema, once it was asked for.
@@ -75,7 +75,7 @@ package final class MergeSession {
     package func layoutInUse(_ layout: TableLayout, in table: RowTable) throws -> LayoutInUse {
         let places = try layout.columns.map { column in
             let place = table.first.place(of: column)
-            guard place != nil || kept?.lacking.has(column, of: layout.name) ?? false else {
+            guard place != nil || kept?.missingSchema.has(column, of: layout.name) ?? false else {
                 throw MergeError.unknownColumn(table: layout.name, column: column)
             }
             return place
@@ -93,11 +93,11 @@ package final class MergeSession {
     }
 
     /// The spans logged since `mark`, per layout id.
-    package func spans(since mark: [Int64: Int64]) -> [Sealing.Span] {
+    package func spans(since mark: [Int64: Int64]) -> [TransactionRecorder.Span] {
         tables.values.compactMap { table in
             let before = mark[table.layoutID] ?? table.firstHistoryID
             guard table.lastHistoryID > before else { return nil }
-            return Sealing.Span(table: table.layoutID, ids: (before + 1)...table.lastHistoryID)
+            return TransactionRecorder.Span(table: table.layoutID, ids: (before + 1)...table.lastHistoryID)
         }
         .sorted { $0.table < $1.table }
     }

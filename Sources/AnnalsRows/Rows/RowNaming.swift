@@ -8,7 +8,7 @@ package struct ParentNaming {
     /// The child's columns in the order of the index's.
     package var places: [Int]
 
-    package func name(in child: [Value]) -> RowName? {
+    package func name(in child: [Value]) -> CandidateKey? {
         index.name(places.map { child[$0] })
     }
 }
@@ -36,7 +36,7 @@ extension DeclaredTable {
 
 extension RowTable {
     /// Everything that the row can be called, its key first. A key that holds a NULL is a name too.
-    package func names(of row: [Value]) -> [RowName] {
+    package func names(of row: [Value]) -> [CandidateKey] {
         var names = [keyName(of: row)]
         for index in nameIndexes.dropFirst() {
             if let name = index.name(of: row) { names.append(name) }
@@ -49,25 +49,25 @@ extension RowTable {
         namePlaces.allSatisfy { before[$0] == after[$0] }
     }
 
-    package func keyName(of row: [Value]) -> RowName {
+    package func keyName(of row: [Value]) -> CandidateKey {
         let index = nameIndexes[0]
         let values = zip(index.places, index.columns).map { CanonicalTuple.value(row[$0], in: $1) }
-        return RowName(table: name, places: index.places, values: values)
+        return CandidateKey(table: name, places: index.places, values: values)
     }
 
     /// The name made of a key in the key's own order.
-    package func keyName(_ key: [Value]) -> RowName {
+    package func keyName(_ key: [Value]) -> CandidateKey {
         var row = [Value](repeating: .null, count: columnCount)
         for (place, value) in zip(definition.primaryKey, key) { row[place] = value }
         return keyName(of: row)
     }
 
-    package func parentName(_ reference: Int, in row: [Value]) -> RowName? {
+    package func parentName(_ reference: Int, in row: [Value]) -> CandidateKey? {
         parents[reference]?.name(in: row)
     }
 
     /// The row with all that a merge knows it by.
-    package func side(_ row: [Value]) -> NotedSide {
-        NotedSide(row: row, key: key(of: row), names: names(of: row), parents: references.indices.map { parentName($0, in: row) })
+    package func side(_ row: [Value]) -> RowImage {
+        RowImage(row: row, key: key(of: row), names: names(of: row), parents: references.indices.map { parentName($0, in: row) })
     }
 }

@@ -61,7 +61,7 @@ package struct BlameWalk {
         let definition = entry.definition
         var end: Blame.End?
         var number = Int64.max
-        if let row = try DecidedRow(db: db, table: definition, tables: changes.tables).find(key) {
+        if let row = try ManualEdit(db: db, table: definition, tables: changes.tables).find(key) {
             values = row
         } else {
             let found = try findEnd()

@@ -89,7 +89,7 @@ package struct Difference {
                     PRAGMA \(SchemaCopy.target).secure_delete = OFF;
                     PRAGMA \(SchemaCopy.target).cache_size = \(-DifferenceLimits.cacheKibibytes);
                     """)
-            let rows = try SealedRead.run(db, environment) {
+            let rows = try RecordedRead.run(db, environment) {
                 let bounds = try HistoryBounds(db)
                 let ends = try [bounds.check(from).number, bounds.check(to).number].sorted()
                 let changes = try NetChanges(db, tables: TrackedTables.load(db))

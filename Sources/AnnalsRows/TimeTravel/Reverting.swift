@@ -195,7 +195,7 @@ struct RevertObstacles {
 
     package static func name(_ table: RowTable, _ key: [Value]) -> String {
         let names = table.definition.primaryKey.map { table.definition.columns[$0].name }
-        return "\(DecidedRow.text(key, names)) of \(table.name)"
+        return "\(ManualEdit.text(key, names)) of \(table.name)"
     }
 
     package func error(_ number: Int64) -> AnnalsError {

@@ -1,4 +1,3 @@
-import AnnalsSchema
 import AnnalsSQLite
 package import GRDB
 

@@ -5,7 +5,7 @@ package import GRDB
 
 /// What a schema has beyond another that rows of the other can do without: new tables, and new columns that have a default.
 ///
-/// Whoever lacks them goes on; see `SchemaStanding`. All names are first names, apart from what renames give.
+/// Whoever lacks them goes on; see `SchemaComparison`. All names are first names, apart from what renames give.
 package struct SchemaAdditions: Hashable, Sendable {
     /// New columns of one table, with the foreign keys that they are part of.
     package struct Columns: Hashable, Sendable {

@@ -1,5 +1,4 @@
 package import AnnalsCore
-import AnnalsSchema
 import AnnalsSQLite
 
 /// Whether two replicas declare their tracked tables alike. A constraint, key or column that only one of them has would

@@ -1,5 +1,4 @@
 import AnnalsCore
-import AnnalsSchema
 import AnnalsSQLite
 package import Foundation
 package import GRDB
@@ -17,10 +16,10 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
     /// What makes the tables that came later, and their indexes, by the tables' names.
     package var statements: [String: [String]] = [:]
     /// What tables and columns are called by now, where that is otherwise; nil where nothing is.
-    package private(set) var names: [String: PresentNames]?
+    package private(set) var names: [String: CurrentNames]?
 
     /// Of one table, by its folded first name.
-    package struct PresentNames: Codable, Hashable, Sendable {
+    package struct CurrentNames: Codable, Hashable, Sendable {
         package var name: String?
         /// By folded first names.
         package var columns: [String: String] = [:]
@@ -31,7 +30,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
     }
 
     /// - Parameter names: what a snapshot says that they are called by now.
-    package init(_ tables: TrackedTables, names: [String: PresentNames]?) {
+    package init(_ tables: TrackedTables, names: [String: CurrentNames]?) {
         self.init(tables)
         self.names = names
     }
@@ -80,8 +79,8 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         }
     }
 
-    private mutating func set(_ table: DeclaredTable, _ change: (inout PresentNames) -> Void) {
-        var present = names?[table.name.foldedIdentifier] ?? PresentNames()
+    private mutating func set(_ table: DeclaredTable, _ change: (inout CurrentNames) -> Void) {
+        var present = names?[table.name.foldedIdentifier] ?? CurrentNames()
         change(&present)
         names = (names ?? [:]).merging([table.name.foldedIdentifier: present]) { $1 }
     }
@@ -128,17 +127,17 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
     }
 
     /// What a store has to make that lacks something of it.
-    package func additions(_ lacking: Lacking) -> SchemaAdditions {
+    package func additions(_ missingSchema: MissingSchema) -> SchemaAdditions {
         var additions = SchemaAdditions()
         additions.statements = statements
-        for table in tables where lacking.touches(table.name) {
-            if lacking.has(table: table.name) {
+        for table in tables where missingSchema.touches(table.name) {
+            if missingSchema.has(table: table.name) {
                 additions.tables.append(table)
                 // Its statements are those of when it came.
                 let later = table.columns.filter { isAdded($0.name, of: table.name) }
                 if !later.isEmpty { additions.columns.append(self.additions(of: table, later)) }
             } else {
-                additions.columns.append(self.additions(of: table, table.columns.filter { lacking.has($0.name, of: table.name) }))
+                additions.columns.append(self.additions(of: table, table.columns.filter { missingSchema.has($0.name, of: table.name) }))
             }
         }
         return additions
@@ -163,7 +162,7 @@ package struct SpaceSchema: Codable, Hashable, Sendable {
         if let schema = try? JSONDecoder().decode(SpaceSchema.self, from: bytes) { return schema }
         // The form of version 1 alone.
         guard let tables = try? JSONDecoder().decode([DeclaredTable].self, from: bytes) else {
-            throw StoreDamage("annals_meta.space_schema")
+            throw Corruption("annals_meta.space_schema")
         }
         return SpaceSchema(TrackedTables(tables.map { (0, $0) }))
     }

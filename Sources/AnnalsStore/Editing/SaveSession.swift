@@ -188,7 +188,7 @@ extension Store {
         return try await translated("read") {
             try await database.readingOnly { db in
                 let newest = try SaveSession.newestTransaction(db)
-                return try CallersError.passing { try body(db, schema.catalog(db), newest) }
+                return try ClosureError.passing { try body(db, schema.catalog(db), newest) }
             }
         }
     }

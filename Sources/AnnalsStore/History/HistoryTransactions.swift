@@ -10,7 +10,7 @@ import GRDB
 ///         print(transaction.number, try await store.changes(in: transaction).count)
 ///     }
 ///
-/// Other programs' writes are sealed when it begins. It ends with what was committed by the time its last page was fetched;
+/// Other programs' writes are recorded when it begins. It ends with what was committed by the time its last page was fetched;
 /// `remoteChanges` tells of more.
 public struct HistoryTransactions: AsyncSequence, Sendable {
     public typealias Failure = any Error
@@ -29,7 +29,7 @@ public struct HistoryTransactions: AsyncSequence, Sendable {
         fileprivate let pageSize: Int
         fileprivate var left: Int
         private var page: ArraySlice<HistoryTransaction> = []
-        private var isSealed = false
+        private var isRecorded = false
 
         fileprivate init(store: Store, request: HistoryRequest, pageSize: Int, left: Int) {
             (self.store, self.request, self.pageSize, self.left) = (store, request, pageSize, left)
@@ -43,8 +43,8 @@ public struct HistoryTransactions: AsyncSequence, Sendable {
 
         private mutating func fetch() async throws {
             guard left > 0 else { return }
-            if !isSealed { try await store.seal() }
-            isSealed = true
+            if !isRecorded { try await store.recordExternalChanges() }
+            isRecorded = true
             let count = Swift.min(left, pageSize)
             let query = request.limit(count)
             let found = try await store.translated("history") {
@@ -64,11 +64,11 @@ extension Store {
         return HistoryTransactions(store: self, request: request, pageSize: pageSize)
     }
 
-    /// How many transactions a request finds, other programs' writes sealed first.
+    /// How many transactions a request finds, other programs' writes recorded first.
     ///
     /// - Throws: `AnnalsError` with code `tokenExpired`, `tokenUnknown` or `notTracked`.
     public func historyCount(_ request: HistoryRequest = HistoryRequest()) async throws -> Int {
-        try await seal()
+        try await recordExternalChanges()
         return try await read { db in try HistoryReader(db).count(request) }
     }
 
@@ -78,14 +78,14 @@ extension Store {
         try await read { db in try HistoryReader(db).changes(in: transaction, request) }
     }
 
-    /// Visits every change of a request's transactions, other programs' writes sealed first. One change is held at a time,
+    /// Visits every change of a request's transactions, other programs' writes recorded first. One change is held at a time,
     /// and all of them are of one moment; in a file without WAL other programs cannot commit meanwhile.
     ///
     /// - Throws: `AnnalsError` as `historyCount`, and what `visit` throws.
     public func forEachChange(
         _ request: HistoryRequest = HistoryRequest(), _ visit: @escaping @Sendable (HistoryTransaction, HistoryChange) throws -> Void
     ) async throws {
-        try await seal()
+        try await recordExternalChanges()
         try await read { db in
             let reader = try HistoryReader(db)
             try reader.forEachTransaction(request) { transaction in
@@ -100,7 +100,7 @@ extension Store {
     ///
     /// - Throws: `AnnalsError` as `historyCount`.
     public func touchedRows(_ request: HistoryRequest = HistoryRequest()) async throws -> [PersistentIdentifier] {
-        try await seal()
+        try await recordExternalChanges()
         return try await read { db in try HistoryReader(db).touchedRows(request) }
     }
 }

@@ -52,7 +52,7 @@ extension Store {
     ) async throws -> T {
         try await migrateCounting(label: label, renames: renames, tracking: tracking) { db, tables in
             for table in rebuilding { try tables.putAside(table) }
-            return try CallersError.passing { try updates(db) }
+            return try ClosureError.passing { try updates(db) }
         }.value
     }
 
@@ -68,7 +68,7 @@ extension Store {
                 try Migrating.inTransaction(db) {
                     try foreign.look(db)
                     try schema.begin(db)
-                    return try Migrating(db, ManagedStep(db, configuration, schema), label, renames, tracking).run(updates)
+                    return try Migrating(db, StoreStep(db, configuration, schema), label, renames, tracking).run(updates)
                 }
             }
         }
@@ -84,14 +84,14 @@ extension Store {
 /// One migration, from sealing what was there before to what the space is told.
 struct Migrating {
     private let db: Database
-    private let step: ManagedStep
+    private let step: StoreStep
     private let label: String
     private let renames: [Rename]
     private let tracking: NewTables
     /// What does not fit the space is told by `sync`, and undoes nothing.
     private let isLenient: Bool
 
-    init(_ db: Database, _ step: ManagedStep, _ label: String, _ renames: [Rename], _ tracking: NewTables, isLenient: Bool = false) {
+    init(_ db: Database, _ step: StoreStep, _ label: String, _ renames: [Rename], _ tracking: NewTables, isLenient: Bool = false) {
         (self.db, self.step, self.label, self.renames) = (db, step, label, renames)
         (self.tracking, self.isLenient) = (tracking, isLenient)
     }
@@ -113,18 +113,18 @@ struct Migrating {
 
     /// Returns also whether the store has by now what it lacked.
     func run<T>(_ updates: (Database, RebuiltTables) throws -> T) throws -> (T, Bool) {
-        try step.seal()
+        try step.recordExternal()
         let renames = try DeclaredRenames(db, renames)
         try renames.checkTracked()
         try renames.declare()
-        step.forgetStanding()
+        step.forgetComparison()
         let offering = try MigrationOffering(step, label: label)
         try offering?.begin()
         let before = Set(try SchemaReader(db).tableNames().map(\.foldedIdentifier))
         let (taken, own) = (Set(try OwnObjects.taken(db)), try OwnObjects.all(db).filter { $0.type == "table" })
         let broken = try FileChecks(db: db).foreignKeys()
         let tables = RebuiltTables(db)
-        let (value, number) = try Sealing.managedWrite(
+        let (value, number) = try TransactionRecorder.managedWrite(
             db, contextName: label, origin: .migration, step.environment
         ) { db in
             try renames.make()
@@ -143,7 +143,7 @@ struct Migrating {
         }
         if let number, !tables.drift.gaps.isEmpty {
             try Drift.expire(tables.drift.gaps, before: number, db)
-            try RowsInDoubt.note(db)
+            try UnverifiedRows.note(db)
         }
         try checkReferences(before: broken)
         do {
@@ -164,7 +164,7 @@ struct Migrating {
             names = plan.filter { if case .accepted = $0.verdict { true } else { false } }.map(\.name)
         }
         guard !names.isEmpty else { return }
-        let report = try Tracking.trackUnsealed(db, .tables(names), recordsRows: true)
+        let report = try Tracking.trackUnrecorded(db, .tables(names), recordsRows: true)
         guard let refused = report.first(where: { !$0.isTracked }) else { return }
         throw AnnalsError(
             .schemaRefused, operation: "migrate", "the table \(refused.name) cannot be tracked", hint: "annals track --dry-run says why")
@@ -184,11 +184,11 @@ struct Migrating {
 /// it had not.
 struct MigrationOffering {
     private let db: Database
-    private let step: ManagedStep
+    private let step: StoreStep
     private let label: String?
 
     /// nil where the store is not joined.
-    init?(_ step: ManagedStep, label: String?) throws {
+    init?(_ step: StoreStep, label: String?) throws {
         (db, self.step, self.label) = (step.db, step, label)
         guard try StoreSchema.exists(db), try ReplicaState.load(db) != nil else { return nil }
     }
@@ -203,17 +203,17 @@ struct MigrationOffering {
     /// - Parameter number: its transaction; nil where it changed nothing.
     /// - Returns: whether the store has by now what it lacked.
     func end(_ number: Int64?) throws -> Bool {
-        let standing = try step.schemaStanding()
+        let comparison = try step.schemaComparison()
         let filler = try step.filler()
-        let entry = try filler.offer(standing.ahead) {
+        let entry = try filler.offer(comparison.ahead) {
             TransactionInfo(id: step.identities.next(), time: try step.tick(), contextName: label, origin: .migration)
         }
-        let isOffer = entry != nil && standing.ahead.areRows
-        if let number, isOffer || standing.isCaughtUp, let id = try filler.append(number, HumanDecisions()) {
-            try SchemaOffers.note(db, id, isOffer ? .rows : .own, of: entry)
+        let isOffer = entry != nil && comparison.ahead.areRows
+        if let number, isOffer || comparison.isCaughtUp, let id = try filler.append(number, UserDecisions()) {
+            try PendingSchemaEntries.note(db, id, isOffer ? .rows : .own, of: entry)
         }
         // Rows without a difference are work like any other.
         try filler.fill()
-        return standing.isCaughtUp
+        return comparison.isCaughtUp
     }
 }

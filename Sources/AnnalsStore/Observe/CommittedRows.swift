@@ -30,7 +30,7 @@ extension Store {
         let latest = try HistoryBounds(db).latest
         guard let token else { return CommittedRows(token: latest, rows: nil, renumbered: []) }
         let renumbered = try RenumberedRows.load(db, after: token.number).composed()
-        guard try !SealedRead.isOpen(db) else { return CommittedRows(token: latest, rows: nil, renumbered: renumbered) }
+        guard try !RecordedRead.isOpen(db) else { return CommittedRows(token: latest, rows: nil, renumbered: renumbered) }
         var rows: Set<PersistentIdentifier>? = []
         do {
             let reader = try HistoryReader(db, tables: schema.tables(db))

@@ -121,15 +121,15 @@ extension Store {
         var renumbered: [RenumberedRow]
     }
 
-    /// Seals what strangers wrote, and says where history stands.
+    /// Records what strangers wrote, and says where history stands.
     fileprivate func committed(after token: HistoryToken?, mustHold: Bool) async throws -> (state: CommittedState, foreign: Int) {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         return try await translated("watch") {
             try await database.writeWithoutTransaction { db in
                 try foreign.look(db)
-                if try SealedRead.isOpen(db) {
+                if try RecordedRead.isOpen(db) {
                     try db.inTransaction(.immediate) {
-                        _ = try ManagedStep(db, configuration, schema).seal()
+                        _ = try StoreStep(db, configuration, schema).recordExternal()
                         return .commit
                     }
                 }

@@ -26,7 +26,7 @@ extension Store {
     public func setPolicies(_ settings: [PolicySetting], isOverride: Bool = false, author: String? = nil) async throws {
         try await managed("policy") { db, step in
             _ = try ReplicaExchange(db, step.identities)
-            try step.seal()
+            try step.recordExternal()
             guard settings.count <= WireLimits.maximumDecisions else {
                 throw AnnalsError(
                     .usage, operation: "policy", "more than \(WireLimits.maximumDecisions) policies cannot be set at once",
@@ -37,10 +37,10 @@ extension Store {
             let settings = settings.map { $0.renamed(tables.firstNames) }
             if isOverride { return try PolicyTable.set(db, settings, isOverride: true) }
             // What is called otherwise than the space knows must not be moved under a wrong name.
-            try step.schemaStanding()
+            try step.schemaComparison()
             let filler = try step.filler()
             try filler.fill()
-            let decisions = HumanDecisions(policies: settings)
+            let decisions = UserDecisions(policies: settings)
             try filler.append(decisions, with: nil, as: step.identities.next(), time: step.tick(), author: author)
             try decisions.apply(db)
         }

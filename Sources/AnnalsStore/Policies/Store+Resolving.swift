@@ -42,27 +42,27 @@ extension Store {
             guard let conflict = found else {
                 throw AnnalsError(.usage, operation: "resolve", "there is no conflict \(id)", hint: "annals conflicts lists them")
             }
-            try step.seal()
+            try step.recordExternal()
             let tables = try step.tables()
             guard let table = tables.entries.first(where: { $0.definition.name.isSameIdentifier(as: conflict.entry.table) }) else {
                 throw AnnalsError(.notTracked, operation: "resolve", "the table \(conflict.entry.table) is not tracked any more")
             }
-            try step.schemaStanding()
+            try step.schemaComparison()
             let filler = try step.filler()
             try filler.fill()
             let side = side ?? (values.isEmpty ? .incoming : nil)
-            let (_, number) = try Sealing.managedWrite(
+            let (_, number) = try TransactionRecorder.managedWrite(
                 db, author: author, contextName: "resolve", step.environment
             ) { db in
                 try Resolving(
-                    row: DecidedRow(db: db, table: table.definition, tables: tables), conflict: conflict,
+                    row: ManualEdit(db: db, table: table.definition, tables: tables), conflict: conflict,
                     renumbered: RenumberedKeys(db, with: conflict, tables.ownNames)
                 ).write(side, values)
             }
             if let number { try UndetectedChanges.tell(db, after: number - 1) }
             if number == nil, conflict.isResolved { return .nothingToDo }
             let choice: ConflictResolution.Choice = !values.isEmpty ? .values : side == .stored ? .stored : .incoming
-            let decisions = HumanDecisions(resolutions: [ConflictResolution(conflict: conflict.name, choice: choice)])
+            let decisions = UserDecisions(resolutions: [ConflictResolution(conflict: conflict.name, choice: choice)])
             try filler.append(decisions, with: number, as: step.identities.next(), time: step.tick(), author: author)
             try decisions.apply(db)
             return number == nil ? .agreed : .changed

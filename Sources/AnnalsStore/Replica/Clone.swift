@@ -54,12 +54,12 @@ extension Store {
             guard report.tables.allSatisfy(\.isTracked) else { throw Self.cannotTrack(report) }
             try ReplicaTables.createIfMissing(db)
             try SnapshotFile.unpack(db)
-            try ToldAuthors.begin(at: contents.position, db)
+            try UnconfirmedAuthors.begin(at: contents.position, db)
             let told = logDigest(contents.position)
             if let told, let own = contents.logDigest, told != own { throw SnapshotFile.otherLog }
             try membership.state(at: contents.position, told ?? contents.logDigest, as: configuration.identities.key()).save(db)
             try SnapshotNames.save(names, db)
-            step.forgetStanding()
+            step.forgetComparison()
             var schema = SpaceSchema(try TrackedTables.load(db), names: contents.presentNames)
             (schema.version, schema.added) = (contents.schemaVersion, contents.added)
             try schema.save(db)
@@ -105,10 +105,10 @@ extension Store {
                 return try queue.read { other in
                     let names = try JoiningNames(db, other)
                     let tables = try names.named(TrackedTables.load(db))
-                    let standing = try SchemaStanding.joining(tables, other, schema)
+                    let comparison = try SchemaComparison.joining(tables, other, schema)
                     var differences = RowDifferences(tables: try tables.entries.compactMap { try Self.compare(db, $0, names.theirs) })
-                    differences.lacking = try standing.behind.names(in: SpaceSchema.load(other))
-                    differences.added = standing.ahead.tables.map(\.name)
+                    differences.missingSchema = try comparison.behind.names(in: SpaceSchema.load(other))
+                    differences.added = comparison.ahead.tables.map(\.name)
                     return differences
                 }
             }
@@ -152,19 +152,19 @@ extension Store {
     package func adopt(_ clone: Store, digest: @escaping @Sendable (Database) throws -> Digest) async throws -> Bool {
         return try await managed("join") { db, step in
             guard try ReplicaState.load(db) == nil else { throw Self.joinedElsewhere }
-            try step.seal()
+            try step.recordExternal()
             return try clone.database.reading { other in
                 guard let state = try ReplicaState.load(other) else {
                     throw AnnalsError(.defect, operation: "join", "the clone is no replica")
                 }
                 try JoiningNames(db, other).save(step.tables())
-                step.forgetStanding()
+                step.forgetComparison()
                 // What differs in the tables is said where both come together.
-                let isAlike = try SchemaStanding.joining(step.tables(), other, .additions).isAlike
+                let isAlike = try SchemaComparison.joining(step.tables(), other, .additions).isAlike
                 guard try isAlike && digest(db) == digest(other) else {
-                    try FirstNames.drop(db)
+                    try CanonicalNames.drop(db)
                     try StoreSchema.noteSchemaVersion(db)
-                    step.forgetStanding()
+                    step.forgetComparison()
                     return false
                 }
                 try ReplicaTables.createIfMissing(db)

@@ -42,7 +42,7 @@ extension Store {
         let policies = configuration.mergePolicies
         return try await merging("join") { db, step in
             guard try ReplicaState.load(db) == nil else { throw Self.joinedElsewhere }
-            try step.seal()
+            try step.recordExternal()
             return try clone.database.reading { other in
                 var joining = try JoiningRows(db: db, other: other, step: step, existing: existing, schema)
                 return try joining.run(policies)
@@ -55,26 +55,26 @@ extension Store {
 private struct JoiningRows {
     let db: Database
     let other: Database
-    let step: ManagedStep
+    let step: StoreStep
     let existing: ExistingRows
     let state: ReplicaState
     let session: MergeSession
     private let tables: [RowTable]
     private let theirTables: TrackedTables
-    private let standing: SchemaStanding
+    private let comparison: SchemaComparison
     private var summary = ExistingSummary()
     /// Rows of ours that become a transaction; those in `gone` leave their places to the space's.
     private var ours: [(table: RowTable, row: [Value])] = []
     private var gone: [(table: RowTable, row: [Value])] = []
-    private var names: Set<RowName> = []
+    private var names: Set<CandidateKey> = []
 
-    init(db: Database, other: Database, step: ManagedStep, existing: ExistingRows, _ schema: JoinedSchema) throws {
+    init(db: Database, other: Database, step: StoreStep, existing: ExistingRows, _ schema: JoinedSchema) throws {
         guard let state = try ReplicaState.load(other) else { throw AnnalsError(.defect, operation: "join", "the clone is no replica") }
         try JoiningNames(db, other).save(step.tables())
-        step.forgetStanding()
+        step.forgetComparison()
         let registry = try step.tables()
         theirTables = try TrackedTables.load(other)
-        standing = try .joining(registry, other, schema)
+        comparison = try .joining(registry, other, schema)
         self.db = db
         self.other = other
         self.step = step
@@ -98,14 +98,14 @@ private struct JoiningRows {
         try ReplicaTables.copyShared(from: other, to: db)
         try HighestKeys.noteRows(db, step.tables())
         try session.keepLacked(from: other)
-        step.forgetStanding()
-        try step.filler().offer(standing.ahead) {
+        step.forgetComparison()
+        try step.filler().offer(comparison.ahead) {
             TransactionInfo(id: step.environment.makeTransactionID(), time: try step.tick(), origin: .migration)
         }
         summary.differing = gone.count
         // Of a table that only this store has the space has no rows that could stand.
         if existing == .theirs { ours.removeAll { theirTables.table(first: $0.table.first.name) != nil } }
-        if !ours.isEmpty { try layOn(base) }
+        if !ours.isEmpty { try rebase(base) }
         guard try session.checks.dangling().isEmpty else {
             throw AnnalsError(
                 .rowsDiffer, operation: "join", "rows of this store would be left without what they refer to", hint: "Nothing was changed")
@@ -172,7 +172,7 @@ private struct JoiningRows {
         let spans = session.spans(since: mark)
         guard !spans.isEmpty else { return }
         let info = TransactionInfo(id: step.environment.makeTransactionID(), time: try step.tick(), author: state.name, contextName: "join")
-        let number = try Sealing.record(
+        let number = try TransactionRecorder.record(
             db, spans: spans, info: info, origin: .rebase, process: step.environment.processName, replica: state.replica)
         try RenumberedRows.note(db, renamed, in: number)
         try session.untrackedChildren.follow(renamed)
@@ -180,11 +180,11 @@ private struct JoiningRows {
 
     // MARK: Ours on top
 
-    private mutating func layOn(_ base: MergePolicies) throws {
+    private mutating func rebase(_ base: MergePolicies) throws {
         let mark = session.historyMark()
         var policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: base)
         policies.setKeyRule(existing == .separate ? .renumber : .mergeRows)
-        let notes = LifeNotes()
+        let notes = LineageRecorder()
         for (table, row) in ours {
             if let stored = try table.row(table.key(of: row)) { notes.note(table, nil, stored, nil) }
         }
@@ -199,17 +199,17 @@ private struct JoiningRows {
             guard let place = table.definition.rowidAlias, let key = row[place].integer else { continue }
             highest[table.first.name] = max(highest[table.first.name] ?? 0, key)
         }
-        let lay = LayOn(
-            session: session, lives: notes.lives, policies: policies, replica: state.replica, relayTime: step.environment.now(),
+        let rebase = Rebase(
+            session: session, lineage: notes.lineage, policies: policies, replica: state.replica, relayTime: step.environment.now(),
             highestKeys: highest)
-        let laid = try lay.lay(transaction)
-        summary.conflicts = laid.conflicts
+        let rebased = try rebase.rebase(transaction)
+        summary.conflicts = rebased.conflicts
         transaction.info.time = try step.tick()
         let parts = Outbox.PartWriter(db, limits: step.outboxLimits)
         let draft = try BodyBuilder.rewritten(
-            transaction, laid, order: session.tableOrder, key: try step.cipher()?.footprintKey ?? .none, parts: parts)
+            transaction, rebased, order: session.tableOrder, key: try step.cipher()?.footprintKey ?? .none, parts: parts)
         if let draft { try Outbox.append(db, draft) }
         try HighestKeys.save(db, session.highestKeys)
-        try record(since: mark, laid.renamed)
+        try record(since: mark, rebased.renamed)
     }
 }

@@ -57,13 +57,13 @@ package struct RowDifferences: Sendable {
 
     package var tables: [Table]
     /// What the space has and the store lacks, in words.
-    package var lacking: [String] = []
+    package var missingSchema: [String] = []
     /// Tables that only the store has.
     package var added: [String] = []
     /// The store has no row in any of them.
     package var hasNoneHere: Bool { tables.allSatisfy { $0.equal == 0 && $0.onlyHere == 0 && $0.differing == 0 } }
     package var areEqual: Bool { tables.allSatisfy { $0.onlyHere == 0 && $0.onlyThere == 0 && $0.differing == 0 } }
-    package var haveEqualTables: Bool { lacking.isEmpty && added.isEmpty }
+    package var haveEqualTables: Bool { missingSchema.isEmpty && added.isEmpty }
 }
 
 extension Store {
@@ -83,10 +83,10 @@ extension Store {
         }
     }
 
-    private static func requireNothingToLose(_ db: Database, _ step: ManagedStep) throws {
+    private static func requireNothingToLose(_ db: Database, _ step: StoreStep) throws {
         // The space has nothing yet, and all rows are this store's.
         guard try CreationStage.load(db) == nil else { return }
-        try step.seal()
+        try step.recordExternal()
         let unsent = try Outbox.count(db) + OutboxFiller.waiting(db)
         guard unsent == 0 else {
             throw AnnalsError(
@@ -94,14 +94,14 @@ extension Store {
                 "the space does not have all work of this store; transactions that were not sent: \(unsent)",
                 hint: "Run annals sync first; annals leave --force leaves all the same, and they stay in the rows and are not sent")
         }
-        guard try !RowsInDoubt.isNoted(db) else {
+        guard try !UnverifiedRows.isNoted(db) else {
             throw AnnalsError(
                 .rowsDiffer, operation: "leave", "another program wrote rows unseen, and the space may not have them",
                 hint: "Run annals sync first; annals leave --force leaves all the same")
         }
-        let lacking = try Lacking.load(db)
-        guard lacking.isEmpty else {
-            let names = try lacking.names(in: SpaceSchema.load(db)).joined(separator: ", ")
+        let missingSchema = try MissingSchema.load(db)
+        guard missingSchema.isEmpty else {
+            let names = try missingSchema.names(in: SpaceSchema.load(db)).joined(separator: ", ")
             throw AnnalsError(
                 .waitingForMigration, operation: "leave",
                 "the store lacks \(names) of the space, and what it keeps of them would be gone",

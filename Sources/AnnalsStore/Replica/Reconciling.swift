@@ -15,9 +15,9 @@ package struct Reconciled: Sendable {
 
 extension Store {
     /// What is in doubt about the rows; nil when they are what history says.
-    package func rowsInDoubt() async throws -> RowsInDoubt? {
+    package func unverifiedRows() async throws -> UnverifiedRows? {
         try await translated("sync") {
-            try await database.reading { db in try StoreSchema.exists(db) ? RowsInDoubt.load(db) : nil }
+            try await database.reading { db in try StoreSchema.exists(db) ? UnverifiedRows.load(db) : nil }
         }
     }
 
@@ -39,11 +39,11 @@ extension Store {
     ///   - doubt: what is in doubt.
     ///   - copy: a replica whose rows are those of the log where `doubt` says. It is given up afterwards.
     /// - Returns: nil when the store has moved since `doubt` was asked for, or has a push under way; nothing was changed.
-    package func reconcile(_ doubt: RowsInDoubt, with copy: Store) async throws -> Reconciled? {
+    package func reconcile(_ doubt: UnverifiedRows, with copy: Store) async throws -> Reconciled? {
         try await managed("sync") { db, step in
-            try step.seal()
-            try step.schemaStanding()
-            guard try RowsInDoubt.load(db) == doubt, try !Push.isUnderWay(db) else { return nil }
+            try step.recordExternal()
+            try step.schemaComparison()
+            guard try UnverifiedRows.load(db) == doubt, try !Push.isUnderWay(db) else { return nil }
             return try copy.database.writeWithoutTransaction { other in
                 var work = try Reconciling(db: db, other: other, step: step)
                 return Reconciled(changes: try work.run())
@@ -56,16 +56,16 @@ extension Store {
 private struct Reconciling {
     let db: Database
     let other: Database
-    let step: ManagedStep
+    let step: StoreStep
     private let tables: TrackedTables
     private let filler: OutboxFiller
 
-    init(db: Database, other: Database, step: ManagedStep) throws {
+    init(db: Database, other: Database, step: StoreStep) throws {
         self.db = db
         self.other = other
         self.step = step
         tables = try step.tables()
-        try SchemaStanding.check(tables, of: db, with: other)
+        try SchemaComparison.check(tables, of: db, with: other)
         filler = try step.filler()
     }
 
@@ -83,7 +83,7 @@ private struct Reconciling {
         } else {
             try replaceOutbox(by: spans)
         }
-        try Meta(db).set(.rowsInDoubt, nil)
+        try Meta(db).set(.unverifiedRows, nil)
         return changes
     }
 
@@ -93,7 +93,7 @@ private struct Reconciling {
     /// needs rows that nobody else can have.
     private func applyOutbox() throws -> Bool {
         let layouts = try LayoutNames(db).all
-        for entry in try SchemaOffers.entries(db) { try TakenSchemas.take(entry, other, step.environment) }
+        for entry in try PendingSchemaEntries.entries(db) { try SchemaAdoption.take(entry, other, step.environment) }
         let noTriggers = UserTriggers(temporaries: [], reached: [], tracked: [])
         return try MergeConnection.withTriggersAndForeignKeysOff(other, userTriggers: noTriggers) {
             var fits = false
@@ -122,8 +122,8 @@ private struct Reconciling {
     // MARK: What they are
 
     /// Writes raw changes from the copy's rows to the store's.
-    private func writeDifferences() throws -> (spans: [Sealing.Span], changes: Int) {
-        var spans: [Sealing.Span] = []
+    private func writeDifferences() throws -> (spans: [TransactionRecorder.Span], changes: Int) {
+        var spans: [TransactionRecorder.Span] = []
         let theirTables = try TrackedTables.load(other)
         for table in tables.entries {
             let definition = table.definition
@@ -141,15 +141,15 @@ private struct Reconciling {
                     try writer.insert(row)
                 }
             }
-            if writer.lastID > before { spans.append(Sealing.Span(table: table.id, ids: (before + 1)...writer.lastID)) }
+            if writer.lastID > before { spans.append(TransactionRecorder.Span(table: table.id, ids: (before + 1)...writer.lastID)) }
         }
         return (spans, spans.reduce(0) { $0 + $1.ids.count })
     }
 
-    private func record(_ spans: [Sealing.Span]) throws -> Int64 {
+    private func record(_ spans: [TransactionRecorder.Span]) throws -> Int64 {
         let info = TransactionInfo(
             id: step.environment.makeTransactionID(), time: try step.tick(), contextName: "unseen", origin: .external)
-        let number = try Sealing.record(db, spans: spans, info: info, process: step.environment.processName)
+        let number = try TransactionRecorder.record(db, spans: spans, info: info, process: step.environment.processName)
         try step.environment.didRecord(db, info, number)
         return number
     }
@@ -157,8 +157,8 @@ private struct Reconciling {
     // MARK: Where the outbox does not fit
 
     /// One transaction takes the place of everything that waits. What people decided and what is in the journal goes with it.
-    private func replaceOutbox(by spans: [Sealing.Span]) throws {
-        var decisions = HumanDecisions()
+    private func replaceOutbox(by spans: [TransactionRecorder.Span]) throws {
+        var decisions = UserDecisions()
         var journal: [JournalEntry] = []
         for row in try Outbox.rows(db) {
             let rest = try Outbox.content(db, of: row, layouts: [:]).rest { entries, _ in journal += entries }

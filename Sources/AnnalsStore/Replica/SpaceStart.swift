@@ -59,8 +59,8 @@ extension Store {
                 guard !tables.entries.isEmpty else { throw Self.nothingTracked }
                 var copied = CopiedRows(path: path, transaction: 0, schemaVersion: try Self.schemaVersion(db))
                 copied.digest = try SnapshotFile.write(db, to: path, tables: tables.entries.map(\.definition), kind: .immediate) {
-                    let step = ManagedStep(db, configuration, schema)
-                    try step.seal()
+                    let step = StoreStep(db, configuration, schema)
+                    try step.recordExternal()
                     try Self.checkReferences(db)
                     copied.transaction = try step.newestTransaction()
                     return try Self.contents(step, tables, lineage: .random())
@@ -97,8 +97,8 @@ extension Store {
                         db, to: copied.path, tables: tables.entries.map(\.definition), kind: .immediate,
                         rows: hasRows ? copied.digest : nil
                     ) {
-                        let step = ManagedStep(db, configuration, schema)
-                        try step.seal()
+                        let step = StoreStep(db, configuration, schema)
+                        try step.recordExternal()
                         if hasRows, try step.newestTransaction() != copied.transaction { throw WrittenSince() }
                         if !hasRows { try Self.checkReferences(db) }
                         return try Self.begin(step, tables, membership, beginning, after: first)
@@ -134,7 +134,7 @@ extension Store {
     }
 
     private static func contents(
-        _ step: ManagedStep, _ tables: TrackedTables, lineage: Lineage, authors: [ReplicaID: AuthorChains.Link?] = [:]
+        _ step: StoreStep, _ tables: TrackedTables, lineage: Lineage, authors: [ReplicaID: AuthorChains.Link?] = [:]
     ) throws -> SnapshotFile.Contents {
         let highest = try StoreSchema.isReplica(step.db) ? HighestKeys.load(step.db) : [:]
         return SnapshotFile.Contents(
@@ -144,7 +144,7 @@ extension Store {
     }
 
     private static func begin(
-        _ step: ManagedStep, _ tables: TrackedTables, _ membership: Membership, _ beginning: String, after first: FirstEntry?
+        _ step: StoreStep, _ tables: TrackedTables, _ membership: Membership, _ beginning: String, after first: FirstEntry?
     ) throws -> SnapshotFile.Contents {
         let db = step.db
         var state = membership.state(at: .zero, .zero, as: try step.identities.key())
@@ -196,7 +196,7 @@ extension Store {
         }
     }
 
-    private static func schemaRow(_ step: ManagedStep, _ tables: TrackedTables) throws -> Outbox.Draft {
+    private static func schemaRow(_ step: StoreStep, _ tables: TrackedTables) throws -> Outbox.Draft {
         let info = TransactionInfo(id: step.identities.next(), time: try step.tick(), origin: .migration)
         var encoder = BodyEncoder(info: info)
         encoder.schema(

@@ -9,11 +9,11 @@ import GRDB
 extension Store {
     /// Where this store's log may part from a relay's, with the log's running digests there, oldest first. All that comes after each of
     /// these positions is kept here.
-    package func keptLogMarks() async throws -> [LogMark] {
+    package func recentLogMarks() async throws -> [LogMark] {
         try await translated("sync") {
             try await database.reading { db in
                 guard let state = try ReplicaState.load(db) else { return [] }
-                return try KeptEntries(db, state).marks()
+                return try RecentEntries(db, state).marks()
             }
         }
     }
@@ -23,21 +23,21 @@ extension Store {
     ///
     /// What another replica has sent again by then is known by these ids when it is pulled, and is not brought twice (merge rule 39).
     ///
-    /// - Parameter mark: one of `keptLogMarks()`.
-    /// - Throws: `AnnalsError.relayWentBack` where what came after that position is not kept here, or cannot be sent again. No row and no
+    /// - Parameter mark: one of `recentLogMarks()`.
+    /// - Throws: `AnnalsError.relayRolledBack` where what came after that position is not kept here, or cannot be sent again. No row and no
     ///   work was changed then.
     package func follow(_ mark: LogMark, head: Position) async throws -> FollowedRelay {
         // A push under way waits in the outbox, too, and what was kept for a migration may have to go into the rows first.
         try await managed("sync") { db, _ in try Push.thaw(db) }
         _ = try await prepareOutbox()
         let transactions = try await managed("sync") { db, step in
-            try step.seal()
-            try step.schemaStanding()
-            try RowsInDoubt.check(db)
+            try step.recordExternal()
+            try step.schemaComparison()
+            try UnverifiedRows.check(db)
             try step.filler().fill()
             var following = try FollowingRelay(db, step)
             let transactions = try following.run(mark, head: head)
-            step.forgetStanding()
+            step.forgetComparison()
             return transactions
         }
         // Where the space's schema went back, too, this offers what the store has more.

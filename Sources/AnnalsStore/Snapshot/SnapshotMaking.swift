@@ -36,8 +36,8 @@ extension Store {
     ///
     /// - Parameter scratch: a file that rows are copied to, where there is work here that the log lacks.
     /// - Returns: nil where the rows are not what the log has at one position.
-    package func standingInLog(scratch path: String) async throws -> LogStanding? {
-        try await readingLog(attaching: path) { try $0.logStanding() }
+    package func logContents(scratch path: String) async throws -> LogContents? {
+        try await readingLog(attaching: path) { try $0.logContents() }
     }
 
     private func readingLog<T: Sendable>(attaching path: String, _ body: @escaping @Sendable (SnapshotMaking) throws -> T) async throws -> T
@@ -48,11 +48,11 @@ extension Store {
         let configuration = configuration
         return try await reader.translated("snapshot") {
             try await reader.database.writeWithoutTransaction { db in
-                let environment = ManagedStep(db, configuration).environment
+                let environment = StoreStep(db, configuration).environment
                 return try Replay.withConnection(db, attaching: path) {
                     try db.execute(
                         sql: "PRAGMA \(SchemaCopy.target).journal_mode = MEMORY; PRAGMA \(SchemaCopy.target).synchronous = OFF")
-                    return try SealedRead.run(db, environment) { try body(SnapshotMaking(db)) }
+                    return try RecordedRead.run(db, environment) { try body(SnapshotMaking(db)) }
                 }
             }
         }
@@ -67,8 +67,8 @@ private struct SnapshotMaking {
     }
 
     /// The replica, its tables and its space's schema, where its rows and its outbox are what the log has at its position.
-    private func standing() throws -> (state: ReplicaState, tables: TrackedTables, space: SpaceSchema)? {
-        guard let state = try ReplicaState.load(db), try Meta(db).text(.joinStage) == nil, try !RowsInDoubt.isNoted(db),
+    private func comparison() throws -> (state: ReplicaState, tables: TrackedTables, space: SpaceSchema)? {
+        guard let state = try ReplicaState.load(db), try Meta(db).text(.joinStage) == nil, try !UnverifiedRows.isNoted(db),
             try Outbox.ahead(db).isEmpty
         else { return nil }
         // Policies that the space does not have yet are in force here already.
@@ -76,14 +76,14 @@ private struct SnapshotMaking {
         let tables = try TrackedTables.load(db)
         // Where the schema is not the log's, the rows are not either.
         let space = try SpaceSchema.load(db) ?? SpaceSchema(tables)
-        guard try SchemaStanding(tables, space, lacking: Lacking.load(db)).isAlike else { return nil }
+        guard try SchemaComparison(tables, space, missingSchema: MissingSchema.load(db)).isAlike else { return nil }
         return (state, tables, space)
     }
 
-    func logStanding() throws -> LogStanding? {
-        guard let (state, tables, space) = try standing() else { return nil }
+    func logContents() throws -> LogContents? {
+        guard let (state, tables, space) = try comparison() else { return nil }
         let policies = try PolicyTable.load(db).filter { !$0.isOverride }.map(\.setting)
-        return LogStanding(
+        return LogContents(
             position: state.position, rows: try digest(tables), tables: tables, space: space, policies: Set(policies),
             authors: try authors(state))
     }
@@ -91,11 +91,11 @@ private struct SnapshotMaking {
     private func digest(_ tables: TrackedTables) throws -> Digest {
         let changes = try NetChanges(db, tables: tables)
         let copy = copying(changes)
-        let way = WayToLog(db, copy: copy, changes: changes)
+        let way = OutboxRollback(db, copy: copy, changes: changes)
         if try way.isEmpty() { return try StoreDigest.rows(db) }
         let schema = SchemaCopy(db: db, tables: tables.entries.map(\.definition))
         try schema.makeTables()
-        try copy.move(.back, through: changes.unsealedParts())
+        try copy.move(.back, through: changes.unrecordedParts())
         try way.undoOutbox()
         return try digestOfCopy(tables)
     }
@@ -114,13 +114,13 @@ private struct SnapshotMaking {
     }
 
     func run(relayTime: Int64) throws -> MadeSnapshot? {
-        guard let (state, tables, space) = try standing() else { return nil }
+        guard let (state, tables, space) = try comparison() else { return nil }
         let schema = SchemaCopy(db: db, tables: tables.entries.map(\.definition))
         try schema.makeTables()
         let changes = try NetChanges(db, tables: tables)
         let copy = copying(changes)
-        try copy.move(.back, through: changes.unsealedParts())
-        try WayToLog(db, copy: copy, changes: changes).undoOutbox()
+        try copy.move(.back, through: changes.unrecordedParts())
+        try OutboxRollback(db, copy: copy, changes: changes).undoOutbox()
         try schema.dropLocalRows()
         let rows = try digestOfCopy(tables)
         try schema.makeRest { throw $0 }

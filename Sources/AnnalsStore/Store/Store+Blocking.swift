@@ -14,7 +14,7 @@ extension Store {
     ///
     /// - Throws: `AnnalsError` when SQLite refuses; what `body` throws otherwise.
     public func readAndWait<T>(_ body: (Database) throws -> T) throws -> T {
-        try passingCallersErrors("read") { try database.readingOnly { db in try CallersError.passing { try body(db) } } }
+        try passingCallersErrors("read") { try database.readingOnly { db in try ClosureError.passing { try body(db) } } }
     }
 
     /// Writes as one transaction of history on the calling thread; see `write`.
@@ -25,7 +25,7 @@ extension Store {
         try passingCallersErrors("write") {
             try database.writeWithoutTransaction { db in
                 try inManagedTransaction(db, author: author, contextName: contextName) { db in
-                    try CallersError.passing { try updates(db) }
+                    try ClosureError.passing { try updates(db) }
                 }.value
             }
         }
@@ -34,9 +34,9 @@ extension Store {
     private func passingCallersErrors<T>(_ operation: String, _ body: () throws -> T) throws -> T {
         do {
             return try blocking(operation) { _ in try body() }
-        } catch  where CallersError.isIn(error) {
+        } catch  where ClosureError.isIn(error) {
             schema.forget()
-            throw CallersError.of(error)
+            throw ClosureError.of(error)
         } catch {
             schema.forgetRolledBack()
             throw error
@@ -52,8 +52,8 @@ extension Store {
         try db.inTransaction(.immediate) {
             try foreign.look(db)
             try schema.begin(db)
-            let step = ManagedStep(db, configuration, schema)
-            var (value, number) = try Sealing.managedWrite(
+            let step = StoreStep(db, configuration, schema)
+            var (value, number) = try TransactionRecorder.managedWrite(
                 db, author: author, contextName: contextName, step.environment, updates)
             if let number { try conclude(&value, number) }
             result = (value, try number == nil ? nil : HistoryBounds(db).latest)

@@ -9,7 +9,7 @@ extension Store.Configuration {
     var identities: NewIdentities { NewIdentities(random: random) }
 }
 
-extension ManagedStep {
+extension StoreStep {
     init(_ db: Database, _ configuration: Store.Configuration, _ schema: SchemaCache = SchemaCache()) {
         let identities = configuration.identities
         var environment = CaptureEnvironment(

@@ -18,7 +18,7 @@ extension Store {
         let now = configuration.now()
         try await managed("consumers") { db, step in
             try Self.requireHistory(db)
-            try step.seal()
+            try step.recordExternal()
             try ConsumerTable(db).register(consumer, at: token ?? HistoryBounds(db).latest, now: now)
         }
     }
@@ -34,7 +34,7 @@ extension Store {
         }
     }
 
-    /// Who reads history and how far, the agent's push among them, other programs' writes sealed first.
+    /// Who reads history and how far, the agent's push among them, other programs' writes recorded first.
     public func consumers() async throws -> [ConsumerStatus] {
         let now = configuration.now()
         try await bringUpToDate()
@@ -64,7 +64,7 @@ extension Store {
         let now = configuration.now()
         return try await managed("consumers") { db, step in
             try Self.requireHistory(db)
-            try step.seal()
+            try step.recordExternal()
             let table = try ConsumerTable(db)
             let reader = try HistoryReader(db)
             let start = try table.token(of: consumer.name)
@@ -75,8 +75,8 @@ extension Store {
             let isAtEnd = transactions.count < limit && request.before == nil
             let end = isAtEnd ? reader.bounds.latest : transactions.last?.token ?? start
             if !transactions.isEmpty {
-                _ = try Sealing.managedWrite(db, author: consumer.name, step.environment) { db in
-                    try CallersError.passing { try work(db, reader, transactions) }
+                _ = try TransactionRecorder.managedWrite(db, author: consumer.name, step.environment) { db in
+                    try ClosureError.passing { try work(db, reader, transactions) }
                 }
             }
             try table.acknowledge(consumer.name, end, now: now)
@@ -94,7 +94,7 @@ extension Store {
         let now = configuration.now()
         return try await managed("consumers") { db, step in
             try Self.requireHistory(db)
-            try step.seal()
+            try step.recordExternal()
             let table = try ConsumerTable(db)
             let start = try table.token(of: consumer.name)
             try table.acknowledge(consumer.name, start, now: now)
@@ -138,9 +138,9 @@ extension Store {
         let now = configuration.now()
         return try await managed("consumers") { db, step in
             try Self.requireHistory(db)
-            try step.seal()
-            let value = try Sealing.managedWrite(db, author: consumer.name, step.environment) { db in
-                try CallersError.passing { try baseline(db) }
+            try step.recordExternal()
+            let value = try TransactionRecorder.managedWrite(db, author: consumer.name, step.environment) { db in
+                try ClosureError.passing { try baseline(db) }
             }.value
             try ConsumerTable(db).register(consumer, at: HistoryBounds(db).latest, now: now)
             return value

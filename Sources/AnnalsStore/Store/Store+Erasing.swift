@@ -14,8 +14,8 @@ extension Store {
                 try database.readingOnly { db in try Self.hasSchemaChanges(db, migrator) }
             }
             guard isChanged else { return }
-        } catch  where CallersError.isIn(error) {
-            throw CallersError.of(error)
+        } catch  where ClosureError.isIn(error) {
+            throw ClosureError.of(error)
         }
         let space = try blocking("migrate") { database in
             try database.reading { db in try StoreSchema.exists(db) ? ReplicaState.load(db)?.space : nil }
@@ -40,7 +40,7 @@ extension Store {
         defer { try? FileManager.default.removeItem(atPath: path) }
         let copy = try DatabaseQueue(path: path, configuration: options)
         defer { try? copy.close() }
-        try CallersError.passing { try migrator.migrate(copy, upTo: last) }
+        try ClosureError.passing { try migrator.migrate(copy, upTo: last) }
         return try copy.unsafeRead(objects) != objects(db)
     }
 

@@ -34,7 +34,7 @@ extension Store {
         }
     }
 
-    /// Seals other programs' writes and moves what is new into the outbox.
+    /// Records other programs' writes and moves what is new into the outbox.
     ///
     /// Children that a program left without parents do what their foreign keys declare, which may take rows back.
     package func prepareOutbox() async throws -> ExchangeStatus {
@@ -42,15 +42,15 @@ extension Store {
         let (status, isUnsettled, isCaughtUp, state) = try await managed("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             try exchange.checkLog()
-            try step.seal()
-            let standing = try step.schemaStanding()
+            try step.recordExternal()
+            let comparison = try step.schemaComparison()
             try step.filler().fill()
             let status = try exchange.status()
             // Rows in doubt are settled when they are known to be what the log and the outbox come to.
-            let isReady = !status.areRowsInDoubt && !status.isSpaceUnfinished
+            let isReady = !status.areRowsUnverified && !status.isSpaceUnfinished
             return (
                 status, try isReady && UnsettledReferences.first(db) != nil,
-                isReady && standing.isCaughtUp && !status.isPushUnderWay, try FileState(db)
+                isReady && comparison.isCaughtUp && !status.isPushUnderWay, try FileState(db)
             )
         }
         if isCaughtUp {
@@ -59,7 +59,7 @@ extension Store {
             status.conflicts += conflicts
             return status
         }
-        if status.schemaVersion > 1, !status.isPushUnderWay, try await takeSchemas() { return try await prepareOutbox() }
+        if status.schemaVersion > 1, !status.isPushUnderWay, try await adoptSchema() { return try await prepareOutbox() }
         if isUnsettled { return try await settleReferences() }
         lastLook.note(state, ready: status)
         return status
@@ -74,23 +74,23 @@ extension Store {
         let policies = configuration.mergePolicies
         return try await merging("sync") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
-            try step.seal()
-            guard try step.schemaStanding().isCaughtUp, try !Push.isUnderWay(db), try !RowsInDoubt.isNoted(db) else { return 0 }
+            try step.recordExternal()
+            guard try step.schemaComparison().isCaughtUp, try !Push.isUnderWay(db), try !UnverifiedRows.isNoted(db) else { return 0 }
             try step.filler().fill()
             let summary = try Self.pull(db, step, exchange.state, policies).takeKept()
-            step.forgetStanding()
+            step.forgetComparison()
             return summary.conflicts
         }
     }
 
-    /// Seals other programs' writes and moves what is new into the outbox, for whoever only looks: no row is touched, and
+    /// Records other programs' writes and moves what is new into the outbox, for whoever only looks: no row is touched, and
     /// a store that must not sync for now is told of as it stands.
     package func updateOutbox() async throws -> ExchangeStatus {
         try await managed("status") { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
-            try step.seal()
+            try step.recordExternal()
             // What differs too much is told to whoever syncs.
-            guard (try? step.schemaStanding()) != nil else {
+            guard (try? step.schemaComparison()) != nil else {
                 var status = try exchange.status()
                 status.outbox += try OutboxFiller.waiting(db)
                 return status
@@ -120,12 +120,12 @@ extension Store {
 
     /// - Parameter isWriting: it may write rows, which then bear a time of the store's clock.
     static func pull(
-        _ db: Database, _ step: ManagedStep, _ state: ReplicaState, _ policies: MergePolicies, isWriting: Bool = true
-    ) throws -> Pull {
+        _ db: Database, _ step: StoreStep, _ state: ReplicaState, _ policies: MergePolicies, isWriting: Bool = true
+    ) throws -> PageApplier {
         let session = MergeSession(db, registry: try step.tables())
-        session.kept = try KeptRows.load(db)
+        session.kept = try DeferredCells.load(db)
         let clock = try step.clock()
-        return Pull(
+        return PageApplier(
             db: db, session: session, state: state, process: step.environment.processName,
             identities: step.identities, layouts: try step.layouts(), limits: step.outboxLimits, cipher: try step.cipher(),
             policies: policies, clock: clock, now: isWriting ? try step.tick() : clock.last)
@@ -163,7 +163,7 @@ extension Store {
     /// - Parameter body: makes of what `prepareOutbox` would have answered before the step what it would answer after; nil is for
     ///   what it would have to find out.
     private func continuing<T: Sendable>(
-        _ body: @escaping @Sendable (Database, ManagedStep, inout ExchangeStatus?) throws -> T
+        _ body: @escaping @Sendable (Database, StoreStep, inout ExchangeStatus?) throws -> T
     ) async throws -> T {
         let (value, ready, state) = try await managed("sync") { [lastLook] db, step in
             var ready = try lastLook.ready(db)
@@ -176,9 +176,9 @@ extension Store {
 
     /// Takes in a page of the log and lays the outbox on top, in one SQLite transaction. Parts of a transaction whose
     /// last is not among them are kept until it comes.
-    package func apply(_ page: Page) async throws -> TakenPage {
+    package func apply(_ page: Page) async throws -> AppliedPage {
         var taken = try await applyRowsKeepingEvidence(page)
-        guard taken.status.schemaVersion > 1, try await takeSchemas() else { return taken }
+        guard taken.status.schemaVersion > 1, try await adoptSchema() else { return taken }
         if taken.status.isBehindSchema { taken.conflicts += try await takeKept() }
         let passesUnseen = taken.status.hasPassedUnseen
         taken.status = try await managed("sync") { db, step in try ReplicaExchange(db, step.identities).status() }
@@ -188,13 +188,13 @@ extension Store {
 
     /// Applies a page in at most three attempts, each of which knows more: one that meets schema entries ends before they are tried, and
     /// one in which an entry does not fit the rows is made again without unsent work in them.
-    private func applyRowsKeepingEvidence(_ page: Page) async throws -> TakenPage {
+    private func applyRowsKeepingEvidence(_ page: Page) async throws -> AppliedPage {
         var attempt = PageAttempt()
         while true {
             do {
                 return try await applyRows(page, attempt)
             } catch let error as AnnalsError {
-                if case .untriedSchema? = error.underlying as? PullError, attempt.tried == nil {
+                if case .untriedSchema? = error.underlying as? ApplyError, attempt.tried == nil {
                     attempt.tried = try await trySchemas(of: page)
                 } else if let entry = error.entry, PageAttempt.mayFitWithoutOutbox(entry), !attempt.undoesOutbox {
                     attempt.undoesOutbox = true
@@ -207,27 +207,27 @@ extension Store {
     }
 
     /// Tries a page's schema entries while the file is free.
-    private func trySchemas(of page: Page) async throws -> TriedSchemas {
+    private func trySchemas(of page: Page) async throws -> SchemaTrialResults {
         let policies = configuration.mergePolicies
         let schemas = try await merging("sync", commits: false) { db, step in
             let exchange = try ReplicaExchange(db, step.identities)
             return try Self.pull(db, step, exchange.state, policies, isWriting: false).schemas(of: page)
         }
-        var tried = TriedSchemas()
+        var tried = SchemaTrialResults()
         try await translated("sync") { for schema in schemas { try tried.note(schema) } }
         return tried
     }
 
-    private func applyRows(_ page: Page, _ attempt: PageAttempt) async throws -> TakenPage {
+    private func applyRows(_ page: Page, _ attempt: PageAttempt) async throws -> AppliedPage {
         let policies = configuration.mergePolicies
         if page.frames.isEmpty {
             if let status = try await looking("sync", { [lastLook] db in try lastLook.taken(page, db) }) {
-                return TakenPage(status: status)
+                return AppliedPage(status: status)
             }
             // Where there is nothing to apply the connection stays as it is: setting it up has SQLite compile all statements anew.
-            let taken = try await managed("sync") { db, step -> (page: TakenPage, state: FileState)? in
+            let taken = try await managed("sync") { db, step -> (page: AppliedPage, state: FileState)? in
                 let exchange = try Self.exchange(db, step, taking: page)
-                guard try !step.schemaStanding().isCaughtUp, try UnsettledReferences.first(db) == nil else { return nil }
+                guard try !step.schemaComparison().isCaughtUp, try UnsettledReferences.first(db) == nil else { return nil }
                 return (try Self.take(page, exchange, step, policies, attempt), try FileState(db))
             }
             if let taken {
@@ -238,9 +238,9 @@ extension Store {
         let (taken, ready, state) = try await merging("sync") { db, step in
             let exchange = try Self.exchange(db, step, taking: page)
             var conflicts = 0
-            if try step.schemaStanding().isCaughtUp {
+            if try step.schemaComparison().isCaughtUp {
                 conflicts = try Self.pull(db, step, exchange.state, policies).takeKept().conflicts
-                step.forgetStanding()
+                step.forgetComparison()
             }
             var taken = try Self.take(page, exchange, step, policies, attempt)
             taken.conflicts += conflicts
@@ -250,9 +250,9 @@ extension Store {
         return taken
     }
 
-    /// What `prepareOutbox` would answer after a page was taken in, where that is known: all was sealed and moved before.
-    private static func ready(after taken: TakenPage, _ db: Database) throws -> ExchangeStatus? {
-        guard taken.status.schemaVersion <= 1, !taken.status.areRowsInDoubt, try UnsettledReferences.first(db) == nil else { return nil }
+    /// What `prepareOutbox` would answer after a page was taken in, where that is known: all was recorded and moved before.
+    private static func ready(after taken: AppliedPage, _ db: Database) throws -> ExchangeStatus? {
+        guard taken.status.schemaVersion <= 1, !taken.status.areRowsUnverified, try UnsettledReferences.first(db) == nil else { return nil }
         var status = taken.status
         status.hasPassedUnseen = false
         return status
@@ -262,8 +262,8 @@ extension Store {
     /// that comes continues them. They are pulled again from the position on; nil when none were kept.
     package func dropKeptParts() async throws -> ExchangeStatus? {
         try await managed("sync") { db, step in
-            guard try KeptParts.last(db) != nil else { return nil }
-            try KeptParts.clear(db)
+            guard try BufferedParts.last(db) != nil else { return nil }
+            try BufferedParts.clear(db)
             return try ReplicaExchange(db, step.identities).status()
         }
     }
@@ -279,32 +279,32 @@ extension Store {
     }
 
     /// What must be done and hold before a page is taken in.
-    private static func exchange(_ db: Database, _ step: ManagedStep, taking page: Page) throws -> ReplicaExchange {
+    private static func exchange(_ db: Database, _ step: StoreStep, taking page: Page) throws -> ReplicaExchange {
         let exchange = try ReplicaExchange(db, step.identities)
-        guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.wentBack }
-        guard try !Push.isUnderWay(db) else { throw PullError.pushUnderWay }
-        try step.seal()
-        try step.schemaStanding()
-        try RowsInDoubt.check(db)
+        guard page.lineage == exchange.state.lineage else { throw ReplicaExchange.logRolledBack }
+        guard try !Push.isUnderWay(db) else { throw ApplyError.pushUnderWay }
+        try step.recordExternal()
+        try step.schemaComparison()
+        try UnverifiedRows.check(db)
         try step.filler().fill()
         return exchange
     }
 
     private static func take(
-        _ page: Page, _ exchange: ReplicaExchange, _ step: ManagedStep, _ policies: MergePolicies, _ attempt: PageAttempt
-    ) throws -> TakenPage {
+        _ page: Page, _ exchange: ReplicaExchange, _ step: StoreStep, _ policies: MergePolicies, _ attempt: PageAttempt
+    ) throws -> AppliedPage {
         var exchange = exchange
         var pull = try pull(exchange.db, step, exchange.state, policies, isWriting: !page.frames.isEmpty)
         pull.attempt = attempt
-        let summary: Pull.Summary
+        let summary: PageApplier.Summary
         do {
             summary = try pull.apply(page)
-        } catch PullError.staysNoMore {
+        } catch ApplyError.partialRebaseInvalid {
             // What the attempt did to the schema was undone with it.
             exchange.db.clearSchemaCache()
-            step.forgetStanding()
+            step.forgetComparison()
             pull = try Self.pull(exchange.db, step, exchange.state, policies)
-            pull.laysAllAnew = true
+            pull.rebasesAll = true
             pull.attempt = attempt
             summary = try pull.apply(page)
         }
@@ -312,7 +312,7 @@ extension Store {
         exchange.state = pull.state
         var status = try exchange.status()
         status.hasPassedUnseen = status.position > page.lastPosition && page.lastPosition < page.head
-        return TakenPage(
+        return AppliedPage(
             status: status, transactions: summary.transactions, changes: summary.changes, bytes: summary.bytes,
             conflicts: summary.conflicts, lost: summary.lost)
     }
@@ -322,8 +322,8 @@ extension Store {
         try await translated(operation) { try await database.writeWithoutTransaction(body) }
     }
 
-    /// A managed step: one write transaction in which strangers' writes can be sealed first.
-    func managed<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (Database, ManagedStep) throws -> T) async throws -> T {
+    /// A managed step: one write transaction in which strangers' writes can be recorded first.
+    func managed<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (Database, StoreStep) throws -> T) async throws -> T {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         return try await translated(operation) {
             try await database.writeWithoutTransaction { db in
@@ -332,7 +332,7 @@ extension Store {
                 try db.inTransaction(.immediate) {
                     try foreign.look(db)
                     try schema.begin(db)
-                    result = try body(db, ManagedStep(db, configuration, schema))
+                    result = try body(db, StoreStep(db, configuration, schema))
                     return .commit
                 }
                 guard let result else { throw AnnalsError(.defect, operation: operation, "a write ended without an outcome") }
@@ -344,7 +344,7 @@ extension Store {
     /// A managed step with the connection's triggers and foreign keys off, as applying needs them.
     /// Without `commits` everything is undone at the end, and only the outcome stays.
     func merging<T: Sendable>(
-        _ operation: String, commits: Bool = true, _ body: @escaping @Sendable (Database, ManagedStep) throws -> T
+        _ operation: String, commits: Bool = true, _ body: @escaping @Sendable (Database, StoreStep) throws -> T
     ) async throws -> T {
         let (configuration, schema, foreign) = (configuration, schema, foreign)
         return try await translated(operation) {
@@ -358,7 +358,7 @@ extension Store {
                         try foreign.look(db)
                         try schema.begin(db)
                         let undetected = try UndetectedChanges(db)
-                        result = try body(db, ManagedStep(db, configuration, schema))
+                        result = try body(db, StoreStep(db, configuration, schema))
                         if commits { try undetected.tell() }
                         return commits ? .commit : .rollback
                     }
@@ -376,8 +376,8 @@ extension Store {
         guard try StoreSchema.exists(db), try Drift.isSuspected(db) || TrackingRule.mayHaveMore(db) else { return }
         try db.inTransaction(.immediate) {
             try schema.begin(db)
-            let step = ManagedStep(db, configuration, schema)
-            try step.seal()
+            let step = StoreStep(db, configuration, schema)
+            try step.recordExternal()
             try TrackingRule.apply(db, step.environment)
             return .commit
         }

@@ -8,7 +8,7 @@ import Foundation
 import GRDB
 
 extension Store {
-    /// How the store stands, other programs' writes sealed first. Asks nobody outside.
+    /// How the store stands, other programs' writes recorded first. Asks nobody outside.
     public func status() async throws -> StoreStatus {
         try await bringUpToDate()
         return try await translated("status") { try await database.reading { db in try StoreStatus(db) } }
@@ -23,7 +23,7 @@ extension Store {
         }
     }
 
-    /// The point at which history stands now, other programs' writes sealed first.
+    /// The point at which history stands now, other programs' writes recorded first.
     ///
     /// - Throws: `AnnalsError` with code `notTracked`.
     public func latestToken() async throws -> HistoryToken {
@@ -39,7 +39,7 @@ extension Store {
         return try await translated("history") { try await database.reading { db in try HistoryBounds(db).resolve(text, db) } }
     }
 
-    /// A request for what is later than one point and earlier than another, other programs' writes sealed first. Each text
+    /// A request for what is later than one point and earlier than another, other programs' writes recorded first. Each text
     /// is what `token(named:)` takes; a transaction that one names is not among those asked for, nor is one of just that
     /// date.
     ///
@@ -79,7 +79,7 @@ extension Store {
             try await database.writeWithoutTransaction { db in
                 guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
                 return try Replay.write(
-                    db, to: token, output: path, force: force, environment: ManagedStep(db, configuration).environment, progress: progress)
+                    db, to: token, output: path, force: force, environment: StoreStep(db, configuration).environment, progress: progress)
             }
         }
     }
@@ -90,7 +90,7 @@ extension Store {
         let configuration = configuration
         return try await translated("verify") {
             try await database.writeWithoutTransaction { db in
-                try Verification.run(db, environment: ManagedStep(db, configuration).environment)
+                try Verification.run(db, environment: StoreStep(db, configuration).environment)
             }
         }
     }
@@ -101,7 +101,7 @@ extension Store {
         schema.forget()
         return try await translated("verify") {
             try await database.writeWithoutTransaction { db in
-                let environment = ManagedStep(db, configuration).environment
+                let environment = StoreStep(db, configuration).environment
                 let findings = try Verification.run(db, environment: environment)
                 return RepairReport(findings: findings, steps: try Repair(db: db, environment: environment).plan(findings))
             }
@@ -117,7 +117,7 @@ extension Store {
         let configuration = configuration
         try await translated("verify") {
             try await database.writeWithoutTransaction { db in
-                let environment = ManagedStep(db, configuration).environment
+                let environment = StoreStep(db, configuration).environment
                 try Repair(db: db, environment: environment, spaceKeys: configuration.spaceKeys).run(plan.steps)
             }
         }
@@ -149,9 +149,9 @@ extension Store {
         }
     }
 
-    /// Seals what other programs wrote; a replica's goes into the outbox as well.
+    /// Records what other programs wrote; a replica's goes into the outbox as well.
     func bringUpToDate() async throws {
-        if try await replicaState() == nil { try await seal() } else { _ = try await updateOutbox() }
+        if try await replicaState() == nil { try await recordExternalChanges() } else { _ = try await updateOutbox() }
     }
 }
 

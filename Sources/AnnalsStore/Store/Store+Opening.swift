@@ -27,7 +27,7 @@ extension Store.Configuration {
     }
 
     /// How connections of the store's own are opened.
-    func connectionOptions(_ patience: Patience) -> GRDB.Configuration {
+    func connectionOptions(_ patience: BusyTimeout) -> GRDB.Configuration {
         var options = wrapped ?? GRDB.Configuration()
         options.busyMode = patience.busyMode
         options.label = "annals"
@@ -65,7 +65,7 @@ extension Store {
         guard isDue else { return }
         // What others wrote is theirs; what lies open afterwards is the migrations'.
         try aroundMigrations { step in
-            try step.seal()
+            try step.recordExternal()
             try MigrationOffering(step, label: nil)?.begin()
         }
         defer { schema.forget() }
@@ -74,30 +74,30 @@ extension Store {
                 do {
                     try migrator.migrate(database)
                 } catch  where !StoreError.knows(error) {
-                    throw CallersError(error: error)
+                    throw ClosureError(error: error)
                 }
             }
-        } catch  where CallersError.isIn(error) {
-            try aroundMigrations(Self.sealMigrations)
-            throw CallersError.of(error)
+        } catch  where ClosureError.isIn(error) {
+            try aroundMigrations(Self.recordMigrations)
+            throw ClosureError.of(error)
         }
-        try aroundMigrations(Self.sealMigrations)
+        try aroundMigrations(Self.recordMigrations)
     }
 
     /// Whatever the migrations did is committed: a space that they do not fit is told by `sync`, and no reason not to open.
-    private static func sealMigrations(_ step: ManagedStep) throws {
-        let number = try Sealing.sealReportingDrift(step.db, step.environment, as: .migration).number
+    private static func recordMigrations(_ step: StoreStep) throws {
+        let number = try TransactionRecorder.recordExternalReportingDrift(step.db, step.environment, as: .migration).number
         do {
             _ = try MigrationOffering(step, label: nil)?.end(number)
         } catch let error as AnnalsError where error.code == .schemaRefused {}
     }
 
-    private func aroundMigrations(_ body: (ManagedStep) throws -> Void) throws {
+    private func aroundMigrations(_ body: (StoreStep) throws -> Void) throws {
         try blocking("migrate") { database in
             try database.writeWithoutTransaction { db in
                 try db.inTransaction(.immediate) {
                     // With nothing known of the tables: they are about to change, or have changed.
-                    try body(ManagedStep(db, configuration))
+                    try body(StoreStep(db, configuration))
                     return .commit
                 }
             }
@@ -109,7 +109,7 @@ extension Store {
             try database.writeWithoutTransaction { db in
                 guard try !isInstalled(selection, db) else { return }
                 try db.inTransaction(.immediate) {
-                    let report = try Tracking.track(db, selection, ManagedStep(db, configuration, schema).environment)
+                    let report = try Tracking.track(db, selection, StoreStep(db, configuration, schema).environment)
                     try Self.check(report, selection)
                     return .commit
                 }

@@ -17,7 +17,7 @@ extension Store {
         let (configuration, schema) = (configuration, schema)
         return try await translated("track") {
             try await database.writeWithoutTransaction { db in
-                try Tracking.track(db, selection, options: options, ManagedStep(db, configuration, schema).environment)
+                try Tracking.track(db, selection, options: options, StoreStep(db, configuration, schema).environment)
             }
         }
     }
@@ -74,8 +74,8 @@ extension Store {
         author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await managed("write") { db, step in
-            try Sealing.managedWrite(db, author: author, contextName: contextName, step.environment) { db in
-                try CallersError.passing { try updates(db) }
+            try TransactionRecorder.managedWrite(db, author: author, contextName: contextName, step.environment) { db in
+                try ClosureError.passing { try updates(db) }
             }.value
         }
     }
@@ -85,16 +85,17 @@ extension Store {
         author: String? = nil, contextName: String? = nil, _ updates: @escaping @Sendable (Database) throws -> T
     ) async throws -> (value: T, token: HistoryToken?) {
         try await managed("write") { db, step in
-            let (value, number) = try Sealing.managedWrite(db, author: author, contextName: contextName, step.environment) { db in
-                try CallersError.passing { try updates(db) }
+            let (value, number) = try TransactionRecorder.managedWrite(db, author: author, contextName: contextName, step.environment) {
+                db in
+                try ClosureError.passing { try updates(db) }
             }
             return (value, try number.map { _ in try HistoryBounds(db).latest })
         }
     }
 
-    /// Seals what other programs wrote, so that history is up to date.
-    public func seal() async throws {
-        try await managed("history") { _, step in _ = try step.seal() }
+    /// Records what other programs wrote, so that history is up to date.
+    public func recordExternalChanges() async throws {
+        try await managed("history") { _, step in _ = try step.recordExternal() }
     }
 
     /// Foreign keys of tables without history to tracked ones, by table. What such a table holds stays on this machine.

@@ -80,10 +80,10 @@ public final class Store: Sendable {
     public let configuration: Configuration
     package let database: any DatabaseWriter
     let schema = SchemaCache()
-    let patience: Patience
+    let patience: BusyTimeout
     let foreign = ForeignCommits()
-    let lastLook = LastLook()
-    let closing = Closing()
+    let lastLook = IdleCache()
+    let closing = CloseLatch()
 
     /// Opens a database: makes it if it may, migrates it, starts the history of its tables, and checks it.
     ///
@@ -103,7 +103,7 @@ public final class Store: Sendable {
         let path = DatabaseFile.plain(path)
         self.path = path
         self.configuration = configuration
-        patience = Patience(configuration.busyTimeout)
+        patience = BusyTimeout(configuration.busyTimeout)
         do {
             let options = configuration.connectionOptions(patience)
             if try configuration.createIfMissing && DatabaseFile.isMissing(path) {
@@ -128,7 +128,7 @@ public final class Store: Sendable {
     public init(inMemory name: String? = nil, configuration: Configuration = Configuration()) throws {
         path = ":memory:"
         self.configuration = configuration
-        patience = Patience(configuration.busyTimeout)
+        patience = BusyTimeout(configuration.busyTimeout)
         do {
             database = try DatabaseQueue(named: name, configuration: configuration.connectionOptions(patience))
         } catch {
@@ -143,7 +143,7 @@ public final class Store: Sendable {
     public init(wrapping writer: any DatabaseWriter, configuration: Configuration = Configuration()) throws {
         path = DatabaseFile.path(of: writer)
         self.configuration = configuration.wrapping(writer)
-        patience = Patience(configuration.busyTimeout)
+        patience = BusyTimeout(configuration.busyTimeout)
         database = writer
         try checkFormat()
         try prepare()
@@ -161,7 +161,7 @@ public final class Store: Sendable {
             return try body(database)
         } catch  where FullTextIndexes.isAbout(error) {
             let damaged = try? database.writeWithoutTransaction { db in try FullTextIndexes.damaged(db) }
-            throw StoreError.damagedIndex(damaged ?? [], error, operation: operation)
+            throw StoreError.corruptIndex(damaged ?? [], error, operation: operation)
         } catch {
             throw StoreError.translate(error, operation: operation, path: path)
         }
@@ -170,13 +170,13 @@ public final class Store: Sendable {
     func translated<T>(_ operation: String, _ body: () async throws -> T) async throws -> T {
         do {
             return try await body()
-        } catch  where CallersError.isIn(error) {
+        } catch  where ClosureError.isIn(error) {
             schema.forget()
-            throw CallersError.of(error)
+            throw ClosureError.of(error)
         } catch  where FullTextIndexes.isAbout(error) {
             schema.forgetRolledBack()
             let damaged = try? await database.writeWithoutTransaction { db in try FullTextIndexes.damaged(db) }
-            throw StoreError.damagedIndex(damaged ?? [], error, operation: operation)
+            throw StoreError.corruptIndex(damaged ?? [], error, operation: operation)
         } catch {
             schema.forgetRolledBack()
             throw StoreError.translate(error, operation: operation, path: path)
@@ -187,6 +187,6 @@ public final class Store: Sendable {
     ///
     /// - Throws: `AnnalsError` when SQLite refuses; what `body` throws otherwise.
     public func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
-        try await translated("read") { try await database.readingOnly { db in try CallersError.passing { try body(db) } } }
+        try await translated("read") { try await database.readingOnly { db in try ClosureError.passing { try body(db) } } }
     }
 }

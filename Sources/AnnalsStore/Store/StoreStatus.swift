@@ -17,12 +17,12 @@ public struct StoreStatus: Sendable {
     public var oldestToken: HistoryToken?
     public var latestToken: HistoryToken?
     /// Names of tracked tables whose capture triggers are not in place, so that changes may go unseen. They return at the
-    /// next seal, and older tokens expire then.
+    /// next recording, and older tokens expire then.
     public var drift: [String] = []
     /// A join that makes a space was interrupted, or is under way: nothing is sent before it is done.
     public var isJoinUnfinished = false
     /// Another program may have written rows that no trigger saw; the next sync compares them with the space's.
-    public var areRowsInDoubt = false
+    public var areRowsUnverified = false
     /// The place in a space; nil when the store is not joined.
     public var replica: ReplicaState?
     /// Local transactions that the space has not ordered yet.
@@ -30,7 +30,7 @@ public struct StoreStatus: Sendable {
     /// Of the space's schema, as far as the log is applied here.
     public var schemaVersion: Int64 = 1
     /// What the space's schema has and this store lacks: tables, and columns as `table.column`.
-    public var lacking: [String] = []
+    public var missingSchema: [String] = []
     /// Work waits in the outbox until the store has migrated.
     public var isWaitingForMigration = false
     /// Entries of the conflict journal, and those of them that wait for a person.
@@ -41,7 +41,7 @@ public struct StoreStatus: Sendable {
     /// History's share of the file, between 0 and 1, estimated from samples; nil when the database has no history.
     public var historyShare: Double?
 
-    /// Reads the status in one access. Other programs' writes count once they are sealed. Costs the same at any size.
+    /// Reads the status in one access. Other programs' writes count once they are recorded. Costs the same at any size.
     package init(_ db: Database) throws {
         guard try db.tableExists("annals_meta") else { return }
         tracked = try TrackedTable.fetchTracked(db).map(\.name).sorted()
@@ -56,13 +56,13 @@ public struct StoreStatus: Sendable {
         guard let state = try ReplicaState.load(db) else { return }
         replica = state
         isJoinUnfinished = try CreationStage.load(db) != nil
-        areRowsInDoubt = try RowsInDoubt.isNoted(db)
+        areRowsUnverified = try UnverifiedRows.isNoted(db)
         // What the space's key is missing for waits in history.
         outbox = try Outbox.count(db) + OutboxFiller.waiting(db)
         schemaVersion = try SpaceSchema.version(db)
-        let lacking = try Lacking.load(db)
-        if !lacking.isEmpty { self.lacking = try lacking.names(in: SpaceSchema.load(db)) }
-        isWaitingForMigration = try SchemaWaiting(db).first() != nil
+        let missingSchema = try MissingSchema.load(db)
+        if !missingSchema.isEmpty { self.missingSchema = try missingSchema.names(in: SpaceSchema.load(db)) }
+        isWaitingForMigration = try MigrationBarrier(db).first() != nil
         conflicts = try ConflictJournal.count(db)
         unresolvedConflicts = try ConflictJournal.waitingCount(db)
     }

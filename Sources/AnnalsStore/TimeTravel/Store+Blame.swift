@@ -6,7 +6,7 @@ import GRDB
 
 extension Store {
     /// Who wrote each column of a row as it stands, when and where; of a row that is gone who deleted it, and who wrote the
-    /// values that it had last. Other programs' writes are sealed first.
+    /// values that it had last. Other programs' writes are recorded first.
     ///
     ///     let blame = try await store.blame(table: "customer", key: [.integer(7)])
     ///     for column in blame.columns { print(column.name, column.value, column.writer) }
@@ -20,7 +20,7 @@ extension Store {
     ///   - key: one value for each column of the key, in the key's order.
     /// - Throws: `AnnalsError` with code `notTracked`, or `usage` where neither the rows nor history know the key.
     public func blame(table: String, key: [Value]) async throws -> Blame {
-        try await seal()
+        try await recordExternalChanges()
         return try await translated("blame") {
             try await database.reading { db in
                 guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }

@@ -25,7 +25,7 @@ extension Store {
     public func diff(
         from: HistoryToken, to: HistoryToken, _ visit: @escaping @Sendable (HistoryChange) throws -> Void
     ) async throws -> DifferenceCount {
-        try await compared { try $0.forEachChange(from: from, to: to) { change in try CallersError.passing { try visit(change) } } }
+        try await compared { try $0.forEachChange(from: from, to: to) { change in try ClosureError.passing { try visit(change) } } }
     }
 
     /// The rows that differ between two points of history. Large differences are better visited.
@@ -50,7 +50,7 @@ extension Store {
     public func diffSQL(
         from: HistoryToken, to: HistoryToken, _ write: @escaping @Sendable (String) throws -> Void
     ) async throws -> DifferenceCount {
-        try await compared { try $0.writeSQL(from: from, to: to) { text in try CallersError.passing { try write(text) } } }
+        try await compared { try $0.writeSQL(from: from, to: to) { text in try ClosureError.passing { try write(text) } } }
     }
 
     private func compared<T: Sendable>(_ body: @escaping @Sendable (Difference) throws -> T) async throws -> T {
@@ -58,7 +58,7 @@ extension Store {
         return try await translated("diff") {
             try await database.writeWithoutTransaction { db in
                 guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
-                return try body(Difference(db: db, environment: ManagedStep(db, configuration, schema).environment))
+                return try body(Difference(db: db, environment: StoreStep(db, configuration, schema).environment))
             }
         }
     }

@@ -38,11 +38,12 @@ extension Store {
     ) async throws -> RevertOutcome {
         try await merging("revert", commits: !isTrial) { db, step in
             guard try StoreSchema.exists(db) else { throw StoreSchema.notTracked }
-            try step.seal()
+            try step.recordExternal()
             let token = try HistoryBounds(db).tokenOfHeld(number)
             let tables = try step.tables()
             let reverting = try Reverting(db, tables: tables, transaction: number, isForced: force)
-            let (_, made) = try Sealing.managedWrite(db, author: author, contextName: "revert of \(token)", step.environment) { _ in
+            let (_, made) = try TransactionRecorder.managedWrite(db, author: author, contextName: "revert of \(token)", step.environment) {
+                _ in
                 try reverting.run()
                 guard let left = try reverting.session.untrackedChildren.firstLeft() else { return }
                 throw AnnalsError(

@@ -95,10 +95,10 @@ struct HistoryChecks {
         guard try db.tableExists(StoreSchema.changesTable(table.id)) else {
             return first == nil ? [] : findings + [Finding(.history, "the table of raw changes is gone", table: table.name)]
         }
-        return try findings + missing(table, from: first, sealed: last)
+        return try findings + missing(table, from: first, recorded: last)
     }
 
-    private func missing(_ table: TrackedTable, from first: Int64?, sealed last: Int64) throws -> [Finding] {
+    private func missing(_ table: TrackedTable, from first: Int64?, recorded last: Int64) throws -> [Finding] {
         let changes = StoreSchema.changesTable(table.id)
         let newest = try Int64.fetchOne(db, sql: "SELECT max(id) FROM main.\(changes)") ?? 0
         // What was purged may be gone or not; the newest raw change of a purged table stays.

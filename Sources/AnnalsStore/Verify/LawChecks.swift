@@ -37,7 +37,7 @@ struct LawChecks {
 
     func run() throws -> [Finding] {
         try SchemaCopy(db: db, tables: definitions).makeTables()
-        try copy.move(.back, through: changes.unsealedParts())
+        try copy.move(.back, through: changes.unrecordedParts())
         var findings = take(.rows) { "\($0.message): history ends with other values" }
         findings += try replay()
         if findings.isEmpty, let state = try ReplicaState.load(db) { findings += try log(state) }
@@ -80,7 +80,7 @@ struct LawChecks {
     /// row may be left without its parent there.
     private func log(_ state: ReplicaState) throws -> [Finding] {
         let before = try Set(FileChecks(db: db).foreignKeys().map(\.key))
-        try WayToLog(db, copy: copy, changes: changes).undoOutbox(progress: progress)
+        try OutboxRollback(db, copy: copy, changes: changes).undoOutbox(progress: progress)
         let findings = take(.log) { "\($0.message): the outbox does not lie on the log's rows" }
         guard findings.isEmpty else { return findings }
         return try FileChecks(db: db).foreignKeys(schema: SchemaCopy.target).filter { !before.contains($0.key) }.map { key, count in

@@ -10,7 +10,7 @@ extension Store {
     /// fresh clone at the same position prints (law 3). Nothing is changed.
     package func digestOfLog() async throws -> Digest {
         try await merging("verify", commits: false) { db, step in
-            try step.seal()
+            try step.recordExternal()
             let tables = try step.tables()
             try step.filler().fill()
             let session = MergeSession(db, registry: tables)

@@ -14,18 +14,18 @@ struct OwnTableChecks {
         try places().map { place in
             let isReplicas =
                 OwnTables.isReplicas(place.table) || place.table == "annals_renumbered" || Meta.Name(rawValue: place.name) != nil
-            return Finding(isReplicas ? .log : .history, StoreDamage("\(place.table).\(place.name)").message)
+            return Finding(isReplicas ? .log : .history, Corruption("\(place.table).\(place.name)").message)
         }
     }
 
     /// Whether all that cannot be read is of tables that can be made anew.
     func areRepairable() throws -> Bool {
-        try StoreError.unlessDamaged { try hasReplicasTables() && places().allSatisfy { Self.madeAnew.contains($0.table) } } ?? false
+        try StoreError.unlessCorrupt { try hasReplicasTables() && places().allSatisfy { Self.madeAnew.contains($0.table) } } ?? false
     }
 
     /// Whether everything is there and can be read.
     func areSound() throws -> Bool {
-        try StoreError.unlessDamaged { try HistoryChecks(db: db).missingTables().isEmpty && places().isEmpty } ?? false
+        try StoreError.unlessCorrupt { try HistoryChecks(db: db).missingTables().isEmpty && places().isEmpty } ?? false
     }
 
     private func hasReplicasTables() throws -> Bool {
@@ -153,13 +153,14 @@ struct OwnTableChecks {
             checks.append((Place(table: "annals_push", name: "batch"), { try Push.check(db) }))
             checks.append((Place(table: "annals_meta", name: Meta.Name.evidence.rawValue), { _ = try LogEvidence.load(db) }))
             checks.append((Place(table: "annals_authors", name: "digest"), { _ = try AuthorChains.all(db) }))
-            checks.append((Place(table: "annals_meta", name: Meta.Name.toldAuthors.rawValue), { _ = try ToldAuthors.load(db) }))
+            checks.append(
+                (Place(table: "annals_meta", name: Meta.Name.unconfirmedAuthors.rawValue), { _ = try UnconfirmedAuthors.load(db) }))
         }
         return try checks.compactMap { place, check in
             do {
                 try check()
                 return nil
-            } catch  where StoreError.isDamage(error) {
+            } catch  where StoreError.isCorruption(error) {
                 return place
             }
         }
@@ -172,7 +173,7 @@ struct OwnTableChecks {
                 .sealedUnder, .passedVoids,
             ].map(\.rawValue))
     private static let blobs: Set<String> = Set(
-        [Meta.Name.replicaKey, .logDigest, .lastDigest, .spaceSchema, .renames, .evidence, .toldAuthors].map(\.rawValue))
+        [Meta.Name.replicaKey, .logDigest, .lastDigest, .spaceSchema, .renames, .evidence, .unconfirmedAuthors].map(\.rawValue))
 
     private static func type(of fact: String) -> String {
         texts.contains(fact) ? "text" : blobs.contains(fact) ? "blob" : "integer"

@@ -61,7 +61,7 @@ public struct RepairReport: Sendable {
 /// touched.
 ///
 /// Rows are what the user has; history is what is told about them. So where the two disagree the rows stand, and history
-/// begins anew. A joined store's rows are then compared with the log at its next sync (`RowsInDoubt`), which finds what was
+/// begins anew. A joined store's rows are then compared with the log at its next sync (`UnverifiedRows`), which finds what was
 /// written unseen.
 struct Repair {
     let db: Database
@@ -74,7 +74,7 @@ struct Repair {
         guard !findings.isEmpty else { return [] }
         var steps: [RepairStep] = []
         if findings.contains(where: Self.isAboutIndex) { steps.append(.rebuildIndexes) }
-        let left = try LeftTriggers(db).tables
+        let left = try OrphanedTriggers(db).tables
         if !left.isEmpty { steps.append(.removeTriggers(tables: left)) }
         guard try StoreSchema.exists(db), try StoreSchema.text(.storeID, db) != nil else { return steps }
         guard try OwnTableChecks(db: db).areRepairable() else { return steps }
@@ -108,7 +108,7 @@ struct Repair {
         case .recreateTables:
             try recreateTables()
         case .removeTriggers:
-            try LeftTriggers(db).remove(db)
+            try OrphanedTriggers(db).remove(db)
         case .restoreTriggers:
             try restoreTriggers()
         case .beginHistoryAnew:
@@ -119,7 +119,7 @@ struct Repair {
             try OwnTableChecks(db: db).dropUnreadable(in: "annals_highest")
             try HighestKeys.noteRows(db, TrackedTables.load(db))
         case .compareWithSpace:
-            try RowsInDoubt.note(db)
+            try UnverifiedRows.note(db)
         }
     }
 
@@ -159,7 +159,7 @@ struct Repair {
     /// doubt.
     private func restoreTriggers() throws {
         try StoreSchema.set(.schemaVersion, to: nil, db)
-        try Sealing.seal(db, environment)
+        try TransactionRecorder.recordExternal(db, environment)
     }
 
     private func beginAnew() throws {
@@ -174,7 +174,7 @@ struct Repair {
     private func keepUnsentWork() throws {
         do {
             try db.inSavepoint {
-                try Sealing.seal(db, environment)
+                try TransactionRecorder.recordExternal(db, environment)
                 let state = try ReplicaState.load(db)
                 let filler = OutboxFiller(
                     db: db, tables: try TrackedTables.load(db), limits: OutboxLimits(),
@@ -182,7 +182,7 @@ struct Repair {
                 try filler.fill()
                 return .commit
             }
-        } catch  where StoreError.isDamage(error) {
+        } catch  where StoreError.isCorruption(error) {
             return
         } catch let error as AnnalsError where error.code != .missingKey {
             return

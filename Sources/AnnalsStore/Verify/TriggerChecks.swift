@@ -7,7 +7,7 @@ struct TriggerChecks {
     let db: Database
 
     func run() throws -> [Finding] {
-        // What another program renamed since is captured under its new name, and sealing takes that over.
+        // What another program renamed since is captured under its new name, and recording takes that over.
         let renamed = try TableRenames(db).pending()
         return try TrackedTable.fetchTracked(db).compactMap { table in
             let name = renamed.first { $0.table.id == table.id }?.name ?? table.name

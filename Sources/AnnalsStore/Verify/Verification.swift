@@ -33,7 +33,7 @@ package enum Verification {
             db.clearSchemaCache()
             var hasHistory = false
             try db.inTransaction(.deferred) {
-                findings = try FileChecks(db: db).run() + LeftTriggers(db).findings()
+                findings = try FileChecks(db: db).run() + OrphanedTriggers(db).findings()
                 hasHistory =
                     try String.fetchOne(
                         db, sql: "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name LIKE 'annals\\_%' ESCAPE '\\'") != nil
@@ -54,19 +54,19 @@ package enum Verification {
                     findings += try HistoryChecks(db: db).run()
                     findings += try LawChecks(db, progress: progress).run()
                 }
-                // Sealing would bring the triggers in order, and begin history anew where they were not.
+                // Recording would bring the triggers in order, and begin history anew where they were not.
                 if findings.contains(where: { $0.code == .trigger }) {
                     try db.inTransaction(.deferred) {
                         try check()
                         return .commit
                     }
                 } else {
-                    try SealedRead.run(db, environment, check)
+                    try RecordedRead.run(db, environment, check)
                 }
             }
             return findings
         } catch {
-            let damage = StoreError.isDamage(error)
+            let damage = StoreError.isCorruption(error)
             let error = StoreError.translate(error, operation: "verify", path: db.mainFile)
             guard damage else { throw error }
             return findings + [Finding(.history, error.message)]
@@ -87,7 +87,7 @@ package enum Verification {
     }
 
     private static func unseen(_ db: Database) throws -> [Finding] {
-        guard try RowsInDoubt.isNoted(db) else { return [] }
+        guard try UnverifiedRows.isNoted(db) else { return [] }
         return [Finding(.unseen, "another program rebuilt a table, or an entry was voided: sync compares the rows with the space's")]
     }
 }

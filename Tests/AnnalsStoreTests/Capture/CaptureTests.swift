@@ -76,7 +76,7 @@ struct CaptureTests {
         try fixture.file.shell("UPDATE t SET a = a, b = b, c = c, id = id; UPDATE t SET c = 1.0 WHERE id = 1")
         let raw = try fixture.queue.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_changes_1") }
         #expect(raw == 0)
-        #expect(try fixture.seal() == nil)
+        #expect(try fixture.recordExternal() == nil)
     }
 
     @Test func tablesOfEveryKindAreCaptured() throws {
@@ -214,7 +214,7 @@ struct CaptureTests {
     @Test func writesWithinOneTransactionThatCancelOutMakeNone() throws {
         let fixture = try Fixture(tracking: "CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES(1, 'a')")
         try fixture.file.shell("INSERT INTO t VALUES(2, 'b'); DELETE FROM t WHERE id = 2; UPDATE t SET v = 'b'; UPDATE t SET v = 'a'")
-        #expect(try fixture.seal() == nil)
+        #expect(try fixture.recordExternal() == nil)
         #expect(try fixture.changes().isEmpty)
         try fixture.account { try fixture.file.shell("INSERT INTO t VALUES(2, 'b')") }
     }

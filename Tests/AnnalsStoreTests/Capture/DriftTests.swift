@@ -90,7 +90,7 @@ struct DriftTests {
             try store.track()
             try store.external("UPDATE t SET v = 'n' WHERE id = 1")
             try store.outside("ALTER TABLE t ADD COLUMN c \(column)")
-            #expect(try store.seal() == nil, "\(column)")
+            #expect(try store.recordExternalChanges() == nil, "\(column)")
             try store.external("INSERT INTO t(id, v) VALUES(3, 'c'); UPDATE t SET v = 'm' WHERE id = 2")
             #expect(try store.findings() == [], "\(column)")
             try store.replay(to: store.token(0))
@@ -235,7 +235,7 @@ struct DriftTests {
     @Test func aMigrationOfOursThatRepairsAsItGoesLeavesNoGap() throws {
         let fixture = try Fixture(tracking: "CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES(1, 'a')")
         let (_, number) = try fixture.queue.write { db in
-            try Sealing.managedWrite(db, origin: .migration) { db in
+            try TransactionRecorder.managedWrite(db, origin: .migration) { db in
                 try db.execute(sql: "UPDATE t SET v = 'b'; ALTER TABLE t ADD COLUMN n DEFAULT 1")
                 #expect(try Drift.repairIfNeeded(db).gaps.isEmpty)
                 try db.execute(sql: "UPDATE t SET n = 2")

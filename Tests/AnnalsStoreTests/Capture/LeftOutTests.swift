@@ -128,7 +128,7 @@ import Testing
         try file.managed("UPDATE \(table) SET n = 2")
         #expect(try bytes(file) < 100)
         try file.outside("CREATE TRIGGER stamps AFTER UPDATE OF a ON \(table) BEGIN UPDATE \(table) SET n = 3; END")
-        try file.seal()
+        try file.recordExternalChanges()
         try file.managed("UPDATE \(table) SET n = 4")
         #expect(try bytes(file, after: 1) > 5_000)
     }
@@ -141,7 +141,7 @@ import Testing
             CREATE TRIGGER stamps BEFORE UPDATE OF note ON doc BEGIN UPDATE doc SET n = n + 1 WHERE id = NEW.id; END;
             UPDATE doc SET note = 'noted'
             """)
-        try file.seal()
+        try file.recordExternalChanges()
         #expect { try file.replay(to: token) } throws: { ($0 as? AnnalsError)?.code == .tokenExpired }
         try file.replay(to: file.bounds().latest)
         #expect(try RowDump(path: file.path("replayed.db")) == file.rows())

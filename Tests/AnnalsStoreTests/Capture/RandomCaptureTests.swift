@@ -7,7 +7,7 @@ import Testing
 
 @testable import AnnalsStore
 
-/// Random statements by another program, sealed now and then: the changes account exactly for the rows.
+/// Random statements by another program, recorded now and then: the changes account exactly for the rows.
 ///
 /// A failure prints its seed; ANNALS_SEED=… runs that one again.
 @Suite("Random writes are accounted for")

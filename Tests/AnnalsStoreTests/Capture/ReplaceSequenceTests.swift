@@ -36,7 +36,7 @@ struct ReplaceSequenceTests {
             _ = try Tracking.track(db, .all)
             try db.execute(
                 sql: "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 60000) INSERT INTO a SELECT x, x FROM c")
-            try Sealing.seal(db, .system)
+            try TransactionRecorder.recordExternal(db, .system)
             let reader = try HistoryReader(db)
             let transaction = try #require(try reader.transactions(HistoryRequest()).last)
             let changes = try reader.changes(in: transaction)
@@ -97,7 +97,7 @@ struct ReplaceSequenceTests {
     private func check(_ statements: [String], rows: String = "('1', 5), ('2', 6)", _ db: Database) throws {
         try db.inTransaction {
             try db.execute(sql: "INSERT INTO t VALUES \(rows)")
-            try Sealing.seal(db)
+            try TransactionRecorder.recordExternal(db)
             let before = try Fixture.rows(db)
             for statement in statements {
                 do {
@@ -107,7 +107,7 @@ struct ReplaceSequenceTests {
                 }
             }
             let after = try Fixture.rows(db)
-            let number = try Sealing.seal(db)
+            let number = try TransactionRecorder.recordExternal(db)
             let changes = try number.map { try Fixture.changes(db, of: $0) } ?? [:]
             let isWhole = before.applying(changes) == after
             #expect(isWhole, "\(rows): \(statements.joined(separator: "; "))")

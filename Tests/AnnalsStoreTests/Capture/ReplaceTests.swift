@@ -169,7 +169,7 @@ struct ReplaceTests {
                 stopsAtError: test.name != "failed statements leave nothing")
         }
         #expect((changes["t"] ?? []).count == test.changed)
-        // With sealing between, too.
+        // With recording between, too.
         let other = try Fixture(tracking: test.schema)
         for statement in test.statements.split(separator: ";")
         where !test.statements.contains("BEGIN") && !statement.allSatisfy(\.isWhitespace) {
@@ -228,7 +228,7 @@ struct ReplaceTests {
             try fixture.account("\(statement)") {
                 try fixture.file.shell("PRAGMA recursive_triggers = \(setting.recursive);\(statement)", stopsAtError: false)
             }
-            // The schema is looked at when sealing, and our triggers become the newest again; make them the older ones.
+            // The schema is looked at when recording, and our triggers become the newest again; make them the older ones.
             if setting.isNewer { try fixture.file.shell("DROP TRIGGER u;\(trigger)") }
         }
         let whole = try Fixture(schema + (setting.isNewer ? "" : trigger))

@@ -134,8 +134,8 @@ final class Fixture {
     }
 
     @discardableResult
-    func seal(_ environment: CaptureEnvironment = .system) throws -> Int64? {
-        try queue.write { db in try Sealing.seal(db, environment) }
+    func recordExternal(_ environment: CaptureEnvironment = .system) throws -> Int64? {
+        try queue.write { db in try TransactionRecorder.recordExternal(db, environment) }
     }
 
     /// Every transaction's net changes by table name, for transactions after `number`.
@@ -164,7 +164,7 @@ final class Fixture {
         return found
     }
 
-    /// Runs `write`, seals, and checks that the changes sealed account exactly for what became of the rows. Returns the
+    /// Runs `write`, records, and checks that the changes recorded account exactly for what became of the rows. Returns the
     /// changes by table.
     @discardableResult
     func account(_ note: Comment? = nil, at location: SourceLocation = #_sourceLocation, _ write: () throws -> Void) throws
@@ -174,7 +174,7 @@ final class Fixture {
         let before = try rows()
         try write()
         let after = try rows()
-        try seal()
+        try recordExternal()
         var found: [String: [NetChange]] = [:]
         for (_, changes) in try changes(after: newest) {
             for (table, changes) in changes { found[table, default: []] += changes }
@@ -190,7 +190,7 @@ final class Fixture {
     }
 
     private func expectNothingOpen(_ note: Comment?, _ location: SourceLocation) throws {
-        let open = try queue.read { db in try OpenTable.fetchAll(db).map(\.id) }
+        let open = try queue.read { db in try UnrecordedRange.fetchAll(db).map(\.id) }
         #expect(open.isEmpty, note, sourceLocation: location)
     }
 }

@@ -201,9 +201,9 @@ struct TrackingTests {
         let before = try fixture.file.shell(look + "\n.dump\nPRAGMA user_version; PRAGMA application_id; SELECT * FROM sqlite_sequence")
         try fixture.track()
         try fixture.file.shell("INSERT INTO t(a) VALUES('z'); REPLACE INTO t VALUES(1, 'z'); ANALYZE")
-        try fixture.seal()
+        try fixture.recordExternal()
         try fixture.file.shell("ALTER TABLE t ADD COLUMN b")
-        try fixture.seal()
+        try fixture.recordExternal()
         let tracked = try fixture.file.shell("SELECT count(*) FROM sqlite_master WHERE name LIKE 'annals%'")
         #expect(tracked != "0\n")
         let other = try Fixture(schema)
@@ -245,7 +245,7 @@ struct TrackingTests {
             let report = try Tracking.track(db, .all)
             #expect(report.tables.map(\.outcome) == [.tracked(id: 1)])
             try db.execute(sql: "INSERT INTO t VALUES(1, 2)")
-            #expect(try Sealing.seal(db) == 1)
+            #expect(try TransactionRecorder.recordExternal(db) == 1)
         }
     }
 
@@ -254,9 +254,9 @@ struct TrackingTests {
             try db.execute(sql: "CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE TEMP TABLE t(id INTEGER PRIMARY KEY)")
             _ = try Tracking.track(db, .all)
             try db.execute(sql: "INSERT INTO temp.t VALUES(1)")
-            #expect(try Sealing.seal(db) == nil)
+            #expect(try TransactionRecorder.recordExternal(db) == nil)
             try db.execute(sql: "INSERT INTO main.t VALUES(1, 2); DROP TABLE temp.t")
-            #expect(try Sealing.seal(db) == 1)
+            #expect(try TransactionRecorder.recordExternal(db) == 1)
             #expect(try Tracking.untrack(db) == ["t"])
         }
     }

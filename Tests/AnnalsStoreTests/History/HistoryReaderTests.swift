@@ -135,7 +135,9 @@ struct HistoryReaderTests {
         try store.track()
         try store.queue.write { db in
             for number in 1...(HistoryLimits.pageTransactions * 2 + 3) {
-                _ = try Sealing.managedWrite(db, store.environment) { try $0.execute(sql: "INSERT INTO t VALUES(\(number), 1)") }
+                _ = try TransactionRecorder.managedWrite(db, store.environment) {
+                    try $0.execute(sql: "INSERT INTO t VALUES(\(number), 1)")
+                }
             }
         }
         try store.queue.read { db in
@@ -154,7 +156,7 @@ struct HistoryReaderTests {
     func renamedColumn() throws {
         let store = try shop()
         try store.outside("ALTER TABLE customer RENAME COLUMN city TO town; UPDATE customer SET town = 'Rome'")
-        let number = try #require(try store.seal())
+        let number = try #require(try store.recordExternalChanges())
         #expect(try store.changes(number).first?.columns == [.init(name: "town", old: .text("Paris"), new: .text("Rome"))])
     }
 }

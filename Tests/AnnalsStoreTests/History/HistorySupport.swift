@@ -63,22 +63,22 @@ final class HistoryFile {
     }
 
     @discardableResult
-    func seal() throws -> Int64? {
-        try queue.write { db in try Sealing.seal(db, environment) }
+    func recordExternalChanges() throws -> Int64? {
+        try queue.write { db in try TransactionRecorder.recordExternal(db, environment) }
     }
 
-    /// Another program's statements, sealed into one transaction. Returns its number.
+    /// Another program's statements, recorded into one transaction. Returns its number.
     @discardableResult
     func external(_ sql: String) throws -> Int64? {
         try outside(sql)
-        return try seal()
+        return try recordExternalChanges()
     }
 
     @discardableResult
     func managed(_ author: String? = nil, _ context: String? = nil, _ sql: String) throws -> Int64? {
         clock.milliseconds += 1_000
         return try queue.write { db in
-            try Sealing.managedWrite(db, author: author, contextName: context, environment) { try $0.execute(sql: sql) }.number
+            try TransactionRecorder.managedWrite(db, author: author, contextName: context, environment) { try $0.execute(sql: sql) }.number
         }
     }
 

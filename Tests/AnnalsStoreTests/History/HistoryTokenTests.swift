@@ -76,7 +76,7 @@ struct HistoryTokenTests {
         try store.track()
         try store.external("INSERT INTO t VALUES(1, 1)")
         try store.outside("DROP TRIGGER \(store.triggerName("insert", of: "t")); INSERT INTO t VALUES(2, 2)")
-        try store.seal()
+        try store.recordExternalChanges()
         let oldest = try store.bounds().oldest
         #expect(oldest.number == 2)
         do {
@@ -142,8 +142,9 @@ struct HistoryTokenTests {
             try db.execute(sql: "INSERT INTO t VALUES(3, 'x')")
             try db.execute(sql: "UPDATE annals_changes_1 SET at = julianday('2026-03-01T08:00:10') WHERE id = 3")
             let info = TransactionInfo(id: .random(), time: HybridTime(milliseconds: 1_740_816_000_000))
-            _ = try Sealing.record(
-                db, spans: Sealing.openSpans(db), info: info, origin: .imported, process: nil, replica: .random(), position: Position(7))
+            _ = try TransactionRecorder.record(
+                db, spans: TransactionRecorder.openSpans(db), info: info, origin: .imported, process: nil, replica: .random(),
+                position: Position(7))
         }
         #expect(try resolve("2026-03-01T08:00:01Z", store).number == 1)
         #expect(try resolve("2026-03-01T08:00:09Z", store).number == 2)

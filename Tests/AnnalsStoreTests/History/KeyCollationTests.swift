@@ -31,9 +31,9 @@ struct KeyCollationTests {
                 "UPDATE t SET b = a || b WHERE a = \(value())", "DELETE FROM t WHERE a = \(value()) COLLATE BINARY",
             ])
             try? store.outside(sql)
-            if random.chance(60), try store.seal() != nil { copies[try store.bounds().latest.number] = try store.rows() }
+            if random.chance(60), try store.recordExternalChanges() != nil { copies[try store.bounds().latest.number] = try store.rows() }
         }
-        if try store.seal() != nil { copies[try store.bounds().latest.number] = try store.rows() }
+        if try store.recordExternalChanges() != nil { copies[try store.bounds().latest.number] = try store.rows() }
         #expect(try store.findings() == [], "seed \(seed)")
         let latest = try store.bounds().latest.number
         for (number, copy) in copies {

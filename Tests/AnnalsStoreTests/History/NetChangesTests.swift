@@ -16,7 +16,7 @@ struct NetChangesTests {
         // One transaction of many statements, so that rows are met several times and move.
         let statements = (0..<60).flatMap { _ in random.statements() }
         try store.file.shell((["BEGIN"] + statements + ["COMMIT"]).map { $0 + ";\n" }.joined(), stopsAtError: false)
-        let number = try #require(try store.seal())
+        let number = try #require(try store.recordExternalChanges())
         let whole = try changes(store, number, atOnce: .max, inMemory: .max)
         #expect(!whole.isEmpty)
         for inMemory in [0, 10, .max] {

@@ -30,7 +30,7 @@ struct ReplayLawTests {
             } else {
                 try other.writeWithoutTransaction { db in try run(statements, db, isAtomic: random.random.chance(70)) }
             }
-            guard let number = try sealed(store, step) else { continue }
+            guard let number = try recorded(store, step) else { continue }
             copies[number] = try store.rows()
         }
         try other.close()
@@ -44,8 +44,8 @@ struct ReplayLawTests {
     }
 
     /// The newest transaction's number, if this step made one.
-    private func sealed(_ store: HistoryFile, _ step: Int) throws -> Int64? {
-        try store.seal()
+    private func recorded(_ store: HistoryFile, _ step: Int) throws -> Int64? {
+        try store.recordExternalChanges()
         let latest = try store.bounds().latest.number
         return latest == 0 ? nil : latest
     }
@@ -53,7 +53,8 @@ struct ReplayLawTests {
     private func write(_ statements: [String], to store: HistoryFile) throws {
         store.clock.milliseconds += 1_000
         try store.queue.write { db in
-            _ = try Sealing.managedWrite(db, author: "test", store.environment) { db in try run(statements, db, isAtomic: false) }
+            _ = try TransactionRecorder.managedWrite(db, author: "test", store.environment) { db in try run(statements, db, isAtomic: false)
+            }
         }
     }
 

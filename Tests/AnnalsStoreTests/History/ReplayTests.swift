@@ -118,7 +118,7 @@ struct ReplayTests {
         try store.external("UPDATE child SET text = 'same'")
         try store.external("UPDATE child SET text = id")
         try store.outside("CREATE UNIQUE INDEX one_text ON child(text)")
-        try store.seal()
+        try store.recordExternalChanges()
         let outcome = try store.replay(to: store.token(1))
         #expect(outcome.notes.contains { $0.contains("one_text") })
         #expect(try read(store.path("replayed.db")) { try String.fetchAll($0, sql: "PRAGMA integrity_check") } == ["ok"])
@@ -129,7 +129,7 @@ struct ReplayTests {
         let store = try store()
         try store.external("DELETE FROM child WHERE id = 1; UPDATE child SET text = 'c' WHERE id = 2")
         try store.outside("ALTER TABLE child ADD COLUMN size TEXT DEFAULT 5")
-        try store.seal()
+        try store.recordExternalChanges()
         try store.external("UPDATE child SET size = 'large'; INSERT INTO child VALUES(9, 1, 'n', 'small')")
         try store.replay(to: store.token(0))
         let rows = try read(store.path("replayed.db")) { db in
@@ -144,7 +144,7 @@ struct ReplayTests {
     func columnsMidway() throws {
         let store = try store()
         try store.queue.write { db in
-            _ = try Sealing.managedWrite(db, origin: .migration, store.environment) { db in
+            _ = try TransactionRecorder.managedWrite(db, origin: .migration, store.environment) { db in
                 try db.execute(sql: "UPDATE child SET text = 'x', id = id + 10; ALTER TABLE child ADD COLUMN size INT DEFAULT 5")
                 #expect(try Drift.repairIfNeeded(db).gaps == [])
                 try db.execute(
@@ -163,8 +163,8 @@ struct ReplayTests {
         #expect(try store.findings() == [])
     }
 
-    @Test("What other programs wrote and nobody sealed yet is left out")
-    func unsealed() throws {
+    @Test("What other programs wrote and nobody recorded yet is left out")
+    func unrecorded() throws {
         let store = try store()
         try store.external("UPDATE parent SET amount = 10")
         let copy = try RowDump(path: store.file.path, only: ["parent", "child"])
@@ -172,7 +172,7 @@ struct ReplayTests {
         try store.replay(to: store.token(1))
         let after = try RowDump(path: store.path("replayed.db"), only: ["parent", "child"])
         #expect(after == copy)
-        #expect(try store.bounds().latest.number == 2, "they were sealed on the way")
+        #expect(try store.bounds().latest.number == 2, "they were recorded on the way")
     }
 
     @Test("A file that exists is not overwritten without force, and the store itself never")

@@ -39,7 +39,7 @@ struct StoreStatusTests {
         try store.track()
         try store.outside("DROP TRIGGER \(store.triggerName("delete", of: "a"))")
         #expect(try status(store).drift == ["a"])
-        try store.seal()
+        try store.recordExternalChanges()
         #expect(try status(store).drift == [])
     }
 }

@@ -164,7 +164,7 @@ struct VerificationTests {
     func index() throws {
         let store = try store()
         try store.outside("CREATE INDEX child_size ON child(size)")
-        try store.seal()
+        try store.recordExternalChanges()
         try store.outside(
             """
             PRAGMA writable_schema = ON;
@@ -175,8 +175,8 @@ struct VerificationTests {
         #expect(try again.writeWithoutTransaction { try Verification.run($0) }.contains { $0.code == .integrity })
     }
 
-    @Test("Other programs' writes that nobody sealed yet are in order")
-    func unsealed() throws {
+    @Test("Other programs' writes that nobody recorded yet are in order")
+    func unrecorded() throws {
         let store = try store()
         try store.outside("INSERT OR REPLACE INTO parent VALUES(5, 'uno')")
         #expect(try codes(store) == [])

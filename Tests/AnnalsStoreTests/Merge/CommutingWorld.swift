@@ -61,7 +61,7 @@ final class CommutingWorld {
         let isLegal = try queue.writeWithoutTransaction { db in
             do {
                 try db.inTransaction {
-                    _ = try Sealing.managedWrite(db) { db in for statement in statements { try db.execute(sql: statement) } }
+                    _ = try TransactionRecorder.managedWrite(db) { db in for statement in statements { try db.execute(sql: statement) } }
                     return .commit
                 }
                 return try Self.problems(db).isEmpty

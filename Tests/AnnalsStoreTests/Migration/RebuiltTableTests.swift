@@ -70,7 +70,7 @@ struct RebuiltTableTests {
         #expect(try await rows(store, second, of: file) == before)
         #expect(try await rows(store, first, of: file).first == ["id=a", "mail=a@x", "city=Bonn"])
         #expect(try await store.verify().isEmpty)
-        #expect(!(try await store.status().areRowsInDoubt))
+        #expect(!(try await store.status().areRowsUnverified))
     }
 
     /// Four ways to make a table anew.

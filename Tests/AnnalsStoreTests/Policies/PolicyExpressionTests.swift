@@ -5,7 +5,7 @@ import Testing
 @testable import AnnalsStore
 
 @Suite("Expressions of sql: policies")
-struct SQLExpressionTests {
+struct PolicyExpressionTests {
     private let expression: PolicyExpression
 
     init() throws { expression = try PolicyExpression() }

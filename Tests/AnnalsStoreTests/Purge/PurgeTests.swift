@@ -120,7 +120,7 @@ struct PurgeTests {
         #expect(try shop.file.transactions() == [])
         #expect(try shop.file.bounds().oldest == shop.file.bounds().latest)
         #expect(try shop.file.findings() == [])
-        #expect(try shop.file.seal() == nil, "nothing is left to seal")
+        #expect(try shop.file.recordExternalChanges() == nil, "nothing is left to seal")
         // What stays of the last change is its number.
         let left = try await shop.store.read { db in
             try GRDB.Row.fetchAll(db, sql: "SELECT * FROM annals_changes_1").map { row in row.filter { !$1.isNull }.map(\.0) }
@@ -241,7 +241,7 @@ struct PurgeLawTests {
         for _ in 0..<40 {
             try shop.file.file.shell(random.statements().map { $0 + ";\n" }.joined(), stopsAtError: false)
             shop.file.clock.milliseconds += 1_000
-            try shop.file.seal()
+            try shop.file.recordExternalChanges()
             let latest = try shop.file.bounds().latest
             copies[latest.number] = try shop.file.rows()
             guard random.random.chance(25) else { continue }

@@ -9,7 +9,7 @@ import Testing
 @Suite("Who wrote each column of a row")
 struct BlameTests {
     private func blame(_ store: HistoryFile, _ table: String, _ key: Value...) throws -> Blame {
-        try store.seal()
+        try store.recordExternalChanges()
         return try store.queue.read { db in
             var walk = try BlameWalk(db, table: table, key: key)
             return try walk.run()

@@ -148,7 +148,7 @@ struct DifferenceSQLTests {
         var copies: [Int64: RowDump] = [0: try store.rows()]
         for _ in 0..<16 {
             for _ in 0..<3 { try write() }
-            try store.seal()
+            try store.recordExternalChanges()
             copies[try store.bounds().latest.number] = try store.rows()
         }
         try other.close()
@@ -201,7 +201,7 @@ struct DifferenceSQLTests {
         let others = ["9223372036854775807", "-9223372036854775807 - 1", "x''", "x'00ff'", "NULL"]
         let invalid = encoding == "UTF-8" ? ["CAST(x'ff41' AS TEXT)", "CAST(x'e282' AS TEXT)"] : []
         try store.queue.write { db in
-            _ = try Sealing.managedWrite(db, store.environment) { db in
+            _ = try TransactionRecorder.managedWrite(db, store.environment) { db in
                 for (number, real) in reals.enumerated() {
                     try db.execute(sql: "INSERT INTO t VALUES('r' || ?, ?), (?, 1)", arguments: [number, real, real])
                 }

@@ -121,7 +121,7 @@ struct RevertTests {
         try await shop.store.revert(transaction: 6)
         try await shop.store.revert(transaction: 5)
         try shop.file.shell("PRAGMA ignore_check_constraints = 1; UPDATE customer SET name = 'no' WHERE id = 2;")
-        try await shop.store.seal()
+        try await shop.store.recordExternalChanges()
         try await shop.write("UPDATE customer SET name = 'yes' WHERE id = 2")
         let latest = try await shop.store.latestToken().number
         try await expectRefusal(shop, latest, .constraint, "CHECK constraint failed")
@@ -182,7 +182,7 @@ struct RevertTests {
         try await shop.write(
             "UPDATE customer SET city = 'Rome' WHERE id = 1; DELETE FROM invoice WHERE id = 1; INSERT INTO invoice VALUES(3, 2, 1)")
         try shop.file.shell("ALTER TABLE customer RENAME COLUMN city TO town; ALTER TABLE invoice ADD COLUMN paid INT DEFAULT 0;")
-        try await shop.store.seal()
+        try await shop.store.recordExternalChanges()
         try await shop.write("UPDATE invoice SET paid = 1 WHERE id = 3")
         try await expectRefusal(shop, 1, .rowsDiffer, "id = 3 of invoice (paid)")
         try await shop.write("UPDATE invoice SET paid = 0 WHERE id = 3")

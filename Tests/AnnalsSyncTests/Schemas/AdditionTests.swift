@@ -49,7 +49,7 @@ struct AdditionTests {
         for column in ["a INTEGER", "b TEXT DEFAULT 'x'", "c REAL NOT NULL DEFAULT 0"] {
             try world.outside(0, "ALTER TABLE person ADD COLUMN \(column)")
             try await world.settle()
-            #expect(try await world.stores[0].status().lacking.isEmpty, "\(column)")
+            #expect(try await world.stores[0].status().missingSchema.isEmpty, "\(column)")
             try await world.addClone("with \(column)")
             try world.outside(0, "UPDATE person SET \(column.prefix(1)) = 3")
             try await world.settle()

@@ -61,10 +61,10 @@ import Testing
         let found = try await world.joining("joining").prospect(of: store, schema: .additions)
         guard case .existing(let differences) = found else { throw AnnalsError(.defect, operation: "test", "no space") }
         #expect(differences.areEqual)
-        #expect(differences.lacking == ["item.color", "note"])
+        #expect(differences.missingSchema == ["item.color", "note"])
         _ = try await world.joining("joining").join(store, schema: .additions)
         world.add(store)
-        #expect(try await store.status().lacking == ["item.color", "note"])
+        #expect(try await store.status().missingSchema == ["item.color", "note"])
         try world.outside(
             0, "UPDATE note SET text = 'new' WHERE id = 'a'; INSERT INTO note VALUES('b', 2, 'second'); UPDATE item SET color = 'blue'")
         try world.outside(1, "INSERT INTO item VALUES(3, 'three')")

@@ -37,7 +37,7 @@ struct RenameTests {
         try world.outside(0, "UPDATE person SET email = 'before@x' WHERE id = 'p1'")
         try world.outside(0, setting + Self.renames)
         // With that setting SQLite leaves our triggers with the old name, until somebody looks.
-        if !setting.isEmpty { try await world.stores[0].seal() }
+        if !setting.isEmpty { try await world.stores[0].recordExternalChanges() }
         try world.outside(
             0, "UPDATE human SET called = 'Anna', points = 10 WHERE id = 'p1'; INSERT INTO human VALUES('p4', 'Di', 'd@x', 4, 't2')")
         try world.outside(1, "UPDATE person SET n = 7, name = 'Bea' WHERE id = 'p2'; DELETE FROM person WHERE id = 'p3'")
@@ -47,7 +47,7 @@ struct RenameTests {
         #expect(try await world.texts(0, "SELECT id || called || mail || points || team FROM human ORDER BY id") == expected)
         for index in 1...2 {
             #expect(try await world.texts(index, "SELECT id || name || email || n || team FROM person ORDER BY id") == expected)
-            #expect(try await world.stores[index].status().lacking.isEmpty)
+            #expect(try await world.stores[index].status().missingSchema.isEmpty)
         }
     }
 
@@ -113,7 +113,7 @@ struct RenameTests {
         try await world.settle()
         #expect(try await world.texts(0, "SELECT called || name FROM person WHERE id <= 'p2' ORDER BY id") == ["OldNew", "Bobbynew"])
         #expect(try await world.texts(1, "SELECT name FROM person WHERE id <= 'p2' ORDER BY id") == ["Old", "Bobby"])
-        #expect(try await world.stores[1].status().lacking == ["person.name"])
+        #expect(try await world.stores[1].status().missingSchema == ["person.name"])
         // The other program migrates as this one did: nobody has to tell it which is which.
         try world.outside(1, "ALTER TABLE person RENAME COLUMN name TO called; ALTER TABLE person ADD COLUMN name TEXT DEFAULT 'new'")
         try await world.expectAlike()
@@ -230,7 +230,7 @@ struct RenameTests {
             2, "UPDATE person SET name = 'Away', email = 'away@x' WHERE id = 'p3'; ALTER TABLE person RENAME COLUMN email TO e")
         #expect(try await world.sync(2).cameBack != nil)
         try await world.settle()
-        #expect(try await world.stores[2].status().lacking == ["human.age"])
+        #expect(try await world.stores[2].status().missingSchema == ["human.age"])
         try world.outside(2, "ALTER TABLE person ADD COLUMN age INTEGER NOT NULL DEFAULT 7; ALTER TABLE person RENAME TO p")
         try world.outside(1, "ALTER TABLE person ADD COLUMN age INTEGER NOT NULL DEFAULT 7")
         try await world.expectAlike()

@@ -86,7 +86,7 @@ private struct Seen {
     }
 
     func mark() throws(TransportError) -> LogMark {
-        guard let lineage = Lineage(lineage) else { throw FarRelay.refusal(.wentBack) }
+        guard let lineage = Lineage(lineage) else { throw FarRelay.refusal(.logRolledBack) }
         var mark = LogMark(lineage: lineage, position: Position(position))
         if let digest, let known = LogMark(lineage: lineage, headerValue: digest) { mark = known }
         mark.replica = replica.flatMap { ReplicaID($0) }

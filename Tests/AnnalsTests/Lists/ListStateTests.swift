@@ -28,7 +28,7 @@ struct ListStateTests {
         #expect(hasChanged)
         #expect(state.snapshot?.count == 3 && state.snapshot?.allItems.reduce(0) { $0 + ($1.rank ?? 0) } == 20)
         // Sealed, it is nothing new.
-        try await store.seal()
+        try await store.recordExternalChanges()
         (state, hasChanged) = try await refresh(state)
         #expect(!hasChanged && state.snapshot?.number == 2)
         #expect(state.snapshot?.token == (try await store.latestToken()))

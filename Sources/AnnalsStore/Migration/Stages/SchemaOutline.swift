@@ -22,7 +22,7 @@ struct SchemaOutline: Sendable {
         let queue = try DatabaseQueue()
         version = schema.versionIdentifier
         (tables, items) = try queue.writeWithoutTransaction { db in
-            try CallersError.passing { try schema.define(db) }
+            try ClosureError.passing { try schema.define(db) }
             return (try Self.tables(db), try Self.items(db))
         }
         try queue.close()

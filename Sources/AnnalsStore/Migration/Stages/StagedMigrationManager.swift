@@ -62,8 +62,8 @@ public struct StagedMigrationManager: Sendable {
         func refused(_ what: String) -> AnnalsError { AnnalsError(.usage, operation: "migrate", what) }
         do {
             outlines = try schemas.map { try SchemaOutline($0) }
-        } catch  where CallersError.isIn(error) {
-            throw CallersError.of(error)
+        } catch  where ClosureError.isIn(error) {
+            throw ClosureError.of(error)
         } catch {
             throw StoreError.translate(error, operation: "migrate", path: ":memory:")
         }

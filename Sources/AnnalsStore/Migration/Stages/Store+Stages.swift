@@ -41,8 +41,8 @@ extension Store {
             _ = try blocking("migrate") { database in
                 try database.writeWithoutTransaction { db in try stages(of: manager, on: db) { _ in } }
             }
-        } catch  where CallersError.isIn(error) {
-            throw CallersError.of(error)
+        } catch  where ClosureError.isIn(error) {
+            throw ClosureError.of(error)
         }
     }
 
@@ -73,14 +73,14 @@ extension Store {
         guard let stage = try manager.due(in: db).first else { return false }
         try foreign.look(db)
         try schema.begin(db)
-        let step = ManagedStep(db, configuration)
+        let step = StoreStep(db, configuration)
         let tracking = try newTables(of: stage, db)
         // Tables without history have names that are nobody else's business.
         let tracked = try StoreSchema.exists(db) ? TrackedTable.fetchTracked(db).map(\.name) : []
         let renames = Dictionary(grouping: stage.renames) { rename in tracked.contains { $0.isSameIdentifier(as: rename.table) } }
         return try Migrating(db, step, stage.label, renames[true] ?? [], tracking, isLenient: true).run { db, tables in
             for table in stage.rebuilt { try tables.putAside(table) }
-            try CallersError.passing { try manager.run(stage, db, renaming: renames[false] ?? []) }
+            try ClosureError.passing { try manager.run(stage, db, renaming: renames[false] ?? []) }
         }.1
     }
 

@@ -1,0 +1,46 @@
+package import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// Capture triggers whose tables another program dropped, as a migration tool does that takes Annals' tables for leftovers. Every write of
+/// the program's tables then fails.
+///
+/// Where the store still has history, `Drift` and `Repair` see to its triggers.
+package struct OrphanedTriggers {
+    /// Their names, by the table that they stand on.
+    private let names: [String: [String]]
+
+    /// None where the file has history.
+    package init(_ db: Database) throws {
+        guard try !StoreSchema.exists(db) else {
+            names = [:]
+            return
+        }
+        var names: [String: [String]] = [:]
+        for own in try OwnObjects.all(db) where own.type == "trigger" {
+            let sql = "SELECT tbl_name, sql FROM main.sqlite_master WHERE type = 'trigger' AND name = ?"
+            guard let row = try GRDB.Row.fetchOne(db, sql: sql, arguments: [own.name]),
+                let id = own.name.split(separator: "_").dropFirst().first.flatMap({ Int64($0) })
+            else { continue }
+            // A program's own trigger may be called so.
+            let (table, statement): (String, String) = try (row.value("tbl_name"), row.value("sql"))
+            let targets = [StoreSchema.changesTable(id), StoreSchema.notesTable(id)]
+            guard targets.contains(where: statement.contains), try targets.allSatisfy({ try !db.tableExists($0) }) else { continue }
+            names[table, default: []].append(own.name)
+        }
+        self.names = names
+    }
+
+    /// The tables that cannot be written.
+    package var tables: [String] { names.keys.sorted() }
+
+    package func findings() -> [Finding] {
+        tables.map {
+            Finding(.trigger, "the table \($0) cannot be written: another program dropped Annals' tables and left its triggers", table: $0)
+        }
+    }
+
+    package func remove(_ db: Database) throws {
+        for name in names.values.joined() { try db.execute(sql: "DROP TRIGGER IF EXISTS main.\(name)") }
+    }
+}

@@ -1,0 +1,219 @@
+package import AnnalsCore
+import AnnalsSchema
+internal import Foundation
+package import GRDB
+
+/// Makes raw changes into transactions.
+///
+/// Triggers write down rows, never who wrote them. Writers take turns in SQLite, so a managed write first records what
+/// lies beyond each table's newest span as strangers' work, runs, and then records its own spans, all before COMMIT.
+/// Whatever other programs committed between two recordings thus forms one transaction of origin external.
+///
+///     try queue.write { db in
+///         let (_, number) = try Recording.managedWrite(db, author: "kiosk 3") { db in
+///             try db.execute(sql: "UPDATE player SET score = score + 1")
+///         }
+///     }
+package enum TransactionRecorder {
+    /// A part of one table's raw changes that belongs to one transaction.
+    package struct Span: Hashable, Sendable {
+        package var table: Int64
+        package var ids: ClosedRange<Int64>
+
+        package init(table: Int64, ids: ClosedRange<Int64>) {
+            self.table = table
+            self.ids = ids
+        }
+    }
+
+    /// Records what other programs wrote, looking first for changes they made to the schema.
+    ///
+    /// Call it inside a write transaction. Returns the new transaction's number, nil when there was nothing to record.
+    @discardableResult
+    package static func recordExternal(_ db: Database, _ environment: CaptureEnvironment = .system) throws -> Int64? {
+        try recordExternalReportingDrift(db, environment).number
+    }
+
+    /// - Parameter origin: whose work it is, where the caller knows: a migration that ran since the last recording.
+    package static func recordExternalReportingDrift(
+        _ db: Database, _ environment: CaptureEnvironment, as origin: TransactionInfo.Origin = .external
+    ) throws -> (number: Int64?, drift: Drift.Report) {
+        precondition(db.isInsideTransaction, "recording belongs inside a write transaction")
+        guard try StoreSchema.exists(db) else { return (nil, Drift.Report()) }
+        return try close(db, environment) { spans in
+            var clock = try StoreClock.load(db)
+            let latest = try spans.compactMap { try time(of: $0, db) }.max() ?? environment.now()
+            return TransactionInfo(id: environment.makeTransactionID(), time: clock.tick(now: latest), origin: origin)
+        }
+    }
+
+    /// Runs a write of this process's own and records it as one transaction, together with its rows.
+    ///
+    /// Call it inside a write transaction, and roll that back when this throws. The number is nil when the write changed
+    /// nothing: no row, and in a migration nothing of the schema. In a store without history it only runs the closure.
+    package static func managedWrite<T>(
+        _ db: Database, author: String? = nil, contextName: String? = nil, origin: TransactionInfo.Origin = .local,
+        _ environment: CaptureEnvironment = .system, _ updates: (Database) throws -> T
+    ) throws -> (value: T, number: Int64?) {
+        precondition(db.isInsideTransaction, "a managed write belongs inside a write transaction")
+        guard try StoreSchema.exists(db) else { return (try updates(db), nil) }
+        try recordExternal(db, environment)
+        let version = try origin == .migration ? StoreSchema.schemaVersion(db) : nil
+        let value = try updates(db)
+        let isRecorded = try origin == .migration && StoreSchema.schemaVersion(db) != version
+        let (number, _) = try close(db, environment, always: isRecorded) { _ in
+            var clock = try StoreClock.load(db)
+            return TransactionInfo(
+                id: environment.makeTransactionID(), time: clock.tick(now: environment.now()), author: author,
+                contextName: contextName, origin: origin)
+        }
+        return (value, number)
+    }
+
+    /// Records that raw changes belong together: the last step of whoever knows what they are.
+    ///
+    /// Spans must lie beyond what is sealed. `replica` and `position` are those of an imported transaction. Returns the
+    /// transaction's number.
+    package static func record(
+        _ db: Database, spans: [Span], info: TransactionInfo, origin: TransactionOrigin? = nil, process: String?,
+        replica: ReplicaID? = nil, position: Position? = nil
+    ) throws -> Int64 {
+        let tables = spans.map(\.table).sorted().map(String.init).joined(separator: " ")
+        let insert = try db.cachedStatement(
+            sql: """
+                INSERT INTO main.annals_transactions(
+                  id, time, time_counter, author, context, process, origin, replica, position, tables)
+                VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        try insert.execute(
+            arguments: [
+                Data(info.id.bytes), info.time.milliseconds, Int64(info.time.counter), info.author, info.contextName, process,
+                (origin ?? TransactionOrigin(info.origin)).rawValue, replica.map { Data($0.bytes) }, position?.rawValue, tables,
+            ])
+        let number = db.lastInsertedRowID
+        for span in spans {
+            try db.cachedStatement(sql: "INSERT INTO main.annals_spans(table_id, number, first, last) VALUES(?, ?, ?, ?)")
+                .execute(arguments: [span.table, number, span.ids.lowerBound, span.ids.upperBound])
+        }
+        return number
+    }
+
+    /// What lies beyond each table's newest span, with evictions concluded: those of the caller's own writes, when it
+    /// has recorded before them.
+    ///
+    /// For whoever records its own transactions with `record`. The notes are empty afterwards. `disordered` is what
+    /// `Drift` reported.
+    package static func openSpans(_ db: Database, disordered: [Int64] = []) throws -> [Span] {
+        var spans: [Span] = []
+        for open in try UnrecordedRange.fetchAll(db) {
+            let order: RawChangeOrder = disordered.contains(open.id) ? .unknown : .asHappened
+            var last = open.newest
+            if open.hasNotes { last = try concludeEvictions(db, open, order) }
+            if order == .unknown { last = try putInOrder(db, open.id, recorded: open.recorded, newest: last) }
+            if open.isWrittenByTriggers, let rows = try TriggerRewriteCheck(db, open.id) {
+                last = try rows.follow(recorded: open.recorded, newest: last)
+            }
+            if last > open.recorded { spans.append(Span(table: open.id, ids: (open.recorded + 1)...last)) }
+        }
+        return spans
+    }
+
+    private static func concludeEvictions(_ db: Database, _ open: UnrecordedRange, _ order: RawChangeOrder) throws -> Int64 {
+        guard let table = try TrackedTable.fetch(db, id: open.id), table.state == .tracked else {
+            try Evictions.forget(db, open.id)
+            return open.newest
+        }
+        return try Evictions(db, table: table, open: open).conclude(order)
+    }
+
+    /// Replaces open raw changes whose order cannot be trusted by what they come to. Returns the newest one's id.
+    private static func putInOrder(_ db: Database, _ id: Int64, recorded: Int64, newest: Int64) throws -> Int64 {
+        guard newest - recorded > 1, newest - recorded <= HistoryLimits.changesPutInOrder, let table = try TrackedTable.fetch(db, id: id)
+        else {
+            return newest
+        }
+        let day = try Double.fetchOne(db, sql: "SELECT at FROM main.\(StoreSchema.changesTable(id)) WHERE id = ?", arguments: [newest])
+        var folder = NetChangeFolder(table.identityRule, order: .unknown)
+        try RawChangeReader(cachedIn: db, table).read((recorded + 1)...newest) { folder.add($0) }
+        try discard([Span(table: id, ids: (recorded + 1)...newest)], db)
+        let writer = try RawChangeWriter(db, table)
+        var last = recorded
+        for change in folder.finish() {
+            last += 1
+            try writer.write(
+                RawChange(
+                    id: last, old: change.old, new: change.new, leftOut: change.leftOut, oldRowid: change.oldRowid,
+                    newRowid: change.newRowid),
+                at: day)
+        }
+        return last
+    }
+
+    /// Brings the triggers in order where the schema changed, and records what is open; nil when that is nothing.
+    ///
+    /// - Parameter always: records it also where nothing is.
+    private static func close(
+        _ db: Database, _ environment: CaptureEnvironment, always: Bool = false, _ makeInfo: ([Span]) throws -> TransactionInfo
+    ) throws -> (number: Int64?, drift: Drift.Report) {
+        let drift = try Drift.repairIfNeeded(db)
+        var spans = try openSpans(db, disordered: drift.disordered)
+        if drift.gaps.isEmpty, try changedNothing(spans, db) {
+            try discard(spans, db)
+            spans = []
+        }
+        guard !spans.isEmpty || !drift.gaps.isEmpty || always else { return (nil, drift) }
+        let info = try makeInfo(spans)
+        let number = try record(db, spans: spans, info: info, process: environment.processName)
+        // A gap needs a transaction of its own, or there would be no token after it.
+        try Drift.expire(drift.gaps, before: number, db)
+        if !drift.gaps.isEmpty { try UnverifiedRows.note(db) }
+        try environment.didRecord(db, info, number)
+        return (number, drift)
+    }
+
+    /// Whether raw changes cancel out, as far as that is cheap to see.
+    private static func changedNothing(_ spans: [Span], _ db: Database) throws -> Bool {
+        let count = spans.reduce(0) { $0 + $1.ids.count }
+        // A single raw change is always a difference.
+        guard count > 1, count <= HistoryLimits.changesFoldedAtCommit, !spans.contains(where: { $0.ids.count == 1 }) else { return false }
+        for span in spans {
+            guard let table = try TrackedTable.fetch(db, id: span.table) else { return false }
+            var folder = NetChangeFolder(table.identityRule)
+            try RawChangeReader(cachedIn: db, table).read(span.ids) { folder.add($0) }
+            guard folder.finish().isEmpty else { return false }
+        }
+        return true
+    }
+
+    private static func discard(_ spans: [Span], _ db: Database) throws {
+        for span in spans {
+            try db.execute(
+                sql: "DELETE FROM main.\(StoreSchema.changesTable(span.table)) WHERE id >= ?", arguments: [span.ids.lowerBound])
+        }
+    }
+
+    /// When a span's last change was written, in milliseconds since 1970.
+    private static func time(of span: Span, _ db: Database) throws -> Int64? {
+        let sql = "SELECT at FROM main.\(StoreSchema.changesTable(span.table)) WHERE id <= ? ORDER BY id DESC LIMIT 1"
+        return try Double.fetchOne(db.cachedStatement(sql: sql), arguments: [span.ids.upperBound]).map(JulianDay.milliseconds)
+    }
+}
+
+extension TransactionOrigin {
+    package init(_ origin: TransactionInfo.Origin) {
+        self =
+            switch origin {
+            case .local: .local
+            case .external: .external
+            case .migration: .migration
+            }
+    }
+}
+
+/// SQLite's day numbers.
+enum JulianDay {
+    /// Milliseconds since 1970-01-01 UTC.
+    package static func milliseconds(_ day: Double) -> Int64 {
+        Int64(exactly: ((day - 2_440_587.5) * 86_400_000).rounded()) ?? 0
+    }
+}

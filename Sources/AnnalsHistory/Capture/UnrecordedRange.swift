@@ -1,0 +1,51 @@
+import AnnalsSchema
+import AnnalsSQLite
+package import GRDB
+
+/// How far one table's raw changes go beyond what is sealed.
+package struct UnrecordedRange {
+    package var id: Int64
+    /// The last raw change that belongs to a transaction.
+    package var recorded: Int64
+    /// The last raw change there is.
+    package var newest: Int64
+    package var hasNotes: Bool
+    /// A program's own triggers write the table; see `TriggerRewriteCheck`.
+    var isWrittenByTriggers: Bool
+
+    /// Every column list that has raw changes or notes beyond its newest span.
+    package static func fetchAll(_ db: Database) throws -> [UnrecordedRange] {
+        var recorded: [(id: Int64, last: Int64, isWritten: Bool)] = []
+        let known = try db.cachedStatement(
+            sql: """
+                SELECT id, (SELECT last FROM main.annals_spans WHERE table_id = annals_tables.id ORDER BY number DESC LIMIT 1),
+                instr((SELECT ' ' || value || ' ' FROM main.annals_meta WHERE name = 'written_by_triggers'), ' ' || id || ' ')
+                FROM main.annals_tables
+                """)
+        do {
+            defer { known.rewind() }
+            while try known.step() { try recorded.append((known.number(at: 0), known.number(at: 1), known.integer(at: 2) != 0)) }
+        }
+        var open: [UnrecordedRange] = []
+        var rest = recorded[...]
+        while !rest.isEmpty {
+            let part = rest.prefix(HistoryLimits.compoundTerms)
+            rest = rest.dropFirst(part.count)
+            let newest = try db.cachedStatement(sql: part.map { newestSQL($0.id) }.joined(separator: " UNION ALL "))
+            defer { newest.rewind() }
+            for table in part where try newest.step() {
+                let found = try UnrecordedRange(
+                    id: table.id, recorded: table.last, newest: max(newest.number(at: 0), table.last),
+                    hasNotes: newest.integer(at: 1) != 0, isWrittenByTriggers: table.isWritten)
+                if found.newest > found.recorded || found.hasNotes { open.append(found) }
+            }
+        }
+        return open
+    }
+
+    private static func newestSQL(_ id: Int64) -> String {
+        """
+        SELECT (SELECT max(id) FROM main.\(StoreSchema.changesTable(id))), EXISTS(SELECT 1 FROM main.\(StoreSchema.notesTable(id)))
+        """
+    }
+}

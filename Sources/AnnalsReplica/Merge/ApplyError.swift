@@ -1,0 +1,33 @@
+package import AnnalsCore
+import AnnalsSQLite
+import AnnalsWire
+
+package enum ApplyError: Error {
+    case outOfOrder(Position)
+    case pushUnderWay
+    /// What a rebase left in the rows may not stay there: see `RebaseSet`.
+    case partialRebaseInvalid
+    /// The page has a schema entry that was not tried.
+    case untriedSchema
+    /// A policy names a closure that the program did not register.
+    case missingResolver(String, table: String)
+}
+
+extension ApplyError: TranslatableError {
+    package func annalsError(operation: String, path: String) -> AnnalsError {
+        switch self {
+        case .outOfOrder(let position):
+            return AnnalsError(.corruptBatch, operation: operation, "the relay sent position \(position) out of order")
+        case .missingResolver(let name, let table):
+            return AnnalsError(
+                .configuration, operation: operation, "the policy of \(table) is custom: \(name), and this program has no such closure",
+                hint: "Register it when the store is opened, or set another policy; nothing was changed")
+        case .pushUnderWay:
+            return AnnalsError(.busy, operation: operation, "a push has no answer yet", isRetryable: true)
+        case .partialRebaseInvalid:
+            return AnnalsError(.defect, operation: operation, "a rebase of the whole outbox left some of it")
+        case .untriedSchema:
+            return AnnalsError(.defect, operation: operation, "a schema entry was not tried", underlying: self)
+        }
+    }
+}

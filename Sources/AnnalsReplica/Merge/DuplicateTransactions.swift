@@ -1,0 +1,66 @@
+package import AnnalsCore
+package import AnnalsMerge
+package import AnnalsRows
+import AnnalsSchema
+
+/// Outbox transactions that are in the pulled entries too, because another copy of this file pushed them (merge rule 39).
+///
+/// They are not laid on again. But the transactions after them call the rows that they made by the keys that they have
+/// here, and mean these rows, whatever keys they have in the space.
+package struct DuplicateTransactions {
+    private let outbox: [TransactionID: OutboxTransaction]
+    private var names: [TransactionID: [(names: [CandidateKey], life: RowLineage.ID)]] = [:]
+
+    init(_ outbox: [OutboxTransaction]) {
+        self.outbox = Dictionary(outbox.map { ($0.info.id, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    package func contains(_ id: TransactionID) -> Bool { outbox[id] != nil }
+
+    /// Notes an entry that was just applied: where the rows are that its transaction made, if that is one of the outbox.
+    package mutating func note(_ id: TransactionID, journal: [JournalEntry], _ lineage: RowLineage, _ session: MergeSession) throws {
+        guard let transaction = outbox[id] else { return }
+        // What this file had journaled itself is in the keys by which it calls the rows.
+        let known = Set(transaction.journal)
+        let settled = journal.filter { !known.contains($0) }
+        for change in transaction.changes {
+            let table = try session.table(named: change.table)
+            guard let (asked, key) = made(change.change, table), let present = Self.present(key, table, settled),
+                case .life(let life) = lineage.occupant(of: table.keyName(present))
+            else { continue }
+            names[id, default: []].append((asked, life))
+        }
+    }
+
+    /// Lets the transactions after a known one call its rows as they do here.
+    package func call(_ id: TransactionID, in lineage: inout RowLineage) {
+        for (names, life) in names[id] ?? [] { lineage.call(life, by: names) }
+    }
+
+    /// The names and the key that a change gave a row; nil where it gave none.
+    private func made(_ change: RowChange, _ table: RowTable) -> ([CandidateKey], [Value])? {
+        switch change {
+        case .delete: return nil
+        case .insert(let row): return (table.names(of: row), table.key(of: row))
+        case .update(let key, let columns):
+            var moved = key
+            for column in columns {
+                if let part = table.definition.primaryKey.firstIndex(of: column.column) { moved[part] = column.new }
+            }
+            return moved == key ? nil : ([table.keyName(moved)], moved)
+        }
+    }
+
+    /// The key under which a row arrived, renumbered as often as it had to be; nil where it was set aside.
+    private static func present(_ key: [Value], _ table: RowTable, _ journal: [JournalEntry]) -> [Value]? {
+        var key = key
+        for line in journal where line.table == table.first.name && line.key == key {
+            if line.kind == .renumber, line.winner == .incoming, let given = line.incoming {
+                key = given
+            } else if line.columns.isEmpty, line.winner == .stored {
+                return nil
+            }
+        }
+        return key
+    }
+}

@@ -1,0 +1,251 @@
+import AnnalsCore
+import AnnalsHistory
+import AnnalsMerge
+package import AnnalsRows
+import AnnalsSchema
+import AnnalsSQLite
+package import AnnalsWire
+package import GRDB
+
+/// Schemas that change while the log goes on.
+extension PageApplier {
+    // MARK: What an entry brings
+
+    /// Takes note of what an entry adds to the space's schema, before its rows are looked at.
+    ///
+    /// - Throws: `AnnalsError` of code waitingForMigration where rows under the new schema cannot be kept for later, and
+    ///   schemaRefused where this store declares the same thing otherwise.
+    ///
+    /// - Returns: whether it brings anything.
+    func takeSchema(of content: TransactionParts, _ footprint: Footprint, at position: Position) throws -> Bool {
+        guard Self.mayBringSchema(footprint, cipher), let entry = try content.rest({ _, _ in }).schema else { return false }
+        // The first one made the space.
+        guard entry.version > 1 else { return true }
+        guard !entry.isBreaking else { throw Self.breaking(entry) }
+        guard let tried = attempt.tried else { throw ApplyError.untriedSchema }
+        try RecentLog.noteSchema(db, before: position)
+        try SpaceSchema.take(entry, db, session, tried: tried)
+        return true
+    }
+
+    /// The schema entries of a page, as far as it can be read. Nothing is applied.
+    package func schemas(of page: Page) throws -> [SchemaEntry] {
+        let ahead = try Outbox.ahead(db)
+        let kept = try BufferedParts.last(db, inLogUpTo: page.head)
+        let entries = try Entries(page, after: state.position, kept: kept, ahead: ahead, digests: [:], state, AuthorChains(db))
+        var schemas: [SchemaEntry] = []
+        func note(_ content: TransactionParts, _ footprint: Footprint) throws {
+            guard Self.mayBringSchema(footprint, cipher), let entry = try content.rest({ _, _ in }).schema else { return }
+            schemas.append(entry)
+        }
+        do {
+            for source in entries.sources {
+                switch source {
+                case .ownPart, .voided: break
+                case .parts(let parts):
+                    guard let frame = parts.frames.last else { break }
+                    let footprint = try BatchHeader.parse(frame.batch).certificates[0].footprint
+                    try note(PulledParts(db, parts, state, cipher).content, footprint)
+                case .batch(let frame, let indices):
+                    let batch = try SealedEntry.open(frame.batch, at: frame.firstPosition, state, cipher)
+                    for index in indices {
+                        let footprint = batch.header.certificates[index].footprint
+                        try note(TransactionParts(try batch.body(index), layouts: batch.layouts), footprint)
+                    }
+                }
+            }
+        } catch is WireError {
+            // Applying the page comes to the same place, and names the entry.
+        }
+        return schemas
+    }
+
+    /// Schema entries say so in what the relay reads, or they would not meet each other.
+    static func mayBringSchema(_ footprint: Footprint, _ cipher: SpaceCipher?) -> Bool {
+        if footprint.everything { return true }
+        let group = FootprintHash(key: cipher?.footprintKey ?? .none).schemaHash
+        return footprint.groups.contains { $0.table == group } || footprint.keyID != cipher?.footprintKey.id ?? 0
+    }
+
+    private static func breaking(_ entry: SchemaEntry) -> AnnalsError {
+        AnnalsError(
+            .waitingForMigration, operation: "sync",
+            "the space's schema has version \(entry.version), under which rows cannot be written as they are declared here",
+            hint: "Bring the schema up to date, then sync again; nothing was changed")
+    }
+
+    // MARK: What the outbox brings
+
+    /// Whether a transaction that tells of additions has any left to tell of, or is none such. What others told of meanwhile
+    /// is in the space with their rows, so that nothing of it is told again.
+    ///
+    /// - Parameter own: transactions that are nobody else's business.
+    func isStillNews(_ transaction: inout OutboxTransaction, _ rebase: Rebase, own: inout Set<TransactionID>) throws -> Bool {
+        guard !own.contains(transaction.info.id) else {
+            try call(transaction, in: rebase)
+            return false
+        }
+        guard let entry = transaction.schema else { return true }
+        guard let space = try SpaceSchema.load(db) else { return true }
+        let ahead = try SchemaComparison(session.registry, space, missingSchema: MissingSchema.load(db)).ahead
+        var rest = ahead.named(in: entry)
+        // Whoever comes second with another name for a thing has the last word.
+        rest.renames = space.news(entry.renames)
+        if !rest.areRows { try own.formUnion(PendingSchemaEntries.rows(db, of: transaction.info.id)) }
+        guard !rest.isEmpty else { return false }
+        transaction.schema = try rest.entry(version: max(space.version + 1, entry.version), db, in: session.registry)
+        return true
+    }
+
+    /// The transactions after one that is dropped mean by its rows those that the space has under the same keys.
+    private func call(_ transaction: OutboxTransaction, in rebase: Rebase) throws {
+        for change in transaction.changes {
+            guard case .insert(let row) = change.change else { continue }
+            let table = try session.table(named: change.table)
+            guard case .life(let life) = rebase.lineage.occupant(of: table.keyName(table.key(of: row))) else { continue }
+            rebase.lineage.call(life, by: table.names(of: row))
+        }
+    }
+
+    // MARK: What was kept
+
+    /// Once the store has what it lacked: undoes the outbox, puts what the log says there into the rows, and lays the outbox on
+    /// top. The log's values count as written last, since nobody here can have seen them.
+    package func takeKept() throws -> Summary {
+        var summary = Summary()
+        let before = try MissingSchema.load(db)
+        guard let space = try SpaceSchema.load(db) else { return summary }
+        var pull = self
+        pull.policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
+        try PendingSchemaEntries.moveFirst(db)
+        let choice = try RebaseSet.all(db)
+        let notes = LineageRecorder()
+        let outbox = try pull.undo(choice)
+        let mark = session.historyMark()
+        let changes = try KeptIntoRows(db, session, notes).run(space, before)
+        notes.endEntry(by: WriteMark(time: max(now, clock.last), replica: .nobody, position: state.position))
+        guard try session.checks.dangling().isEmpty else { throw try danglingError() }
+        session.checks.reset()
+        let spans = session.spans(since: mark)
+        if !spans.isEmpty {
+            let info = TransactionInfo(id: identities.next(), time: now, contextName: "schema", origin: .local)
+            _ = try TransactionRecorder.record(
+                db, spans: spans, info: info, origin: .imported, process: process, replica: .nobody, position: state.position)
+        }
+        let missingSchema = MissingSchema.between(space, session.registry)
+        try missingSchema.save(db)
+        session.kept = try DeferredCells.load(db)
+        summary.changes = changes
+        summary.conflicts = try pull.rebase(choice, outbox, known: [], notes, relayTime: now.milliseconds)
+        summary.rebased = choice.rows.count
+        try session.untrackedChildren.settle()
+        try HighestKeys.save(db, session.highestKeys)
+        return summary
+    }
+
+}
+
+extension MergeSession {
+    /// What a copy of the space has and this store lacks is kept, in the place of what was.
+    package func keepLacked(from other: Database) throws {
+        guard var space = try SpaceSchema.load(db) else { return }
+        let theirs = try TrackedTables.load(other)
+        let missingSchema = MissingSchema.between(space, registry)
+        for table in space.tables where missingSchema.has(table: table.name) {
+            space.statements[table.name] = try CanonicalStatements(other, theirs).statements(of: table.name)
+        }
+        try space.save(db)
+        let hasLacked = try db.tableExists("annals_lacking")
+        guard hasLacked || !missingSchema.isEmpty else { return }
+        try MissingSchema.createTables(db)
+        try missingSchema.save(db)
+        try DeferredCells.clear(db)
+        kept = try DeferredCells.load(db)
+        guard let kept else { return }
+        for entry in theirs.entries where missingSchema.touches(entry.first.name) {
+            let definition = entry.first
+            let reader = try RowReader(other, entry.definition)
+            while let row = try reader.next() {
+                let cells = zip(definition.columns, row).filter { missingSchema.has($0.0.name, of: definition.name) }
+                try kept.put(cells.map { ($0.0.name, $0.1) }, table: definition.name, key: definition.primaryKey.map { row[$0] })
+            }
+        }
+    }
+}
+
+extension SpaceSchema {
+    /// Adds what an entry brings, pulled or of this replica's own, and notes what of it the store lacks.
+    package static func take(
+        _ entry: SchemaEntry, _ db: Database, _ session: MergeSession, tried: SchemaTrialResults = SchemaTrialResults()
+    ) throws {
+        var space = try load(db) ?? SpaceSchema(session.registry)
+        let before = try MissingSchema.load(db)
+        let additions = try SchemaAdditions(entry, to: space, tried: tried)
+        space.add(additions)
+        try space.save(db)
+        try SpaceRename.told(additions.renames, db)
+        var missingSchema = MissingSchema.between(space, session.registry)
+        // What the store lacked before and has by now waits for its rows.
+        missingSchema.keep(before)
+        if missingSchema != before {
+            try MissingSchema.createTables(db)
+            try missingSchema.save(db)
+            session.kept = try DeferredCells.load(db)
+        }
+        _ = try SchemaComparison(session.registry, space, missingSchema: missingSchema)
+    }
+}
+
+/// Puts what was kept into tables and columns that the store has by now.
+private struct KeptIntoRows {
+    let db: Database
+    let session: MergeSession
+    let notes: LineageRecorder
+
+    init(_ db: Database, _ session: MergeSession, _ notes: LineageRecorder) {
+        self.db = db
+        self.session = session
+        self.notes = notes
+    }
+
+    /// Returns how many rows came or changed.
+    func run(_ space: SpaceSchema, _ missingSchema: MissingSchema) throws -> Int {
+        var count = 0
+        for (own, _) in session.tableOrder.sorted(by: { $0.value < $1.value }) {
+            let table = try session.table(named: own)
+            let name = table.first.name
+            guard missingSchema.touches(name) else { continue }
+            let columns = table.first.columns.map(\.name).filter { missingSchema.has($0, of: name) }
+            let defaults = try missingSchema.has(table: name) ? table.first.columns.map(AddedColumn.value) : []
+            try DeferredCells.forEachRow(db, of: name) { key, cells in
+                if try missingSchema.has(table: name) ? insert(table, cells, defaults) : update(table, key, cells, columns) { count += 1 }
+            }
+            try DeferredCells.forget(db, name, columns: columns)
+        }
+        return count
+    }
+
+    private func insert(_ table: RowTable, _ cells: [String: Value], _ defaults: [Value]) throws -> Bool {
+        let row = zip(table.first.columns, defaults).map { column, value in cells[column.name.foldedIdentifier] ?? value }
+        try table.insert(row)
+        notes.note(table, nil, row, nil)
+        try session.checks.noteNew(table, row)
+        session.noteHighestKey(table, row)
+        return true
+    }
+
+    private func update(_ table: RowTable, _ key: [Value], _ cells: [String: Value], _ columns: [String]) throws -> Bool {
+        guard let old = try table.row(key) else {
+            throw MergeError.diverged(Divergence(table: table.name, key: key, position: nil, kind: .missingRow))
+        }
+        var new = old
+        for name in columns {
+            if let value = cells[name.foldedIdentifier], let place = table.first.place(of: name) { new[place] = value }
+        }
+        guard new != old else { return false }
+        try table.update(old, to: new)
+        notes.note(table, old, new, nil)
+        try session.checks.noteChanged(table, old: old, new: new)
+        return true
+    }
+}

@@ -1,0 +1,491 @@
+package import AnnalsCore
+import AnnalsHistory
+package import AnnalsMerge
+package import AnnalsRows
+package import AnnalsSchema
+package import AnnalsWire
+package import GRDB
+
+/// Takes in one page of the log, in one SQLite transaction: observers see only the end.
+///
+/// 1. The outbox is certified against the page as the relay would. If nothing meets, the page is applied and that is all.
+/// 2. Otherwise what meets something is undone, newest first, by its old values, with what builds on it (`RebaseSet`).
+/// 3. The entries are applied verbatim, noting who wrote what.
+/// 4. What was undone is laid on top, oldest first; what remains of each transaction replaces it.
+///
+/// A transaction in parts is applied with the page that brings its last part; parts are kept until then.
+package struct PageApplier {
+    package let db: Database
+    package let session: MergeSession
+    package var state: ReplicaState
+    /// What this process calls itself in history.
+    package let process: String
+    package let identities: NewIdentities
+    package let layouts: LayoutNames
+    package let limits: OutboxLimits
+    /// Opens what is pulled and keys footprints; nil where the space is not sealed.
+    package let cipher: SpaceCipher?
+    /// What the program set; those in force are put over it when there is something to settle.
+    package var policies: MergePolicies
+    /// The store's clock: it passes every time that is taken in.
+    package var clock: HybridClock
+    package let now: HybridTime
+    /// A rebase lays the whole outbox anew from the first transaction that meets something.
+    package var rebasesAll = false
+    /// What an earlier attempt at the page showed.
+    package var attempt = PageAttempt()
+    /// The page was taken in up to where the rows came into doubt.
+    private(set) var isCutShort = false
+
+    package init(
+        db: Database, session: MergeSession, state: ReplicaState, process: String, identities: NewIdentities, layouts: LayoutNames,
+        limits: OutboxLimits, cipher: SpaceCipher?, policies: MergePolicies, clock: HybridClock, now: HybridTime, rebasesAll: Bool = false,
+        attempt: PageAttempt = PageAttempt()
+    ) {
+        self.db = db
+        self.session = session
+        self.state = state
+        self.process = process
+        self.identities = identities
+        self.layouts = layouts
+        self.limits = limits
+        self.cipher = cipher
+        self.policies = policies
+        self.clock = clock
+        self.now = now
+        self.rebasesAll = rebasesAll
+        self.attempt = attempt
+    }
+
+    /// What a page brought.
+    package struct Summary: Sendable {
+        package var transactions = 0
+        package var changes = 0
+        package var bytes = 0
+        /// Conflicts that this replica settled while laying its outbox on top.
+        package var conflicts = 0
+        /// Values of this replica's own that lost to what others had not seen, as the journals that were pulled say.
+        package var lost = 0
+        package var rebased = 0
+    }
+
+    package mutating func apply(_ page: Page) throws -> Summary {
+        var summary = Summary(bytes: page.frames.reduce(0) { $0 + $1.batch.count })
+        let ahead = try Outbox.ahead(db)
+        let kept = try BufferedParts.last(db, inLogUpTo: page.head)
+        let digests = try Outbox.digestsAhead(db)
+        let entries = try naming(page) {
+            try Entries($0, after: state.position, kept: kept, ahead: ahead, digests: digests, state, AuthorChains(db))
+        }
+        if entries.authors.contains(where: { $0.replica == state.replica && !ahead.contains($0.position) }) {
+            try takeNewIdentity()
+        }
+        try PendingSchemaEntries.moveFirst(db)
+        let choice = try naming(entries) { pull in try pull.outboxToRebase(entries, ahead) }
+        if choice.leavesSome {
+            try db.inSavepoint {
+                try take(entries, ahead, choice, relayTime: page.relayTime, &summary)
+                return .commit
+            }
+        } else {
+            try take(entries, ahead, choice, relayTime: page.relayTime, &summary)
+        }
+        if !isCutShort { try keepUnfinished(entries) }
+        while let entry = try Outbox.pass(db, state.position.next) { state.pass(entry.digest) }
+        state.head = max(page.head, state.position)
+        // All of the log was looked through for work that another copy of the file brought there.
+        if state.position == state.head { try Meta(db).set(.isCopy, nil) }
+        try session.untrackedChildren.settle()
+        try HighestKeys.save(db, session.highestKeys)
+        try entries.saveAuthors(db, through: state.position, own: state.replica)
+        try state.saveProgress(db)
+        return summary
+    }
+
+    /// Undoes, applies and lays on.
+    private mutating func take(
+        _ entries: Entries, _ ahead: Set<Position>, _ choice: RebaseSet, relayTime: Int64?, _ summary: inout Summary
+    ) throws {
+        let notes = choice.rows.isEmpty ? nil : LineageRecorder()
+        let outbox = try undo(choice)
+        notes?.duplicates = DuplicateTransactions(outbox)
+        let schema = try SpaceSchema.version(db)
+        let known = try naming(entries) { pull in
+            let known = try pull.applyEntries(entries, ahead, notes, &summary)
+            guard try pull.session.checks.dangling().isEmpty else { throw try pull.danglingError() }
+            return known
+        }
+        session.checks.position = nil
+        session.checks.reset()
+        if choice.leavesSome, try isCutShort || SpaceSchema.version(db) != schema { throw ApplyError.partialRebaseInvalid }
+        guard let notes else { return }
+        summary.rebased = choice.rows.count
+        summary.conflicts = try rebase(choice, outbox, known: known, notes, relayTime: max(entries.lastReceipt, relayTime ?? 0))
+    }
+
+    /// Lays transactions that left children without parents on what was before them, so that they do what keys declare.
+    package func settleReferences() throws -> Summary {
+        var summary = Summary()
+        guard let first = try UnsettledReferences.first(db) else { return summary }
+        var pull = self
+        pull.policies = try MergePolicies(PolicyTable.load(db, for: session.registry), over: policies)
+        try PendingSchemaEntries.moveFirst(db)
+        let choice = try RebaseSet.all(db, from: first)
+        let transactions = try pull.undo(choice)
+        summary.conflicts = try pull.rebase(choice, transactions, known: [], LineageRecorder(), relayTime: now.milliseconds)
+        summary.rebased = choice.rows.count
+        try session.untrackedChildren.settle()
+        try HighestKeys.save(db, session.highestKeys)
+        return summary
+    }
+
+    func danglingError() throws -> MergeError {
+        guard let (first, position) = try session.checks.firstDangling() else {
+            return .danglingReference(table: "", key: [], parent: "")
+        }
+        let parent = try session.table(named: first.child.table).references[first.foreignKey].parentTable
+        return .danglingReference(table: first.child.table, key: first.child.key, parent: parent, position: position)
+    }
+
+    // MARK: Which outbox transactions meet what was pulled
+
+    /// Where there is something to rebase, the policies are those in force after the page from here on.
+    private mutating func outboxToRebase(_ entries: Entries, _ ahead: Set<Position>) throws -> RebaseSet {
+        let outbox = try Outbox.footprints(db)
+        guard !outbox.isEmpty else { return .none }
+        var index = CertificationIndex(maximumHashes: .max / 4, floor: state.position)
+        for entry in entries.list where !ahead.contains(entry.position) {
+            index.record(entry.footprint, replica: entry.replica, position: entry.position)
+        }
+        func isMet(_ footprint: Footprint) -> Bool { index.conflict(of: footprint, base: state.position, replica: state.replica) != nil }
+        if attempt.undoesOutbox, let first = outbox.first {
+            policies = try MergePolicies(policiesInForce(after: entries), over: policies)
+            return try .all(db, from: first.sequence)
+        }
+        let (met, unsettled) = (outbox.first { isMet($0.footprint) }?.sequence, try UnsettledReferences.first(db))
+        guard let first = [met, unsettled].compactMap({ $0 }).min() else { return .none }
+        policies = try MergePolicies(policiesInForce(after: entries), over: policies)
+        guard try unsettled == nil && mayLeaveSome(entries) else { return try .all(db, from: first) }
+        return try .needed(db, from: first, isMet: isMet)
+    }
+
+    /// Whether footprints say all there is to say of what meets: not where whole rows are settled, where the schema or this replica's
+    /// identity is in question, or where entries were voided.
+    private func mayLeaveSome(_ entries: Entries) throws -> Bool {
+        guard !rebasesAll, session.kept == nil, try SpaceSchema.version(db) <= 1, try Meta(db).integer(.isCopy) == nil else {
+            return false
+        }
+        guard !entries.list.contains(where: { $0.footprint.everything }) else { return false }
+        let isVoided = entries.sources.contains { if case .voided = $0 { true } else { false } }
+        return !isVoided && session.registry.entries.allSatisfy { policies[$0.definition.name].row == nil }
+    }
+
+    /// The policies as they are when the page is in: what is settled while it is taken in is settled by them.
+    ///
+    /// Whole rows must be looked at before anything is applied, so policies that the page brings are read ahead. A
+    /// transaction that sets any has a footprint that is everything.
+    private func policiesInForce(after entries: Entries) throws -> [PolicyInForce] {
+        let positions = Set(entries.list.filter { $0.footprint.everything }.map(\.position))
+        for source in entries.sources {
+            switch source {
+            case .batch(let frame, let indices):
+                let indices = indices.filter { frame.position(of: $0).map(positions.contains) ?? false }
+                guard !indices.isEmpty else { continue }
+                let batch = try SealedEntry.open(frame.batch, at: frame.firstPosition, state, cipher)
+                for index in indices {
+                    var reader = try batch.body(index)
+                    try PolicyTable.set(db, try reader.rest().policies, isOverride: false)
+                }
+            case .parts(let parts) where positions.contains(parts.last):
+                try PolicyTable.set(db, PulledParts(db, parts, state, cipher).content.rest { _, _ in }.policies, isOverride: false)
+            case .parts, .ownPart, .voided: break
+            }
+        }
+        return try PolicyTable.load(db, for: session.registry)
+    }
+
+    // MARK: Undo
+
+    /// Gives the transactions that were undone, with whole rows where a policy wants them.
+    package func undo(_ choice: RebaseSet) throws -> [OutboxTransaction] {
+        let mark = session.historyMark()
+        var transactions: [OutboxTransaction] = []
+        for row in choice.rows.reversed() {
+            let content = try Outbox.content(db, of: row, layouts: layouts.all)
+            var transaction = try OutboxTransaction(row, content, session)
+            for change in transaction.changes {
+                if let name = policies.missingResolver(of: change.table) { throw ApplyError.missingResolver(name, table: change.table) }
+            }
+            let whole = WholeRows(policies)
+            var applier = EntryApplier(session: session, direction: .backward, position: nil)
+            if transaction.changes.contains(where: { policies[$0.table].needsWholeRows }) { applier.observe = whole.note }
+            try applier.apply(content)
+            transaction.wholeRows = try whole.byChange(of: transaction, session)
+            transactions.append(transaction)
+        }
+        // A row that one of them took away held on to something that one which stays took away after it.
+        if choice.leavesSome, try !session.checks.dangling().isEmpty { throw ApplyError.partialRebaseInvalid }
+        session.checks.reset()
+        try recordRebase(since: mark)
+        return transactions.reversed()
+    }
+
+    private func recordRebase(since mark: [Int64: Int64], _ renamed: [RenumberedRows.Renaming] = []) throws {
+        let spans = session.spans(since: mark)
+        guard !spans.isEmpty else { return }
+        let info = TransactionInfo(id: identities.next(), time: now, author: state.name, contextName: "rebase")
+        let number = try TransactionRecorder.record(db, spans: spans, info: info, origin: .rebase, process: process, replica: state.replica)
+        try RenumberedRows.note(db, renamed, in: number)
+        try session.untrackedChildren.follow(renamed)
+    }
+
+    // MARK: Apply
+
+    /// Returns the ids of the transactions that were applied. One that is in the outbox too got into the space through
+    /// another copy of this file; its footprint holds the id, so the outbox was undone from there on (merge rule 39).
+    private mutating func applyEntries(
+        _ entries: Entries, _ ahead: Set<Position>, _ notes: LineageRecorder?, _ summary: inout Summary
+    ) throws -> Set<TransactionID> {
+        var applied: Set<TransactionID> = []
+        var isDoubtful = false
+        func take(
+            _ content: TransactionParts, _ header: BatchHeader, _ footprint: Footprint, _ frame: LogFrame, _ position: Position
+        ) throws {
+            if header.keyID != 0 { state.sealedUnder = header.keyID }
+            if header.replica == .relay { isDoubtful = try !explainVoids(content) }
+            let bringsSchema = try takeSchema(of: content, footprint, at: position)
+            let (changes, lost, id) = try applyEntry(
+                content, header.replica, footprint, receivedAt: frame.receivedAt, position, notes, bringsSchema: bringsSchema)
+            summary.transactions += 1
+            summary.changes += changes
+            summary.lost += lost
+            if notes != nil { applied.insert(id) }
+        }
+        for source in entries.sources {
+            switch source {
+            case .ownPart(let position, let digest):
+                try expect(position)
+                try passOwn(position, digest)
+            case .voided(let frame, let indices, let first, let digests):
+                try RecentLog(db, limits).keep(frame, indices, after: state.logDigest)
+                for (place, digest) in digests.enumerated() {
+                    let position = first.advanced(by: place)
+                    try expect(position)
+                    try passVoided(VoidedEntry(position: position, digest: digest), isOwn: ahead.contains(position))
+                }
+            case .parts(let parts):
+                guard let frame = parts.frames.last else { continue }
+                try expect(parts.first)
+                let pulled = PulledParts(db, parts, state, cipher)
+                let header = try BatchHeader.parse(frame.batch)
+                try compareSeen(header, frame)
+                try keep(parts)
+                do {
+                    try take(pulled.content, header, header.certificates[0].footprint, frame, parts.last)
+                } catch WireError.badValue("piece") {
+                    throw AnnalsError(
+                        .corruptBatch, operation: "sync", "the pieces of the entry at position \(parts.last) are not of one value",
+                        hint: "Nothing was applied")
+                }
+                try BufferedParts.clear(db)
+                for digest in pulled.digests { state.pass(digest) }
+            case .batch(let frame, let indices):
+                let batch = try SealedEntry.open(frame.batch, at: frame.firstPosition, state, cipher)
+                try compareSeen(batch.header, frame)
+                if let first = frame.position(of: indices.lowerBound), !ahead.contains(first) {
+                    try RecentLog(db, limits).keep(frame, indices, after: state.logDigest)
+                }
+                for index in indices {
+                    guard let position = frame.position(of: index) else { continue }
+                    try expect(position)
+                    let (digest, footprint) = (batch.header.certificates[index].digest, batch.header.certificates[index].footprint)
+                    if ahead.contains(position) {
+                        try passOwn(position, digest)
+                    } else {
+                        let content = TransactionParts(try batch.body(index), layouts: batch.layouts)
+                        try take(content, batch.header, footprint, frame, position)
+                        state.pass(digest)
+                    }
+                }
+            }
+            // What follows may not fit rows that hold what was voided: first these are compared with the log.
+            if isDoubtful {
+                try UnverifiedRows.note(db)
+                isCutShort = true
+                break
+            }
+        }
+        return applied
+    }
+
+    /// Holds what an author says that it saw of the log against what came here.
+    private func compareSeen(_ header: BatchHeader, _ frame: LogFrame) throws {
+        guard header.replica != .relay, header.replica != state.replica else { return }
+        guard header.seen.position < frame.firstPosition else { throw WireError.badValue("seen position") }
+        guard let theirs = header.seen.digest, let ours = try state.logDigest(at: header.seen.position, db), theirs != ours else { return }
+        try header.checkSignature(in: frame.batch)
+        throw ContradictingLog(
+            evidence: try state.evidence(
+                .otherLog, of: header, in: frame.batch, at: frame.firstPosition, about: header.seen.position, known: ours))
+    }
+
+    private func keep(_ parts: Entries.Parts) throws {
+        guard let frame = parts.frames.first else { return }
+        try RecentLog(db, limits).keepParts(before: frame.firstPosition, after: state.logDigest)
+        for frame in parts.frames {
+            try RecentLog(db, limits).keep(frame, 0..<1, after: frame.firstPosition == parts.first ? state.logDigest : nil)
+        }
+    }
+
+    /// An own entry is in the rows already.
+    private mutating func passOwn(_ position: Position, _ digest: Digest) throws {
+        try Outbox.pass(db, position)
+        state.pass(digest)
+    }
+
+    /// The author of a voided entry has it in its rows, until the relay's own entry says that it counts no more.
+    private mutating func passVoided(_ entry: VoidedEntry, isOwn: Bool) throws {
+        if isOwn { return try passOwn(entry.position, entry.digest) }
+        try PassedVoids.note(db, entry)
+        state.pass(entry.digest)
+    }
+
+    /// Whether what the relay voided is not in the rows.
+    private func explainVoids(_ content: TransactionParts) throws -> Bool {
+        try PassedVoids.explain(db, content.rest { _, _ in }.voids)
+    }
+
+    private func expect(_ position: Position) throws {
+        guard position == state.position.next else { throw ApplyError.outOfOrder(position) }
+    }
+
+    private func keepUnfinished(_ entries: Entries) throws {
+        guard let parts = entries.unfinished else { return }
+        guard parts.first == state.position.next else { throw ApplyError.outOfOrder(parts.first) }
+        for frame in parts.frames { try BufferedParts.keep(db, frame) }
+    }
+
+    /// The log holds work under this replica's identity that is not in these rows: the file is a copy of a replica, or a
+    /// restored backup. From here on it is a replica of its own, and that work is another's.
+    private mutating func takeNewIdentity() throws {
+        state.take(newIdentity: try identities.key())
+        try state.save(db)
+        try Meta(db).set(.isCopy, 1)
+    }
+
+    private mutating func applyEntry(
+        _ content: TransactionParts, _ replica: ReplicaID, _ footprint: Footprint, receivedAt: Int64, _ position: Position,
+        _ notes: LineageRecorder?, bringsSchema: Bool
+    ) throws -> (changes: Int, lost: Int, id: TransactionID) {
+        let info = try content.info()
+        let mark = session.historyMark()
+        let writer = WriteMark(time: info.time.clamped(toReceipt: receivedAt), replica: replica, position: position)
+        var applier = EntryApplier(session: session, direction: .forward, position: position)
+        session.checks.position = position
+        if let notes { applier.observe = notes.note }
+        let key = cipher?.footprintKey ?? .none
+        let claim = replica == .relay ? nil : ClaimedFootprint(footprint, of: info.id, key: key)
+        if let claim { applier.certify = { table, old, new in claim.note(table.hasher(key), old, new) } }
+        func check() throws {
+            guard claim?.holds ?? true else { throw WireError.badValue("footprint") }
+        }
+        let changes: Int
+        do {
+            changes = try applier.apply(content)
+        } catch {
+            // That an entry does not fit the rows may be due to its footprint.
+            try check()
+            throw error
+        }
+        try check()
+        notes?.endEntry(by: writer)
+        let spans = session.spans(since: mark)
+        if !spans.isEmpty {
+            _ = try TransactionRecorder.record(
+                db, spans: spans, info: info, origin: .imported, process: process, replica: replica, position: position)
+        }
+        // The relay writes no rows, so its clock is not one to be ahead of.
+        if replica != .relay { clock.observe(writer.time) }
+        var lost = 0
+        var journal: [JournalEntry] = []
+        let isKnown = notes?.duplicates.contains(info.id) ?? false
+        let rest = try content.rest { entries, first in
+            if isKnown { journal += entries }
+            lost += entries.count { $0.winner == .incoming && $0.storedReplica == state.replica }
+            try ConflictJournal.append(
+                db, entries, from: first, transaction: info, replica: replica, position: position, receivedAt: receivedAt)
+        }
+        guard rest.voids.isEmpty || replica == .relay else { throw WireError.badValue("void") }
+        // Policies are read ahead of entries that meet everything.
+        guard rest.policies.isEmpty || footprint.everything else { throw WireError.badValue("footprint") }
+        guard rest.schema == nil || bringsSchema else { throw WireError.badValue("schema") }
+        if isKnown { try notes?.noteKnownWork(info.id, journal: journal, session) }
+        try UserDecisions(rest).apply(db)
+        return (changes, lost, info.id)
+    }
+
+    // MARK: Lay on
+
+    /// - Parameter known: transactions that the space holds already; they are dropped.
+    package func rebase(
+        _ choice: RebaseSet, _ transactions: [OutboxTransaction], known: Set<TransactionID>, _ notes: LineageRecorder, relayTime: Int64
+    ) throws -> Int {
+        let mark = session.historyMark()
+        var highest = try HighestKeys.load(db).merging(session.highestKeys, uniquingKeysWith: max)
+        for transaction in transactions { try raise(&highest, by: transaction) }
+        let rebase = Rebase(
+            session: session, lineage: notes.lineage, policies: policies, replica: state.replica, relayTime: relayTime, highestKeys: highest
+        )
+        var own = try PendingSchemaEntries.own(db)
+        var conflicts = 0
+        var renamed: [RenumberedRows.Renaming] = []
+        for (row, transaction) in zip(choice.rows, transactions) {
+            guard !known.contains(row.id) else {
+                notes.duplicates.call(row.id, in: &rebase.lineage)
+                try Outbox.delete(db, sequence: row.sequence)
+                continue
+            }
+            var transaction = transaction
+            guard try isStillNews(&transaction, rebase, own: &own) else {
+                try Outbox.delete(db, sequence: row.sequence)
+                try PendingSchemaEntries.forget(db, row.id)
+                continue
+            }
+            let rebased = try rebase.rebase(transaction)
+            try transaction.decisions.apply(db)
+            try UnsettledReferences.settled(db, row.id)
+            conflicts += rebased.conflicts
+            renamed += rebased.renamed
+            let parts = try Outbox.PartWriter(db, inPlaceOf: row, limits: limits)
+            let rewritten = try BodyBuilder.rewritten(
+                transaction, rebased, order: session.tableOrder, key: cipher?.footprintKey ?? .none, parts: parts)
+            if choice.leavesSome {
+                let staysWithin = rewritten?.footprint.isWithin(row.footprint) ?? true
+                guard try staysWithin && transaction.takesAway(allOf: rebased, session) else { throw ApplyError.partialRebaseInvalid }
+            }
+            if let rewritten {
+                try Outbox.rewrite(db, sequence: row.sequence, rewritten)
+            } else {
+                try Outbox.delete(db, sequence: row.sequence)
+            }
+        }
+        try recordRebase(since: mark, renamed)
+        return conflicts
+    }
+
+    private func raise(_ highest: inout [String: Int64], by transaction: OutboxTransaction) throws {
+        for change in transaction.changes {
+            let table = try session.table(named: change.table)
+            guard let place = table.definition.rowidAlias else { continue }
+            var key: Int64?
+            switch change.change {
+            case .insert(let row): key = row[place].integer
+            case .update(_, let columns): key = columns.first { $0.column == place }?.new.integer
+            case .delete: continue
+            }
+            if let key { highest[table.first.name] = max(highest[table.first.name] ?? 0, key) }
+        }
+    }
+}
+
+/// Why a page cannot be taken in. The store stays as it was.

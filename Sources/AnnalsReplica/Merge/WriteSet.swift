@@ -1,0 +1,62 @@
+package import AnnalsCore
+import AnnalsMerge
+package import AnnalsRows
+
+/// What is left of a transaction that was laid on top: one change per row.
+package struct WriteSet {
+    package struct Row {
+        package var table: RowTable
+        package var old: [Value]?
+        package var new: [Value]?
+        package var mark: RowMark?
+    }
+
+    private var rows: [Row] = []
+    /// Rows that go, by the keys they had.
+    private var gone: [RowReference: Int] = [:]
+
+    /// Rows that go, rows that change their key included, must come before rows that come to be.
+    package mutating func record(_ table: RowTable, old: [Value]?, new: [Value]?, mark: RowMark? = nil) {
+        guard old != new else { return }
+        switch (old, new) {
+        case (let old?, nil):
+            gone[RowReference(table.name, table.key(of: old))] = rows.count
+            rows.append(Row(table: table, old: old, new: nil, mark: mark))
+        case (nil, let new?):
+            // A key that goes and comes in one transaction is one update of the row (merge rule 4).
+            if let place = gone.removeValue(forKey: RowReference(table.name, table.key(of: new))) {
+                rows[place].new = new
+                rows[place].mark = nil
+            } else {
+                rows.append(Row(table: table, old: nil, new: new, mark: mark))
+            }
+        default:
+            rows.append(Row(table: table, old: old, new: new, mark: mark))
+        }
+    }
+
+    /// The changes, parents' tables before their children's where that is possible.
+    func effective(tableOrder: [String: Int]) -> [Row] {
+        rows.enumerated()
+            .sorted { left, right in
+                let a = tableOrder[left.element.table.name] ?? .max
+                let b = tableOrder[right.element.table.name] ?? .max
+                return (a, left.offset) < (b, right.offset)
+            }
+            .map(\.element)
+    }
+}
+
+extension WriteSet.Row {
+    /// The row as a change of a transaction; nil when nothing changed.
+    package var change: RowChange? {
+        switch (old, new) {
+        case (nil, nil): return nil
+        case (nil, let new?): return .insert(new)
+        case (let old?, nil): return .delete(old)
+        case (let old?, let new?):
+            let columns = old.indices.filter { old[$0] != new[$0] }.map { ColumnChange(column: $0, old: old[$0], new: new[$0]) }
+            return columns.isEmpty ? nil : .update(key: table.key(of: old), columns: columns)
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import AnnalsCore
+package import AnnalsHistory
+package import AnnalsRows
+import AnnalsSchema
+import AnnalsSQLite
+import AnnalsWire
+package import GRDB
+
+/// Takes a copy of a replica's rows, as history left them, back to what the log alone comes to: without the outbox, which is
+/// this store's own until the space has ordered it (law 3).
+package struct OutboxRollback {
+    private let db: Database
+    private let copy: HistoryCopy
+    private let changes: NetChanges
+
+    package init(_ db: Database, copy: HistoryCopy, changes: NetChanges) {
+        self.db = db
+        self.copy = copy
+        self.changes = changes
+    }
+
+    /// Whether the rows are those of the log already.
+    package func isEmpty() throws -> Bool {
+        try Outbox.count(db) == 0 && changes.unrecordedParts().isEmpty && ownSinceOutbox().isEmpty
+    }
+
+    /// Undoes what waits, newest first. What the rows do not agree with is told to the copy's `mismatch`.
+    package func undoOutbox(progress: () throws -> Void = {}) throws {
+        try undoWhatTheOutboxLacks()
+        for sequence in try Int64.fetchAll(db, sql: "SELECT sequence FROM annals_outbox ORDER BY sequence DESC") {
+            guard let row = try Outbox.row(db, sequence: sequence) else { continue }
+            try copy.take(steps(back: row))
+            try progress()
+        }
+    }
+
+    /// Own transactions are moved to the outbox when an exchange begins; those since then are in history alone.
+    private func undoWhatTheOutboxLacks() throws {
+        for number in try ownSinceOutbox() { try copy.move(.back, through: number) }
+    }
+
+    /// Newest first.
+    private func ownSinceOutbox() throws -> [Int64] {
+        let moved = try Meta(db).integer(.outboxed) ?? 0
+        let own = [TransactionOrigin.local, .external, .migration].map(\.rawValue)
+        let rows = try GRDB.Row.fetchCursor(
+            db, sql: "SELECT number, origin FROM main.annals_transactions WHERE number > ? ORDER BY number DESC", arguments: [moved])
+        var numbers: [Int64] = []
+        while let row = try rows.next(), try own.contains(row.value("origin")) { numbers.append(try row.number("number")) }
+        return numbers
+    }
+
+    /// An outbox transaction's changes, from after it to before it. Updates name only the columns they changed; the others
+    /// are as they are in the copy.
+    private func steps(back row: Outbox.Row) throws -> [HistoryCopy.Step] {
+        var steps: [HistoryCopy.Step] = []
+        var change = WireChange()
+        try Outbox.content(db, of: row, layouts: [:]).forEach { part in
+            var reader = part.reader
+            while let reference = try reader.nextTable() {
+                guard let translation = try changes.translation(Int64(reference)) else { continue }
+                let table = copy.table(translation.entry.definition)
+                while try reader.nextChange(into: &change) {
+                    switch reader.markedChange(change).change {
+                    case .insert(let row): steps.append(.init(table: table, from: translation.translate(row), to: nil))
+                    case .delete(let row): steps.append(.init(table: table, from: nil, to: translation.translate(row)))
+                    case .update(let key, let columns):
+                        if let step = try step(table, translation, key, columns) { steps.append(step) }
+                    }
+                }
+            }
+        }
+        return steps
+    }
+
+    private func step(
+        _ table: CopiedTable, _ translation: LayoutTranslation, _ key: [Value], _ columns: [ColumnChange]
+    ) throws -> HistoryCopy.Step? {
+        let changes = columns.compactMap { change in translation.place(change.column).map { ($0, change) } }
+        var now = key
+        for (place, change) in changes {
+            if let part = table.definition.primaryKey.firstIndex(of: place) { now[part] = change.new }
+        }
+        guard let stored = try table.row(now) else {
+            try copy.mismatch(CopyMismatch(table: table.definition.name, kind: .missing))
+            return nil
+        }
+        var after = stored
+        var before = stored
+        for (place, change) in changes {
+            after[place] = change.new
+            before[place] = change.old
+        }
+        return .init(table: table, from: after, to: before)
+    }
+}

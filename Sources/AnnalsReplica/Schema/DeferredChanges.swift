@@ -1,0 +1,89 @@
+import AnnalsCore
+import AnnalsRows
+import AnnalsSchema
+import AnnalsSQLite
+import AnnalsWire
+import GRDB
+
+/// One transaction's changes as far as they concern what is kept. They come in two passes, since rows may swap their keys.
+final class DeferredChanges {
+    private let rows: DeferredCells
+    /// Rows that change their key, by the one that they had.
+    private var moving: [Place: [(column: String, value: Value)]] = [:]
+
+    private struct Place: Hashable {
+        var table: String
+        var key: [Value]
+    }
+
+    init(_ rows: DeferredCells) {
+        self.rows = rows
+    }
+
+    package var missingSchema: MissingSchema { rows.missingSchema }
+
+    /// Rows that go, or go elsewhere.
+    func takeOut(_ layout: TableLayout, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws {
+        switch change.kind {
+        case .insert: return
+        case .delete: try rows.take(table: layout.name, key: layout.key.map { bytes.value(change.old[$0]) })
+        case .update:
+            let old = change.key.map(bytes.value)
+            guard newKey(layout, change, bytes) != old else { return }
+            moving[Place(table: layout.name.foldedIdentifier, key: old)] = try rows.take(table: layout.name, key: old)
+        }
+    }
+
+    /// Rows and values that come.
+    package func put(_ layout: TableLayout, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) throws {
+        func cells(_ columns: [Int], _ values: [WireValue]) -> [(column: String, value: Value)] {
+            zip(columns, values).compactMap { column, value in
+                let name = layout.columns[column]
+                return missingSchema.has(name, of: layout.name) ? (name, bytes.value(value)) : nil
+            }
+        }
+        switch change.kind {
+        case .delete: return
+        case .insert:
+            let key = layout.key.map { bytes.value(change.new[$0]) }
+            // What an earlier row left under this key went with it.
+            try rows.put(cells(Array(change.new.indices), change.new), table: layout.name, key: key)
+        case .update:
+            let key = newKey(layout, change, bytes)
+            let old = change.key.map(bytes.value)
+            if key != old, let moved = moving.removeValue(forKey: Place(table: layout.name.foldedIdentifier, key: old)) {
+                try rows.put(moved, table: layout.name, key: key)
+            }
+            try rows.put(cells(change.columns, change.new), table: layout.name, key: key)
+        }
+    }
+
+    /// Both passes over a transaction of this replica's own.
+    package func follow(_ content: TransactionParts) throws {
+        for pass in [takeOut, put] {
+            var change = WireChange()
+            try content.forEach { part in
+                var reader = part.reader
+                while let reference = try reader.nextTable() {
+                    guard let layout = part.layouts[reference] else { throw MergeError.unknownLayout(reference) }
+                    guard missingSchema.touches(layout.name) else { continue }
+                    while try reader.nextChange(into: &change) {
+                        try reader.withBytes { bytes in try pass(layout, change, bytes) }
+                    }
+                }
+            }
+        }
+    }
+
+    private func newKey(_ layout: TableLayout, _ change: WireChange, _ bytes: UnsafeRawBufferPointer) -> [Value] {
+        var key = change.key.map(bytes.value)
+        for (index, column) in change.columns.enumerated() {
+            if let place = layout.key.firstIndex(of: column) { key[place] = bytes.value(change.new[index]) }
+        }
+        return key
+    }
+}
+
+extension BodyReader {
+    fileprivate func withBytes(_ body: (UnsafeRawBufferPointer) throws -> Void) rethrows { try bytes.withUnsafeBytes(body) }
+}

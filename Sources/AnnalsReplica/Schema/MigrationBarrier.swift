@@ -1,0 +1,52 @@
+import AnnalsCore
+import AnnalsSchema
+import AnnalsSQLite
+import AnnalsWire
+package import GRDB
+
+/// Work that must not be pushed before the store has migrated: a row that goes, or changes what others refer to, in a table to
+/// which tables or columns refer that the store lacks. It cannot know who needs the row.
+///
+/// Everything else of a replica that is behind goes on.
+package struct MigrationBarrier {
+    private let db: Database
+    /// Per parent table the columns that are referred to.
+    private let parents: [String: Set<String>]
+
+    package init(_ db: Database) throws {
+        self.db = db
+        let missingSchema = try MissingSchema.load(db)
+        guard !missingSchema.isEmpty, let space = try SpaceSchema.load(db) else {
+            parents = [:]
+            return
+        }
+        var parents: [String: Set<String>] = [:]
+        for table in space.tables {
+            for key in table.foreignKeys where key.columns.contains(where: { missingSchema.has($0, of: table.name) }) {
+                guard !missingSchema.has(table: key.parentTable) else { continue }
+                parents[key.parentTable.foldedIdentifier, default: []].formUnion(key.parentColumns.map(\.foldedIdentifier))
+            }
+        }
+        self.parents = parents
+    }
+
+    /// The oldest transaction in the outbox that waits, and all behind it with it.
+    package func first() throws -> Int64? {
+        guard !parents.isEmpty else { return nil }
+        let layouts = try LayoutNames(db).all
+        return try Outbox.rows(db).first { row in try waits(Outbox.content(db, of: row, layouts: layouts)) }?.sequence
+    }
+
+    private func waits(_ content: TransactionParts) throws -> Bool {
+        var waits = false
+        try content.forEachChange { layout, change in
+            guard !waits, let columns = parents[layout.name.foldedIdentifier] else { return }
+            switch change.change {
+            case .insert: return
+            case .delete: waits = true
+            case .update(_, let changed): waits = changed.contains { columns.contains(layout.columns[$0.column].foldedIdentifier) }
+            }
+        }
+        return waits
+    }
+}

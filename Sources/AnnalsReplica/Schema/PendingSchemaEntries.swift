@@ -1,0 +1,113 @@
+package import AnnalsCore
+import AnnalsMerge
+package import AnnalsSchema
+import AnnalsSQLite
+package import AnnalsWire
+import Foundation
+package import GRDB
+
+/// Transactions of the outbox that are about the schema.
+package enum PendingSchemaEntries {
+    package enum Kind: Int {
+        /// The rows of a migration that only brought this store where the space is. Nobody gets them: they are undone when what
+        /// was kept goes into the rows.
+        case own = 0
+        /// It tells the space of additions.
+        case schema = 1
+        /// The rows of the migration that made those additions. Who comes second with a schema leaves its own.
+        case rows = 2
+    }
+
+    package static let schema = """
+        CREATE TABLE IF NOT EXISTS annals_schema_offers (id BLOB PRIMARY KEY, kind INTEGER NOT NULL, entry BLOB) WITHOUT ROWID;
+        """
+
+    /// - Parameter entry: of rows, the transaction that tells of the additions.
+    package static func note(_ db: Database, _ id: TransactionID, _ kind: Kind, of entry: TransactionID? = nil) throws {
+        try MissingSchema.createTables(db)
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO annals_schema_offers (id, kind, entry) VALUES (?, ?, ?)",
+            arguments: [Data(id.bytes), kind.rawValue, entry.map { Data($0.bytes) }])
+    }
+
+    /// The rows that were made together with additions that are no news.
+    package static func rows(_ db: Database, of entry: TransactionID) throws -> [TransactionID] {
+        let sql = "SELECT id FROM annals_schema_offers WHERE kind = ? AND entry = ?"
+        return try Data.fetchAll(db, sql: sql, arguments: [Kind.rows.rawValue, Data(entry.bytes)]).compactMap { TransactionID(bytes: $0) }
+    }
+
+    /// Puts what tells of additions before all other work. That may have been written before them, but laid on anew it is in the
+    /// columns that the tables have now. No push may be under way.
+    static func moveFirst(_ db: Database) throws {
+        for sequence in try sequences(db, .schema).reversed() {
+            let first = try Int64.fetchOne(db, sql: "SELECT min(sequence) FROM annals_outbox") ?? 0
+            guard first > .min else { throw Corruption("annals_outbox.sequence") }
+            for table in ["annals_outbox", "annals_outbox_parts"] {
+                try db.execute(sql: "UPDATE \(table) SET sequence = ? WHERE sequence = ?", arguments: [first - 1, sequence])
+            }
+        }
+    }
+
+    package static func forget(_ db: Database, _ id: TransactionID) throws {
+        guard try db.tableExists("annals_schema_offers") else { return }
+        try db.execute(sql: "DELETE FROM annals_schema_offers WHERE id = ?", arguments: [Data(id.bytes)])
+    }
+
+    package static func isNoted(_ db: Database, _ id: TransactionID) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT EXISTS(SELECT 1 FROM annals_schema_offers WHERE id = ?)")
+        return try Bool.fetchOne(statement, arguments: [Data(id.bytes)]) ?? false
+    }
+
+    package static func own(_ db: Database) throws -> Set<TransactionID> {
+        guard try db.tableExists("annals_schema_offers") else { return [] }
+        let ids = try Data.fetchAll(db, sql: "SELECT id FROM annals_schema_offers WHERE kind = ?", arguments: [Kind.own.rawValue])
+        return Set(ids.compactMap { TransactionID(bytes: $0) })
+    }
+
+    /// Whether one of that kind waits in the outbox, and its place there.
+    package static func first(_ db: Database, _ kind: Kind) throws -> Int64? {
+        try sequences(db, kind).first
+    }
+
+    private static func sequences(_ db: Database, _ kind: Kind) throws -> [Int64] {
+        guard try db.tableExists("annals_schema_offers") else { return [] }
+        let sql = "SELECT sequence FROM annals_outbox WHERE id IN (SELECT id FROM annals_schema_offers WHERE kind = ?) ORDER BY sequence"
+        return try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [kind.rawValue])
+    }
+
+    /// What the outbox tells the space already.
+    package static func entries(_ db: Database) throws -> [SchemaEntry] {
+        try sequences(db, .schema).compactMap { sequence in
+            guard let row = try Outbox.row(db, sequence: sequence) else { return nil }
+            return try Outbox.content(db, of: row, layouts: [:]).rest { _, _ in }.schema
+        }
+    }
+}
+
+extension OutboxFiller {
+    /// Puts what the store's schema has more than the space's, and nobody was told yet, before what is still to be moved.
+    ///
+    /// Returns the transaction that tells of it; nil where there is nothing to tell.
+    @discardableResult
+    package func offer(_ additions: SchemaAdditions, _ makeInfo: () throws -> TransactionInfo) throws -> TransactionID? {
+        guard !additions.isEmpty else { return nil }
+        let entry = try entry(of: additions)
+        try SpaceRename.told(additions.renames, db)
+        guard let entry else { return nil }
+        let info = try makeInfo()
+        var builder = BodyBuilder(info, key: try footprintKey(), parts: Outbox.PartWriter(db, limits: limits))
+        builder.bring(entry)
+        try Outbox.append(db, builder.finish())
+        try PendingSchemaEntries.note(db, info.id, .schema)
+        return info.id
+    }
+
+    /// The entry that tells of additions; nil where those that wait tell of all.
+    package func entry(of additions: SchemaAdditions) throws -> SchemaEntry? {
+        let told = try PendingSchemaEntries.entries(db)
+        let missing = additions.missing(in: told)
+        guard !missing.isEmpty else { return nil }
+        let version = max(try SpaceSchema.version(db), told.map(\.version).max() ?? 1) + 1
+        return try missing.entry(version: version, db, in: tables)
+    }
+}

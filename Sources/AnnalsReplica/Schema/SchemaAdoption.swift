@@ -1,0 +1,54 @@
+import AnnalsCore
+package import AnnalsHistory
+package import AnnalsSchema
+package import AnnalsWire
+package import GRDB
+
+/// Makes what the log adds to the space's schema in a store that has no program of its own to migrate it, under the names that the space
+/// has for it by now.
+package enum SchemaAdoption {
+    /// Makes what an entry adds and the store lacks: columns by ALTER TABLE, tables by their statements, which are tracked at once.
+    ///
+    /// - Throws: `AnnalsError` of code schemaRefused where a table cannot be made or tracked here.
+    package static func take(_ entry: SchemaEntry, _ db: Database, _ environment: CaptureEnvironment) throws {
+        var space = try SpaceSchema.load(db) ?? SpaceSchema(TrackedTables.load(db))
+        let additions = try SchemaAdditions(entry, to: space)
+        space.add(additions)
+        try space.save(db)
+        try make(additions, space, db, environment)
+    }
+
+    /// - Parameter space: what the additions are part of.
+    package static func make(_ additions: SchemaAdditions, _ space: SpaceSchema, _ db: Database, _ environment: CaptureEnvironment) throws {
+        let names = try LocalNames(db, space, additions)
+        for table in additions.tables where try !db.tableExists(names.map.table(table.name)) {
+            let renamed = RenamedStatements(tables: space.tables, names: names.map)
+            for sql in try renamed.rename(additions.statements[table.name] ?? [], of: table.name) { try execute(sql, db) }
+        }
+        let reader = SchemaReader(db)
+        for change in additions.columns {
+            var own = names.change(change)
+            let table = try reader.table(own.table)
+            own.columns.removeAll { table?.place(of: $0.name) != nil }
+            for sql in SchemaAdditions.statements(own) { try execute(sql, db) }
+        }
+        let report = try Tracking.track(db, .tables(additions.tables.map { names.map.table($0.name) }), environment)
+        if let refused = report.tables.first(where: { !$0.isTracked }) {
+            throw AnnalsError(
+                .schemaRefused, operation: "sync", "the space's new table \(refused.name) cannot be tracked here",
+                hint: "annals track says why")
+        }
+        try names.save(additions, db)
+    }
+
+    private static func execute(_ sql: String, _ db: Database) throws {
+        do {
+            try db.makeStatement(sql: sql).execute()
+        } catch {
+            throw AnnalsError(
+                .schemaRefused, operation: "sync",
+                "the space's schema change cannot be made here: \((error as? DatabaseError)?.message ?? "SQLite refused it")",
+                hint: "Make it by hand, then sync again", underlying: error)
+        }
+    }
+}

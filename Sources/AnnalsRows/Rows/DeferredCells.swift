@@ -1,0 +1,120 @@
+package import AnnalsCore
+package import AnnalsSchema
+import AnnalsSQLite
+import AnnalsWire
+package import GRDB
+
+/// What the log says of tables and columns that this store does not have yet, cell by cell, by table and key.
+///
+/// It follows the log, and this replica's own entries once they are accepted: deletes, changes of keys and new lives of rows
+/// alike. So when the store has migrated, what is kept is what the log comes to (laws 2 and 3). Of a row that has a cell
+/// here in a column that the store lacks, the cell counts; of one that has none, the column's default does.
+package final class DeferredCells {
+    package static let schema = """
+        CREATE TABLE IF NOT EXISTS annals_kept (
+            name TEXT NOT NULL,
+            key BLOB NOT NULL,
+            column_name TEXT NOT NULL,
+            value,
+            PRIMARY KEY (name, key, column_name)
+        ) WITHOUT ROWID;
+        """
+
+    package let missingSchema: MissingSchema
+    private let db: Database
+    private let select: PreparedStatement
+    private let insert: PreparedStatement
+    private let remove: PreparedStatement
+
+    /// nil where the store lacks nothing.
+    package static func load(_ db: Database) throws -> DeferredCells? {
+        let missingSchema = try MissingSchema.load(db)
+        return missingSchema.isEmpty ? nil : try DeferredCells(db, missingSchema)
+    }
+
+    package init(_ db: Database, _ missingSchema: MissingSchema) throws {
+        self.db = db
+        self.missingSchema = missingSchema
+        select = try PreparedStatement(db, "SELECT column_name, value FROM annals_kept WHERE name = ?1 AND key = ?2")
+        insert = try PreparedStatement(db, "INSERT OR REPLACE INTO annals_kept (name, key, column_name, value) VALUES (?1, ?2, ?3, ?4)")
+        remove = try PreparedStatement(db, "DELETE FROM annals_kept WHERE name = ?1 AND key = ?2")
+    }
+
+    // MARK: One row
+
+    package func put(_ cells: [(column: String, value: Value)], table: String, key: [Value]) throws {
+        let key = Self.encode(key)
+        for cell in cells {
+            bind(insert, table, key)
+            insert.bind(3, .text(ByteString(Array(cell.column.foldedIdentifier.utf8))))
+            insert.bind(4, cell.value)
+            try insert.run()
+        }
+    }
+
+    /// Takes all cells of a row out.
+    @discardableResult
+    package func take(table: String, key: [Value]) throws -> [(column: String, value: Value)] {
+        let key = Self.encode(key)
+        bind(select, table, key)
+        var cells: [(column: String, value: Value)] = []
+        while try select.step() {
+            if case .text(let name) = select.value(0), let name = name.string { cells.append((name, select.value(1))) }
+        }
+        select.reset()
+        bind(remove, table, key)
+        try remove.run()
+        return cells
+    }
+
+    private func bind(_ statement: PreparedStatement, _ table: String, _ key: Value) {
+        statement.bind(1, .text(ByteString(Array(table.foldedIdentifier.utf8))))
+        statement.bind(2, key)
+    }
+
+    private static func encode(_ key: [Value]) -> Value {
+        var writer = ByteWriter()
+        writer.values(key)
+        return .blob(ByteString(writer.bytes))
+    }
+
+    // MARK: All of a table
+
+    /// Visits the rows of a table, cell by column.
+    package static func forEachRow(_ db: Database, of table: String, _ visit: (_ key: [Value], _ cells: [String: Value]) throws -> Void)
+        throws
+    {
+        let statement = try PreparedStatement(db, "SELECT key, column_name, value FROM annals_kept WHERE name = ?1 ORDER BY key")
+        statement.bind(1, .text(ByteString(Array(table.foldedIdentifier.utf8))))
+        defer { statement.reset() }
+        var key: Value?
+        var cells: [String: Value] = [:]
+        func finish() throws {
+            guard case .blob(let bytes)? = key else { return }
+            var reader = ByteReader(bytes.bytes, range: nil)
+            try visit(reader.readValues(), cells)
+        }
+        while try statement.step() {
+            let next = statement.value(0)
+            if next != key {
+                try finish()
+                key = next
+                cells = [:]
+            }
+            if case .text(let name) = statement.value(1), let name = name.string { cells[name] = statement.value(2) }
+        }
+        try finish()
+    }
+
+    package static func forget(_ db: Database, _ table: String, columns: [String]) throws {
+        for column in columns {
+            try db.execute(
+                sql: "DELETE FROM annals_kept WHERE name = ? AND column_name = ?",
+                arguments: [table.foldedIdentifier, column.foldedIdentifier])
+        }
+    }
+
+    package static func clear(_ db: Database) throws {
+        try db.execute(sql: "DELETE FROM annals_kept")
+    }
+}

@@ -1,0 +1,52 @@
+import AnnalsCore
+import AnnalsReplica
+import AnnalsStore
+import AnnalsWire
+import Logging
+
+/// Resyncs a replica from the newest snapshot because the relay no longer has the log after its position. The replica
+/// rebases its unpushed transactions on the snapshot and then syncs normally.
+///
+/// No push is under way at this point: a push that may have been sent was sent again first, and the relay keeps the
+/// last counter and digest of each replica forever. So transactions in the purged part of the log are not sent twice
+/// (law 7).
+extension SyncAgent {
+    func rejoin(_ summary: inout Summary) async throws -> ExchangeStatus {
+        logger.notice("this replica was away for so long that the log it lacks is gone: it comes back by a snapshot")
+        for _ in 0..<SyncLimits.triesToReconcile {
+            guard let expired = try await store.expiredReplica() else { break }
+            guard let back = try await rejoin(expired) else { continue }
+            summary.cameBack = back.snapshot
+            summary.conflicts += back.conflicts
+            return back.status
+        }
+        throw AnnalsError(
+            .busy, operation: "sync", "other programs write all the time, so that this replica cannot come back by a snapshot",
+            hint: "Run sync again", isRetryable: true)
+    }
+
+    /// nil if the store changed meanwhile.
+    private nonisolated func rejoin(_ expired: ExpiredReplica) async throws -> CameBack? {
+        guard let joining = try await joining(), let state = try await store.replicaState() else { return nil }
+        let description = try await request { [transport] in try await transport.describe() }
+        guard description.lineage == state.lineage else { throw AnnalsError.relayRolledBack(operation: "sync") }
+        let purpose = Joining.purpose(ofDownload: description)
+        return try await joining.withTemporaryFolder(beside: store.path, for: purpose) { folder in
+            let copy = try await joining.snapshotReplica(in: folder, description)
+            defer { try? copy.close() }
+            var stamp = try await copy.snapshotStamp()
+            stamp.head = max(stamp.head, description.head)
+            guard stamp.seen.position > expired.position else { throw Self.noSnapshot }
+            if let last = expired.ahead.last, last > stamp.seen.position {
+                try await pullOwn(expired.ahead, through: last, into: copy, at: stamp.seen.position)
+            }
+            return try await store.rejoin(from: copy, at: stamp, expired: expired, relayTime: description.time)
+        }
+    }
+
+    private static var noSnapshot: AnnalsError {
+        AnnalsError(
+            .expired, operation: "sync", "the log after this replica's position is gone, and the relay has no snapshot after it",
+            hint: "Ask the relay's operator; nothing was changed")
+    }
+}

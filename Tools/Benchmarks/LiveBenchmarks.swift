@@ -1,0 +1,90 @@
+import Annals
+import AnnalsHTTP
+import AnnalsWire
+import Foundation
+
+/// What people feel: how soon a commit is seen elsewhere, and what a sync costs that finds nothing to do. The relay is a process of its
+/// own, on the loopback device.
+enum LiveBenchmarks {
+    static func run(_ scale: Scale) async throws -> [Benchmark] {
+        let folder = try BenchmarkFolder()
+        let (relay, address) = try ChildProgram.relay(["--data", folder.file("relay")])
+        defer { relay.stop() }
+        var results = try await seen(scale, folder, address)
+        for rows in [1_000, scale.rounds > 2 ? 1_000_000 : 100_000] {
+            results.append(try await idle(rows: rows, scale, folder, address))
+        }
+        return results
+    }
+
+    // MARK: A commit, seen elsewhere
+
+    /// Another program commits to one replica's file, and another looks at the second's; both are watched by agents of this process.
+    private static func seen(_ scale: Scale, _ folder: BenchmarkFolder, _ address: String) async throws -> [Benchmark] {
+        let writer = try Rows(.text, count: 100).file(folder.file("here.db"))
+        let here = try Store(path: folder.file("here.db"))
+        _ = try await here.track(.all)
+        let agent = try SyncAgent(store: here, joining: SpaceAddress("seen", at: address, as: "here"))
+        _ = try await agent.sync()
+        let space = try SpaceAddress("seen", at: address, as: "there")
+        let there = try await space.clone(to: folder.file("there.db"))
+        let agents = [agent, try SyncAgent(store: there, joining: space)]
+        let reader = try BareConnection(folder.file("there.db"))
+        let taken = try await withThrowingTaskGroup(of: Void.self) { group in
+            for agent in agents { group.addTask { try await agent.run() } }
+            defer { group.cancelAll() }
+            var taken: [Double] = []
+            // The first ones find the agents on their way to the relay.
+            for number in 0..<(scale.rounds * 100 + 20) {
+                let seconds = try await seconds(until: Int64(number) + 1_000, writer, reader)
+                if number >= 20 { taken.append(seconds) }
+            }
+            return taken.sorted()
+        }
+        try here.close()
+        try there.close()
+        return [(0.5, "half", 5.0), (0.99, "99 of 100", 25)].map { share, name, budget in
+            let round = Comparison.Round(subject: taken[Int(Double(taken.count - 1) * share)], baseline: 0.001)
+            return Benchmark(
+                name: "a commit is seen elsewhere, \(name) of \(taken.count)", against: "one millisecond", budget: .atMost(budget),
+                work: taken.count, comparison: Comparison(rounds: [round]))
+        }
+    }
+
+    private static func seconds(until value: Int64, _ writer: BareConnection, _ reader: BareConnection) async throws -> Double {
+        let clock = ContinuousClock()
+        try writer.run("UPDATE item SET size = ? WHERE at = 1700000001", [.integer(value)])
+        let start = clock.now
+        while try reader.integer("SELECT size FROM item WHERE at = 1700000001") != value {
+            guard clock.now - start < .seconds(30) else { throw BareConnection.Failure(description: "a commit is not seen elsewhere") }
+            try await clock.sleep(for: .microseconds(100))
+        }
+        return (clock.now - start) / .seconds(1)
+    }
+
+    // MARK: Nothing to do
+
+    private static func idle(rows: Int, _ scale: Scale, _ folder: BenchmarkFolder, _ address: String) async throws -> Benchmark {
+        let path = folder.file("idle\(rows).db")
+        _ = try Rows(.text, count: rows).file(path)
+        let store = try Store(path: path)
+        _ = try await store.track(.all)
+        let agent = try SyncAgent(store: store, joining: SpaceAddress("idle\(rows)", at: address, as: "idle"))
+        _ = try await agent.sync()
+        let client = try HTTPClient()
+        var rounds: [Comparison.Round] = []
+        for _ in 0..<scale.rounds {
+            var turns = PushLease()
+            for _ in 0..<100 {
+                try await turns.take(
+                    subject: { _ = try await agent.sync() },
+                    baseline: { _ = try await client.send(HTTPRequest("GET", url: address + Endpoints.live)) })
+            }
+            rounds.append(turns.round)
+        }
+        try store.close()
+        return Benchmark(
+            name: "100 syncs with nothing to do, \(rows) rows", against: "a bare HTTP round trip", budget: .atMost(3), work: 100,
+            comparison: Comparison(rounds: rounds))
+    }
+}

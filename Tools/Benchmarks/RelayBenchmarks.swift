@@ -1,0 +1,114 @@
+import AnnalsCore
+import AnnalsHTTP
+import AnnalsWire
+import Foundation
+import SeededRandom
+import Synchronization
+
+/// Durable pushes of 1 KiB by 32 clients at once, against a POST of the same bytes that the same relay refuses at once (405).
+///
+/// The relay, or two of them over one PostgreSQL if `ANNALS_TEST_POSTGRES` names one, is a process of its own, as is this one: both
+/// works pay for the same clients on the same machine.
+enum RelayBenchmarks {
+    private static let clients = 32
+    private static let payload = 850
+
+    static func run(_ scale: Scale) async throws -> [Benchmark] {
+        let folder = try BenchmarkFolder()
+        var results = [try await measure(["--data", folder.file("relay")], relays: 1, .atLeast(0.5), "SQLite", scale)]
+        if let postgres = ProcessInfo.processInfo.environment["ANNALS_TEST_POSTGRES"] {
+            results.append(try await measure(["--postgres", postgres], relays: 2, .atLeast(0.2), "PostgreSQL, two relays", scale))
+        }
+        return results
+    }
+
+    private static func measure(
+        _ place: [String], relays: Int, _ budget: Budget, _ name: String, _ scale: Scale
+    ) async throws -> Benchmark {
+        let programs = try (0..<relays).map { _ in try ChildProgram.relay(place) }
+        defer { for (program, _) in programs { program.stop() } }
+        let addresses = programs.map(\.address)
+        let client = try HTTPClient(.init(activeTransfers: clients * 2))
+        let each = scale.rounds > 2 ? 200 : 60
+        var rounds: [Comparison.Round] = []
+        var latencies: [Double] = []
+        for round in 0..<scale.rounds + 1 {
+            let space = SpaceName("bench-\(round)-\(UInt32.random(in: 0 ... .max))")
+            guard let space else { throw BareConnection.Failure(description: "no name") }
+            let lineage = try await create(space, addresses[0], client)
+            let batches = try (0..<clients).map { try Self.batches(each, by: $0, in: lineage) }
+            var turns = PushLease()
+            let pushes = Mutex<[Double]>([])
+            try await turns.take {
+                let taken = try await post(batches, to: addresses, Endpoints.push(space), expecting: 200, client)
+                pushes.withLock { $0 += taken }
+            } baseline: {
+                _ = try await post(batches, to: addresses, Endpoints.live, expecting: 405, client)
+            }
+            // The first warms both up. More pushes in the same time are the baseline's time over theirs.
+            guard round > 0 else { continue }
+            rounds.append(Comparison.Round(subject: turns.round.baseline, baseline: turns.round.subject))
+            latencies += pushes.withLock { $0 }
+        }
+        latencies.sort()
+        let p = { (share: Double) in String(format: "%.1f ms", latencies[Int(Double(latencies.count - 1) * share)] * 1000) }
+        FileHandle.standardError.write(Data("pushes, \(name): p50 \(p(0.5)), p99 \(p(0.99))\n".utf8))
+        return Benchmark(
+            name: "a refused POST's time, \(name)", against: "\(clients * each) durable pushes of 1 KiB", budget: budget,
+            work: clients * each, comparison: Comparison(rounds: rounds))
+    }
+
+    static func create(_ space: SpaceName, _ address: String, _ client: HTTPClient) async throws -> Lineage {
+        let answer = try await client.send(HTTPRequest("PUT", url: address + Endpoints.space(space)))
+        return try JSONDecoder().decode(SpaceDescription.self, from: Data(answer.body)).lineage
+    }
+
+    /// Rows that nobody else writes, so that nothing is stale.
+    static func batches(_ count: Int, by number: Int, in lineage: Lineage) throws -> [[UInt8]] {
+        var generator = SeededGenerator(seed: UInt64(number) + 1)
+        let key = ReplicaKey.random()
+        var digest = Digest.zero
+        return try (1...count).map { counter in
+            var batch = BatchEncoder(
+                lineage: lineage, signer: key, firstCounter: Counter(Int64(counter)), previousDigest: digest, schemaVersion: 1)
+            batch.layout(ref: 1, TableLayout(name: "item", columns: ["id", "data"], key: [0]))
+            var body = BodyEncoder(info: TransactionInfo(id: .random(), time: HybridTime(milliseconds: Int64(counter)), origin: .local))
+            body.beginTable(1)
+            body.beginInsert(columns: 2)
+            body.integer(Int64(counter))
+            (0..<payload).map { _ in UInt8.random(in: 0...255, using: &generator) }.withUnsafeBytes { body.blob($0) }
+            let footprint = Footprint(groups: [.init(table: 1, writes: [generator.next()], reads: [])])
+            batch.append(body: body.finish(), base: .zero, footprint: footprint)
+            let encoded = try batch.finish()
+            digest = encoded.digests[0]
+            return encoded.bytes
+        }
+    }
+
+    /// Each client sends one after another. Returns how long each took, in seconds.
+    static func post(
+        _ batches: [[[UInt8]]], to addresses: [String], _ path: String, expecting status: Int, _ client: HTTPClient
+    ) async throws -> [Double] {
+        try await withThrowingTaskGroup(of: [Double].self) { group in
+            for (number, batches) in batches.enumerated() {
+                let url = addresses[number % addresses.count] + path
+                group.addTask {
+                    let clock = ContinuousClock()
+                    var taken: [Double] = []
+                    for batch in batches {
+                        let start = clock.now
+                        let answer = try await client.send(
+                            HTTPRequest("POST", url: url, headers: [("Content-Type", Endpoints.MediaType.batch)], body: .bytes(batch)))
+                        guard answer.status == status else { throw BareConnection.Failure(description: "\(path): \(answer.status)") }
+                        if status == 200, try PushAnswer.decode(answer.body).outcome != .accepted {
+                            throw BareConnection.Failure(description: "a push was not accepted")
+                        }
+                        taken.append((clock.now - start) / .seconds(1))
+                    }
+                    return taken
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+/// What becomes of one request: drawn from the seed, the step that made it and its number there, so that leaving out
+/// another step changes nothing here.
+struct RowOutcome {
+    /// Milliseconds on the way to the relay and back.
+    var there: Int64
+    var back: Int64
+    var isRequestLost = false
+    var isAnswerLost = false
+    /// The relay is overloaded and says so.
+    var isRefused = false
+    /// A copy that arrives so much later again.
+    var repeatedAfter: Int64?
+
+    /// How long a replica waits for an answer that does not come.
+    static let patience: Int64 = 1_500
+
+    init(_ plan: NetworkPlan, seed: UInt64, step: Int, request: Int) {
+        var dice = Dice(seed: seed, 4, UInt64(step), UInt64(request))
+        there = Int64(dice.number(0...plan.delay))
+        back = Int64(dice.number(0...plan.delay))
+        isRequestLost = dice.chance(plan.lostRequests)
+        isAnswerLost = dice.chance(plan.lostAnswers)
+        isRefused = dice.chance(plan.refused)
+        if dice.chance(plan.repeated) { repeatedAfter = Int64(dice.one(of: [1, 50, 400, 3_000, 20_000])) }
+    }
+}

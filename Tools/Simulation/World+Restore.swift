@@ -1,0 +1,81 @@
+import AnnalsCore
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+
+/// A relay that is put back to an older backup, while replicas have more of its log (merge rule 41). They are told, nothing of
+/// theirs gets into the log any more, and they keep all they have. The others go on.
+extension World {
+    /// The log that a replica's rows lie on.
+    func log(of replica: Replica) -> Oracle { replica.lostLog ?? oracle }
+
+    func restoreRelay() async throws {
+        guard let backup, restoredHead == nil, backup.log.head < oracle.head else { return }
+        trace.note("+\(time.now) the relay goes back from \(oracle.head) to \(backup.log.head)")
+        let (whole, head) = (oracle, backup.log.head)
+        try await machine.restore(backup.folder)
+        relayIsDown = false
+        (oracle, frames, restoredHead, wholeLog) = (backup.log, backup.frames, head, whole)
+        for replica in replicas {
+            if replica.look.position > head || replica.look.ahead.contains(where: { $0 > head }) { replica.lostLog = whole }
+            replica.keepsLostParts = replica.look.kept.contains { $0 > head }
+            replica.accepted = replica.lostLog == nil ? replica.accepted.filter { $0 <= head } : replica.accepted
+            replica.exchange?.mayBeTold = replica.lostLog != nil
+        }
+        // Whatever was on its way is lost with the machine.
+        queue.replaceAll { event in
+            let lost = Session.Reply.failed(.unreachable("the relay is away", wasSent: true))
+            switch event {
+            case .arrival(let replica, let step, let request, _, _, let isCopy):
+                return isCopy ? nil : .reply(replica: replica, step: step, request: request, lost)
+            case .reply(let replica, let step, let request, let reply) where reply.isAnswer:
+                return .reply(replica: replica, step: step, request: request, lost)
+            case .step, .reply, .restart, .relayStarts: return event
+            }
+        }
+    }
+
+    /// Those whose log the relay has again, because others pushed the same once more, are left behind no longer.
+    func noteReturned() {
+        guard restoredHead != nil else { return }
+        for replica in replicas {
+            guard let lost = replica.lostLog, lost.isSame(as: oracle, upTo: max(1, replica.look.position)),
+                replica.look.ahead.allSatisfy({ $0 <= oracle.head && oracle.entry(at: $0).isSame(as: lost.entry(at: $0)) })
+            else { continue }
+            replica.lostLog = nil
+        }
+    }
+
+    /// Who is at odds with the relay is told so, and nobody else is.
+    func checkWentBack(
+        _ replica: Replica, _ exchange: Replica.Exchange, _ result: Result<SyncAgent.Summary, AnnalsError>
+    ) throws {
+        switch result {
+        case .success:
+            // A push with nothing to push asks nobody, and whoever asks about the space gets an answer.
+            if replica.lostLog != nil, exchange.hasOtherAnswer {
+                throw Violation("merge rule 41", "\(replica.name) at \(replica.look.position) did not notice that the relay went back")
+            }
+        case .failure(let error):
+            replica.wasTold = error.code == .relayRolledBack
+            if replica.wasTold, !exchange.mayBeTold {
+                throw Violation("merge rule 41", "\(replica.name) at \(replica.look.position) takes the relay for one that went back")
+            }
+        }
+    }
+}
+
+extension Oracle {
+    /// Whether two logs have the same entries up to a position.
+    func isSame(as other: Oracle, upTo position: Int64) -> Bool {
+        guard position <= min(head, other.head) else { return false }
+        return (0..<position).allSatisfy { other.entry(at: $0 + 1).isSame(as: entry(at: $0 + 1)) }
+    }
+}
+
+extension Oracle.Entry {
+    fileprivate func isSame(as other: Oracle.Entry) -> Bool {
+        replica == other.replica && info.id == other.info.id && span == other.span && changes.map(\.text) == other.changes.map(\.text)
+    }
+}

@@ -1,0 +1,165 @@
+import AnnalsCore
+import AnnalsReplica
+import AnnalsStore
+import AnnalsSync
+import AnnalsTesting
+import AnnalsWire
+import Foundation
+import GRDB
+import RelayLog
+
+/// Replicas, their relay, the network between and the time, all in one task: what happens next is always the earliest
+/// thing that was arranged.
+///
+/// Faults come first, while the plan's steps are carried out. Then everything heals, and it must settle in a few rounds.
+final class World {
+    enum Event {
+        case step(Step)
+        /// A request gets to the relay; `isCopy`: again, after the first.
+        case arrival(replica: Int, step: Int, request: Int, Session.Request, RowOutcome, isCopy: Bool)
+        /// Something comes back, or the pause is over.
+        case reply(replica: Int, step: Int, request: Int, Session.Reply)
+        case restart(replica: Int)
+        case relayStarts
+    }
+
+    static let mostReplicas = 6
+
+    let plan: Plan
+    let time = VirtualTime()
+    let machine: RelayMachine
+    /// The relay's process is dead.
+    var relayIsDown = false
+    /// It was at some time: exchanges may have failed for it.
+    var relayWasDown = false
+    /// How long it will be, when it dies next.
+    var relayIsDownFor: Int64 = 0
+    /// The log as it came, after its horizon.
+    var frames: [LogFrame] = []
+    private(set) var lineage = Lineage(high: 0, low: 0)
+    let relayClock: WallClock
+    let space: SpaceName
+    /// nil where the space is not sealed.
+    let spaceKeys: SpaceKeyRing?
+    let folder: SimulationFolder
+    var replicas: [Replica] = []
+    var oracle: Oracle
+    var ledger = Ledger()
+    /// The log begins after this position.
+    var horizon: Int64 = 0
+    /// A store dropped old lines of its conflict journal, which its snapshots then do not have either.
+    var areJournalsPurged = false
+    var queue = Queue<Event>()
+    var trace: Trace
+    /// The relay's data of an earlier moment, with the log of then.
+    var backup: (folder: String, log: Oracle, frames: [LogFrame])?
+    /// Where the log ended when the relay was put back; nil while it was not.
+    var restoredHead: Int64?
+    /// The log that the relay had until it was put back.
+    var wholeLog: Oracle?
+    /// As the plan says, until everything heals.
+    var network: NetworkPlan
+
+    /// Runs a plan to its end, or to the first law that does not hold.
+    static func run(_ plan: Plan, keepsLines: Bool = false) async -> (trace: Trace, violation: Violation?) {
+        var world: World?
+        do {
+            let folder = try SimulationFolder()
+            let made = try await World(plan, folder, keepsLines: keepsLines)
+            world = made
+            for step in plan.steps { made.queue.add(.step(step), at: step.at) }
+            try await made.runQueue()
+            try await made.settle()
+            try await FinalChecks(world: made, folder: folder).run()
+            await made.end()
+            return (made.trace, nil)
+        } catch {
+            await world?.end()
+            return (world?.trace ?? Trace(keepsLines: false), error as? Violation ?? Violation("simulator", "\(error)"))
+        }
+    }
+
+    // MARK: The beginning
+
+    private init(_ plan: Plan, _ folder: SimulationFolder, keepsLines: Bool) async throws {
+        self.plan = plan
+        network = plan.network
+        trace = Trace(keepsLines: keepsLines)
+        let time = time
+        let relayClock = WallClock(time)
+        self.relayClock = relayClock
+        let lineages = Identities(Dice(seed: plan.seed, 5))
+        guard let space = SpaceName("world") else { throw Violation("simulator", "no name for the space") }
+        self.space = space
+        self.folder = folder
+        // What the relay does by itself after a time is left to its next request.
+        let clock = RelayClock(
+            wall: { relayClock.milliseconds }, monotonic: { time.now }, sleep: { _ in throw CancellationError() })
+        machine = try RelayMachine(
+            folder, space: space, clock: clock, limits: plan.snapshots?.limits ?? RelayLogLimits(), lineages: lineages)
+        let firstClock = WallClock(time, offset: plan.replicas[0].clockOffset, drift: plan.replicas[0].clockDrift)
+        let database = try Self.firstDatabase(plan, firstClock, folder)
+        spaceKeys = plan.isSealed ? Self.spaceKeys(plan.seed) : nil
+        oracle = try Oracle(schema: plan.schema, rows: try Self.rows(database, plan.schema), cipher: spaceKeys?.cipher(for: space))
+        try await addFirst(database, firstClock)
+        lineage = try await relay.describe().lineage
+        try await absorbLog()
+        try await addReplicas()
+    }
+
+    private static func spaceKeys(_ seed: UInt64) -> SpaceKeyRing? {
+        var dice = Dice(seed: seed, 9)
+        return SpaceKey(bytes: (0..<SpaceKey.byteCount).map { _ in UInt8(dice.number(0...255)) }).map { SpaceKeyRing($0) }
+    }
+
+    func look(_ replica: Replica) throws -> Look {
+        try replica.read { db in
+            try Look(db, plan.schema, tables: replica.tableNumbers, after: replica.seenNumber)
+        }
+    }
+
+    // MARK: The run
+
+    func runQueue() async throws {
+        while let (at, event) = queue.next() {
+            time.move(to: at)
+            switch event {
+            case .step(let step):
+                try await perform(step)
+            case .arrival(let replica, let step, let request, let content, let fate, let isCopy):
+                try await arrive(replica, step, request, content, fate, isCopy: isCopy)
+            case .reply(let replica, let step, let request, let reply):
+                try await deliver(reply, to: replica, step: step, request: request)
+            case .restart(let replica):
+                try restart(replica)
+            case .relayStarts:
+                try await startRelay()
+            }
+            for number in replicas.indices where replicas[number].power.isDead && replicas[number].isRunning {
+                try await crash(number, downFor: plan.steps.isEmpty ? 0 : 300)
+            }
+        }
+    }
+
+    /// What the log has gained since the last time is judged at once.
+    func absorbLog() async throws {
+        let description = try await relay.describe()
+        horizon = description.horizon.rawValue
+        let mark = LogMark(lineage: description.lineage)
+        let page = try await relay.pull(after: Position(oracle.head), seen: mark, byteLimit: .max, wait: nil)
+        let known = oracle.head
+        try oracle.absorb(page.frames)
+        frames.removeAll { $0.lastPosition.rawValue <= horizon }
+        frames += page.frames.filter { $0.firstPosition.rawValue > known }
+        noteReturned()
+        for position in known..<oracle.head where position > 0 { try ledger.check(oracle.entry(at: position + 1)) }
+    }
+
+    private func end() async {
+        for replica in replicas {
+            await replica.exchange?.session.abandon()
+            replica.shutDown()
+        }
+        await machine.stop()
+    }
+}
