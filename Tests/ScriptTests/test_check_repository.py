@@ -87,6 +87,11 @@ class CheckRepository(unittest.TestCase):
         self.git("add", "--force", ".")
         self.assertBreach(".build-asan/a.o: must not be in git", "Package.resolved: must not be in git")
 
+    def test_a_long_line_of_prose_is_a_breach(self):
+        row, code, link = "| " + "cell " * 30 + "|", "```\n" + "code " * 30 + "\n```", "<https://example.org/" + "a" * 120 + ">"
+        self.write("A.md", "\n\n".join([row, code, link, "word " * 25]) + "\n")
+        self.assertBreach("A.md:9: 125 characters")
+
     def test_dead_links_are_breaches(self):
         self.write("B.md", "# Two words\n## `Code` & more\n## Two words\n")
         self.write(
