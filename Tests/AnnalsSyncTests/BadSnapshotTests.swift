@@ -33,7 +33,7 @@ import Testing
     }
 
     /// Makes the bad one the newest. What an honest relay refuses, another hands out.
-    private func bring(_ kind: Kind, _ world: World) async throws -> (Position, any RelayTransport) {
+    private func bring(_ kind: Kind, _ world: SyncedStores) async throws -> (Position, any RelayTransport) {
         let plain = world.folder.file("bad-\(kind).db")
         let state = try #require(await world.stores[0].replicaState())
         switch kind {
@@ -90,7 +90,7 @@ import Testing
     /// What a clone unpacks to, at most.
     @Test(arguments: [Kind.zerosBehindIt, .manyZeros])
     func `no more is unpacked than a snapshot says, or than so few bytes give`(kind: Kind) async throws {
-        let world = try await World(replicas: 1, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT)")
+        let world = try await SyncedStores(replicas: 1, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT)")
         let (plain, packed, back) = (world.folder.file("plain.db"), world.folder.file("packed"), world.folder.file("back.db"))
         _ = try #require(await world.stores[0].makeSnapshot(at: plain, relayTime: world.clock.milliseconds))
         let size = try #require(FileManager.default.attributesOfItem(atPath: plain)[.size] as? Int)
@@ -105,7 +105,7 @@ import Testing
 
     @Test(arguments: Kind.allCases)
     func `a clone takes an older snapshot where the newest cannot be used, and says so`(kind: Kind) async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')")
         for number in 0..<3 {
             try world.outside(0, "INSERT INTO note VALUES('\(number)', 'x')")
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test func `an older one that says that it is of another log is passed over, too`() async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')")
         var positions: [Position] = []
         for kind in [Kind.otherLog, .missingTable] {
@@ -142,7 +142,7 @@ import Testing
     }
 
     @Test func `where no snapshot can be used the error names the newest one's fault`() async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 1, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')")
         try world.outside(0, "INSERT INTO note VALUES('b', 'x')")
         try await world.settle()

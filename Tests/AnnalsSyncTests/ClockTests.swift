@@ -11,17 +11,17 @@ struct ClockTests {
     private static let year = Duration.seconds(365 * 86_400)
     private static let schema = "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT); INSERT INTO t VALUES (1, 'base');"
 
-    private func write(_ world: World, _ index: Int, _ value: String) async throws {
+    private func write(_ world: SyncedStores, _ index: Int, _ value: String) async throws {
         try await world.stores[index].write { db in try db.execute(sql: "UPDATE t SET a = ?", arguments: [value]) }
     }
 
-    private func value(_ world: World, _ index: Int) async throws -> String? {
+    private func value(_ world: SyncedStores, _ index: Int) async throws -> String? {
         try await world.stores[index].read { db in try String.fetchOne(db, sql: "SELECT a FROM t") }
     }
 
     @Test("A replica a year ahead does not win over what is written a day later", arguments: [SyncDirection.both, .pullOnly])
     func yearAhead(_ direction: SyncDirection) async throws {
-        let world = try await World(replicas: 2, schema: Self.schema, sharesClock: true)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, sharesClock: true)
         // Where times are equal the higher identity wins; so let that one be wrong.
         let identities = try await world.identities()
         let (ahead, right) = identities[0] > identities[1] ? (0, 1) : (1, 0)
@@ -38,7 +38,7 @@ struct ClockTests {
 
     @Test("A replica a year ahead wins over what was written a day before", arguments: [SyncDirection.both, .pullOnly])
     func yearAheadLater(_ direction: SyncDirection) async throws {
-        let world = try await World(replicas: 2, schema: Self.schema, sharesClock: true)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, sharesClock: true)
         try await write(world, 0, "a day before")
         try await world.sync(0)
         world.clock.advance(.seconds(86_400) + Self.year)
@@ -51,7 +51,7 @@ struct ClockTests {
 
     @Test("What a replica a year behind writes over what it has seen stands")
     func yearBehind() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema, sharesClock: true)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, sharesClock: true)
         try await write(world, 0, "seen")
         try await world.settle()
         world.clock.advance(.zero - Self.year)

@@ -17,7 +17,7 @@ import Testing
 
     @Test("Ten replicas that write disjoint rows at once are hardly ever refused")
     func disjoint() async throws {
-        let world = try await World(replicas: 10, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 10, schema: Self.schema)
         let rounds = 20
         let refusals = try await everyone(world) { index in
             var refusals = 0
@@ -39,7 +39,7 @@ import Testing
 
     @Test("Ten replicas that write the same row all get through")
     func sameRow() async throws {
-        let world = try await World(replicas: 10, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 10, schema: Self.schema)
         let refusals = try await everyone(world) { index in
             try await world.stores[index].write { db in
                 try db.execute(sql: "UPDATE counter SET value = ? WHERE id = 1", arguments: [index + 1])
@@ -56,7 +56,7 @@ import Testing
 
     @Test("The same next integer key on both sides comes out as two rows, and children follow")
     func renumber() async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2,
             schema: """
                 CREATE TABLE invoice (id INTEGER PRIMARY KEY, title TEXT);
@@ -86,7 +86,7 @@ import Testing
 
     @Test("Columns of one row that two sides changed are merged, and the later writer wins a column both changed")
     func columns() async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2,
             schema:
                 "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, phone TEXT, city TEXT); INSERT INTO person VALUES (1, 'Ann', '1', 'A')"
@@ -106,7 +106,7 @@ import Testing
         #expect(entry.columns == ["city"] && entry.winner == .incoming && entry.stored == [.text("B")] && entry.base == [.text("A")])
     }
 
-    private func everyone(_ world: World, _ body: @escaping @Sendable (Int) async throws -> Int) async throws -> [Int] {
+    private func everyone(_ world: SyncedStores, _ body: @escaping @Sendable (Int) async throws -> Int) async throws -> [Int] {
         try await withThrowingTaskGroup(of: (Int, Int).self) { group in
             for index in world.stores.indices { group.addTask { (index, try await body(index)) } }
             var results = [Int](repeating: 0, count: world.stores.count)

@@ -47,7 +47,7 @@ import Testing
 
     private func run(_ seed: UInt64, rebuilding: Bool) async throws {
         var random = SeededGenerator(seed: seed)
-        let world = try await World(replicas: 3, schema: Self.schema(seed))
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema(seed))
         for _ in 0..<60 {
             let index = Int.random(in: 0..<3, using: &random)
             world.clock.advance(.milliseconds(Int.random(in: 0...500, using: &random)))
@@ -76,7 +76,7 @@ import Testing
     }
 
     /// Law 3: with the outbox undone, the rows are those of a fresh clone at that position, when that is the head.
-    private func checkLogState(_ world: World, _ index: Int, _ seed: UInt64) async throws {
+    private func checkLogState(_ world: SyncedStores, _ index: Int, _ seed: UInt64) async throws {
         let state = try #require(try await world.stores[index].replicaState())
         let head = try await world.relay.describe().head
         guard state.position == head else { return }
@@ -90,7 +90,7 @@ import Testing
     }
 
     /// As migrations do: a new table with the same declaration takes the old one's place, and triggers are gone.
-    private func rebuild(_ world: World, _ index: Int, _ table: String) async throws {
+    private func rebuild(_ world: SyncedStores, _ index: Int, _ table: String) async throws {
         let rows = try await world.rows(index, "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = '\(table)'")
         let sql = try #require(rows.first.flatMap { String.fromDatabaseValue($0[0]) })
         let name = try #require(sql.range(of: table))
@@ -105,7 +105,7 @@ import Testing
     }
 
     /// One random write; constraints refuse some, which is as good.
-    private func write(_ world: World, _ index: Int, _ random: inout SeededGenerator) async {
+    private func write(_ world: SyncedStores, _ index: Int, _ random: inout SeededGenerator) async {
         let sql = (0..<Int.random(in: 1...3, using: &random)).map { _ in Self.statement(&random) }
         if Bool.random(using: &random) {
             try? world.outside(index, sql.joined(separator: ";"))

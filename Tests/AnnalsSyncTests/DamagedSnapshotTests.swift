@@ -23,7 +23,7 @@ import Testing
     @Test("a damaged snapshot is no defect, and a clone does without it", arguments: seeds)
     func damage(seed: UInt64) async throws {
         var chance = SeededGenerator(seed: seed)
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2,
             schema: """
                 CREATE TABLE list(id INTEGER PRIMARY KEY, name TEXT);

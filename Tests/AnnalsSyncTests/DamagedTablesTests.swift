@@ -20,7 +20,7 @@ import Testing
     @Test("a value of Annals' own tables that it never writes ends no process, is told, found and repaired or left", arguments: seeds)
     func damage(seed: UInt64) async throws {
         var chance = SeededGenerator(seed: seed)
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2,
             schema: """
                 CREATE TABLE list(id INTEGER PRIMARY KEY, name TEXT);
@@ -65,7 +65,7 @@ import Testing
     }
 
     /// What cannot be repaired can be taken out, and begun anew.
-    private func takeOut(_ world: World, _ note: Comment) async throws {
+    private func takeOut(_ world: SyncedStores, _ note: Comment) async throws {
         let store = world.stores[0]
         do {
             _ = try await store.untrack()
@@ -81,7 +81,7 @@ import Testing
     }
 
     /// Some of everything that the tables can hold.
-    private func story(_ world: World, _ chance: inout SeededGenerator) async throws {
+    private func story(_ world: SyncedStores, _ chance: inout SeededGenerator) async throws {
         try world.outside(1, "UPDATE item SET title = 'oat milk' WHERE id = 'a'; INSERT INTO list VALUES(3, 'garden')")
         try world.outside(0, "UPDATE item SET title = 'soy milk' WHERE id = 'a'; INSERT INTO list VALUES(3, 'cellar')")
         try await world.settle()
@@ -99,7 +99,7 @@ import Testing
     }
 
     /// Puts one to three values where they do not belong.
-    private func damage(_ world: World, _ chance: inout SeededGenerator) async throws -> [String] {
+    private func damage(_ world: SyncedStores, _ chance: inout SeededGenerator) async throws -> [String] {
         let names = try await world.rows(0, "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'annals\\_%' ESCAPE '\\'")
         var places: [(table: String, column: String)] = []
         for table in names.compactMap({ String.fromDatabaseValue($0[0]) }).sorted() {

@@ -18,10 +18,10 @@ struct EndlessAnswersTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 
     /// Replica 0 has a transaction of `parts` parts to push, and the relay `entries` of replica 1 that 0 lacks.
-    private func world(parts: Int = 1, entries: Int = 0) async throws -> World {
+    private func world(parts: Int = 1, entries: Int = 0) async throws -> SyncedStores {
         var limits = OutboxLimits()
         limits.partBytes = 1
-        let world = try await World(replicas: 2, schema: Self.schema, outboxLimits: limits)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, outboxLimits: limits)
         for number in 0..<entries {
             try world.outside(1, "INSERT INTO note VALUES('theirs \(number)', 'x')")
             try await world.sync(1)
@@ -33,7 +33,7 @@ struct EndlessAnswersTests {
     /// Syncs replica 0, which must give up in time, and then over the relay as it is, by which nothing is lost.
     @discardableResult
     private func giveUp(
-        _ world: World, _ direction: SyncDirection = .both, over relay: EndlessRelay, _ code: AnnalsError.Code = .relayOverloaded,
+        _ world: SyncedStores, _ direction: SyncDirection = .both, over relay: EndlessRelay, _ code: AnnalsError.Code = .relayOverloaded,
         _ location: SourceLocation = #_sourceLocation
     ) async throws -> AnnalsError? {
         let start = world.clock.milliseconds
@@ -153,7 +153,7 @@ struct EndlessAnswersTests {
         try await giveUp(world, over: relay, .notARelay)
     }
 
-    private func seen(_ world: World) async throws -> LogMark {
+    private func seen(_ world: SyncedStores) async throws -> LogMark {
         LogMark(lineage: try #require(await world.stores[0].replicaState()).lineage)
     }
 

@@ -31,8 +31,8 @@ struct ExistingRowsTests {
         INSERT INTO setting VALUES('size', 'here'), ('mine', 'yes');
         """
 
-    private func joined(_ existing: ExistingRows?, here: String = here, schema: String = schema) async throws -> (World, Joining.Outcome) {
-        let world = try await World(replicas: 1, schema: Self.schema + Self.shared + Self.inSpace)
+    private func joined(_ existing: ExistingRows?, here: String = here, schema: String = schema) async throws -> (SyncedStores, Joining.Outcome) {
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema + Self.shared + Self.inSpace)
         let path = world.folder.file("joining.db")
         let queue = try DatabaseQueue(path: path)
         try await queue.write { db in try db.execute(sql: schema + Self.shared + here) }
@@ -46,7 +46,7 @@ struct ExistingRowsTests {
 
     @Test("what a join would refuse whatever becomes of the rows, a look ahead refuses too")
     func lookAhead() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema + Self.shared)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema + Self.shared)
         let path = world.folder.file("joining.db")
         let queue = try DatabaseQueue(path: path)
         try await queue.write { db in try db.execute(sql: "CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT, email TEXT UNIQUE)") }
@@ -58,14 +58,14 @@ struct ExistingRowsTests {
         #expect(try await store.replicaState() == nil)
     }
 
-    private func lines(_ world: World, _ sql: String) async throws -> [String] {
+    private func lines(_ world: SyncedStores, _ sql: String) async throws -> [String] {
         let lines = try await world.stores[0].read { db in try String.fetchAll(db, sql: sql) }
         let others = try await world.stores[1].read { db in try String.fetchAll(db, sql: sql) }
         #expect(lines == others)
         return lines
     }
 
-    private func expectWhole(_ world: World) async throws {
+    private func expectWhole(_ world: SyncedStores) async throws {
         try await world.settle()
         #expect(try await world.stores[0].digest() == world.stores[1].digest())
         for store in world.stores {

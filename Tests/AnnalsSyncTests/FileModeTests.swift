@@ -13,10 +13,10 @@ import Testing
         try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
     }
 
-    private func world(isSealed: Bool) async throws -> World {
+    private func world(isSealed: Bool) async throws -> SyncedStores {
         // What most systems have; without it there is nothing to see.
         umask(0o022)
-        return try await World(
+        return try await SyncedStores(
             replicas: 1, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')",
             spaceKeys: isSealed ? SpaceKeyRing(text: SpaceKey.random().line) : nil)
     }

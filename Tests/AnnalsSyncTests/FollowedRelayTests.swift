@@ -19,7 +19,7 @@ import Testing
 
     /// A space whose relay can be put back to backups.
     private struct Place {
-        let world: World
+        let world: SyncedStores
         var relay: LocalRelay
         private var folder: String
 
@@ -29,7 +29,7 @@ import Testing
         ) async throws {
             var limits = limits
             if let partBytes { limits.partBytes = partBytes }
-            world = try await World(replicas: count, schema: schema, outboxLimits: limits, spaceKeys: keys)
+            world = try await SyncedStores(replicas: count, schema: schema, outboxLimits: limits, spaceKeys: keys)
             relay = world.relay
             folder = world.folder.file("relay")
         }

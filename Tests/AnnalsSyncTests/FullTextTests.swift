@@ -52,7 +52,7 @@ struct FullTextTests {
 
     @Test("a clone's indexes with external content hold its rows, and follow writes of both sides")
     func clone() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema + Self.rows)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema + Self.rows)
         let path = world.folder.file("clone.db")
         let clone = try await world.joining("clone").clone(to: path)
         #expect(clone.emptyTables == ["bare", "own", "scratch"])
@@ -71,7 +71,7 @@ struct FullTextTests {
             CREATE VIRTUAL TABLE box USING rtree (id, low, high);
             CREATE TRIGGER note_box AFTER INSERT ON note BEGIN INSERT INTO box VALUES (new.id, new.id, new.id + 1); END;
             """
-        let world = try await World(replicas: 1, schema: Self.schema + boxes + Self.rows)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema + boxes + Self.rows)
         let first = world.folder.file("first.db")
         _ = try await world.joining("first").clone(to: first)
         world.add(try Store(path: first, configuration: world.configuration("first")))
@@ -96,7 +96,7 @@ struct FullTextTests {
 
     @Test("so do those of an empty store that joins, and those of a replayed file")
     func joinAndReplay() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema + Self.rows)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema + Self.rows)
         let path = world.folder.file("joining.db")
         let queue = try DatabaseQueue(path: path)
         try await queue.write { db in try db.execute(sql: Self.schema) }
@@ -115,7 +115,7 @@ struct FullTextTests {
 
     @Test("an index that lost its rows is named when it stands in the way, and the store is whole")
     func damaged() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema + Self.rows)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema + Self.rows)
         try world.outside(1, "INSERT INTO five (five) VALUES ('delete-all')")
         try world.outside(0, "UPDATE note SET body = 'yellow pear' WHERE id = 2")
         try await world.sync(0)

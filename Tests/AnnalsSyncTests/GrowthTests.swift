@@ -81,7 +81,7 @@ struct GrowthTests {
 
     @Test("Law 9: joined, by its syncs", arguments: [false, true])
     func joined(isWAL: Bool) async throws {
-        let world = try await World(replicas: 1, schema: Self.schema, outboxLimits: Self.limits)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema, outboxLimits: Self.limits)
         world.clock.advance(.milliseconds(Store.Configuration().now() - world.clock.milliseconds))
         let store = world.stores[0]
         try await store.setRetention(.days(Self.keptDays))
@@ -105,7 +105,7 @@ struct GrowthTests {
 
     @Test("Law 9: a rule of a share alone keeps history below it")
     func share() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema, outboxLimits: Self.limits)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema, outboxLimits: Self.limits)
         world.clock.advance(.milliseconds(Store.Configuration().now() - world.clock.milliseconds))
         let store = world.stores[0]
         try await store.setRetention(.untilConsumed.whenHistoryFraction(ofStoreExceeds: 0.5))

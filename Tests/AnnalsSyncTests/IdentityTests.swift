@@ -10,12 +10,12 @@ import Testing
 /// Law 7 for files that were copied with a copy command, or put back from a backup: two files claim one ReplicaID.
 @Suite("Copies and restored backups (law 7)")
 struct IdentityTests {
-    private func world() async throws -> World {
-        try await World(
+    private func world() async throws -> SyncedStores {
+        try await SyncedStores(
             replicas: 2, schema: "CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL, n INTEGER); INSERT INTO item VALUES('a', 1), ('b', 1)")
     }
 
-    private func everyoneHolds(_ world: World, _ expected: [String]) async throws {
+    private func everyoneHolds(_ world: SyncedStores, _ expected: [String]) async throws {
         try await world.settle()
         for index in world.stores.indices {
             let rows = try await world.stores[index].read { db in
@@ -79,7 +79,7 @@ struct IdentityTests {
 
     @Test("what a copy does with rows that the other had to renumber follows them")
     func copiedAndRenumbered() async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2, schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, n INTEGER); INSERT INTO item VALUES(1, 1)")
         try world.outside(0, "INSERT INTO item VALUES(2, 20), (3, 30)")
         _ = try await world.stores[0].prepareOutbox()

@@ -13,7 +13,7 @@ import Testing
 
     /// Two replicas; the first's store works on a connection that the test has too, whose statements are listed.
     private struct Pair {
-        let world: World
+        let world: SyncedStores
         let queue: DatabaseQueue
         let store: Store
         let agent: SyncAgent
@@ -24,7 +24,7 @@ import Testing
         }
 
         init(schema: String = IdleTests.schema) async throws {
-            world = try await World(replicas: 2, schema: schema)
+            world = try await SyncedStores(replicas: 2, schema: schema)
             try world.stores[0].close()
             let statements = Statements()
             var configuration = GRDB.Configuration()

@@ -17,7 +17,7 @@ import Testing
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 
     @Test func `a first entry that its batch does not hold is read no further`() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         var configuration = world.configuration("newcomer")
         configuration.createIfMissing = true
         let store = try Store(path: world.folder.file("newcomer.db"), configuration: configuration)
@@ -41,7 +41,7 @@ import Testing
 
     @Test(.timeLimit(.minutes(20)))
     func `a page that was not asked for ends the search for a push that got no answer`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "INSERT INTO note VALUES('b', 'x')")
         try await world.settle()
         try world.outside(1, "INSERT INTO note VALUES('c', 'x')")
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test func `a part that would begin before the log is refused`() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         var body = BodyEncoder(info: TransactionInfo(id: .random(), time: .zero))
         var batch = BatchEncoder(
             lineage: .random(), signer: .random(), firstCounter: Counter(1), previousDigest: .zero, schemaVersion: 1,
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test func `an own entry that is said to be far away is not gone to step by step`() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         let agent = SyncAgent(store: world.stores[0], transport: world.relay, environment: world.environment)
         let far = Position(WireLimits.maximumPosition)
         let error = await #expect(throws: AnnalsError.self) {

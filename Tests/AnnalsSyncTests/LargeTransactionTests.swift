@@ -11,8 +11,8 @@ import Testing
 @Suite struct LargeTransactionTests {
     private static let rows = 12_000
 
-    private func world() async throws -> World {
-        let world = try await World(
+    private func world() async throws -> SyncedStores {
+        let world = try await SyncedStores(
             replicas: 2,
             schema: "CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT UNIQUE, note TEXT); INSERT INTO item VALUES(1, 'x', NULL)")
         try world.outside(
@@ -24,7 +24,7 @@ import Testing
         return world
     }
 
-    private func expectEqual(_ world: World) async throws {
+    private func expectEqual(_ world: SyncedStores) async throws {
         let digests = try await world.stores.asyncMap { try await $0.digest() }
         #expect(Set(digests).count == 1)
         let counts = try await world.rows(1, "SELECT count(*) FROM item")

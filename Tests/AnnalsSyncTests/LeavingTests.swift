@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test func `work that was not sent keeps it, also what was not looked at yet`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let store = world.stores[1]
         try world.outside(1, "INSERT INTO item VALUES(2, 'two')")
         let error = try await refusal(store)
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test func `the relay keeps the log no longer for a replica that has left`() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await world.settle()
         let agent = SyncAgent(store: world.stores[2], transport: world.relay, environment: world.environment)
         let untold = try await agent.leave()
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func `a relay that cannot be told does not keep a store from leaving`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let transport = SilentRelay(base: world.relay)
         let untold = try await SyncAgent(store: world.stores[1], transport: transport, environment: world.environment).leave()
         #expect(untold?.code == .relayUnreachable)
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test func `what may have been written unseen keeps it`() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         try world.outside(
             0,
             """
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func `what it keeps of columns that it lacks keeps it, until it has them`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "ALTER TABLE item ADD COLUMN color TEXT; UPDATE item SET color = 'red'")
         try await world.sync(0)
         try await world.sync(1)

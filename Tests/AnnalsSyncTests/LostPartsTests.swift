@@ -12,18 +12,18 @@ import Testing
 @Suite struct LostPartsTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 
-    private func world() async throws -> World {
+    private func world() async throws -> SyncedStores {
         var limits = OutboxLimits()
         limits.partBytes = 1
-        return try await World(replicas: 3, schema: Self.schema, outboxLimits: limits)
+        return try await SyncedStores(replicas: 3, schema: Self.schema, outboxLimits: limits)
     }
 
-    private func insert(_ world: World, _ index: Int, _ ids: [String]) throws {
+    private func insert(_ world: SyncedStores, _ index: Int, _ ids: [String]) throws {
         try world.outside(index, ids.map { "INSERT INTO note VALUES('\($0)', 'from \(index)')" }.joined(separator: ";"))
     }
 
     /// The relay as it is before 1 pushes a transaction of three parts, of which 0 has pulled some and keeps them.
-    private func restored(_ world: World, keeping count: Int, isDelete: Bool = false) async throws -> LocalRelay {
+    private func restored(_ world: SyncedStores, keeping count: Int, isDelete: Bool = false) async throws -> LocalRelay {
         try FileManager.default.copyItem(atPath: world.folder.file("relay"), toPath: world.folder.file("backup"))
         let first = isDelete ? "DELETE FROM note" : "INSERT INTO note VALUES('x', 'lost')"
         try world.outside(1, "\(first); INSERT INTO note VALUES('y', 'lost'), ('z', 'lost')")
@@ -34,11 +34,11 @@ import Testing
         return try LocalRelay(folder: world.folder.file("backup"), space: world.space)
     }
 
-    private func kept(_ world: World) async throws -> Int {
+    private func kept(_ world: SyncedStores) async throws -> Int {
         try await world.stores[0].read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_parts") ?? 0 }
     }
 
-    private func expectEqual(_ world: World, over relay: LocalRelay) async throws {
+    private func expectEqual(_ world: SyncedStores, over relay: LocalRelay) async throws {
         for _ in 1...2 { for index in [0, 2] { try await world.sync(index, over: relay) } }
         #expect(try await world.stores[0].digest() == world.stores[2].digest())
         #expect(try await kept(world) == 0)

@@ -14,12 +14,12 @@ import Testing
 @Suite struct LyingRelayTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 
-    private func note(_ world: World, _ index: Int, _ id: String) throws {
+    private func note(_ world: SyncedStores, _ index: Int, _ id: String) throws {
         try world.outside(index, "INSERT INTO note VALUES('\(id)', 'from \(index)')")
     }
 
-    private func world(_ replicas: Int) async throws -> World {
-        let world = try await World(replicas: replicas, schema: Self.schema)
+    private func world(_ replicas: Int) async throws -> SyncedStores {
+        let world = try await SyncedStores(replicas: replicas, schema: Self.schema)
         for index in 0..<replicas { try note(world, index, "start \(index)") }
         try await world.settle()
         return world
@@ -145,7 +145,7 @@ import Testing
         #expect(try await world.stores[0].digest() == world.stores[1].digest())
     }
 
-    private func seen(_ world: World, _ index: Int) async throws -> LogMark {
+    private func seen(_ world: SyncedStores, _ index: Int) async throws -> LogMark {
         LogMark(lineage: try #require(await world.stores[index].replicaState()).lineage)
     }
 }

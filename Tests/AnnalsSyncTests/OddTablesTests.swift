@@ -90,7 +90,7 @@ import Testing
     func `no honest entry is refused`(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         let keys = random.chance(25) ? SpaceKeyRing(.random()) : nil
-        let world = try await World(replicas: 3, schema: Self.schema, spaceKeys: keys)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema, spaceKeys: keys)
         var migrated: Set<Int> = []
         for _ in 0..<80 {
             let index = Int.random(in: 0..<3, using: &random)

@@ -17,7 +17,7 @@ import Testing
         INSERT INTO person SELECT 'p' || value, 't' || (value % 4 + 1), value FROM json_each('[1,2,3,4,5,6,7,8,9,10,11,12]');
         """
 
-    private func outbox(_ world: World, _ index: Int) async throws -> [Int64: [UInt8]] {
+    private func outbox(_ world: SyncedStores, _ index: Int) async throws -> [Int64: [UInt8]] {
         try await world.stores[index].read { db in
             let rows = try Row.fetchAll(db, sql: "SELECT sequence, body FROM annals_outbox ORDER BY sequence")
             return Dictionary(uniqueKeysWithValues: rows.map { ($0["sequence"], [UInt8]($0["body"] as Data)) })
@@ -27,8 +27,8 @@ import Testing
     /// Replica 1 does `other` and syncs; replica 0 does each of `own` as a transaction, and pulls. The outbox before and after.
     private func rebase(
         _ other: [String], _ own: [String], schema: String = schema
-    ) async throws -> (world: World, before: [[UInt8]], after: [[UInt8]?]) {
-        let world = try await World(replicas: 2, schema: schema)
+    ) async throws -> (world: SyncedStores, before: [[UInt8]], after: [[UInt8]?]) {
+        let world = try await SyncedStores(replicas: 2, schema: schema)
         for sql in other { try world.outside(1, sql) }
         try await world.sync(1)
         for sql in own {
@@ -43,7 +43,7 @@ import Testing
         return (world, sequences.compactMap { before[$0] }, sequences.map { after[$0] })
     }
 
-    private func expectAgreement(_ world: World, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    private func expectAgreement(_ world: SyncedStores, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         #expect(try await world.stores[0].verify() == [], sourceLocation: sourceLocation)
         try await world.settle()
         for store in world.stores { #expect(try await store.verify() == [], sourceLocation: sourceLocation) }
@@ -85,7 +85,7 @@ import Testing
     /// No footprint shows that a child was gone before its parent could go.
     @Test func `a parent that went after its child comes back with it where the child's delete is refused`() async throws {
         let quiet = (5...8).map { "UPDATE person SET age = 20\($0) WHERE id = 'p\($0)'" }
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "DELETE FROM person WHERE team = 't2' AND id <> 'p1'")
         try await world.settle()
         for sql in ["DELETE FROM person WHERE id = 'p1'", "DELETE FROM team WHERE id = 't2'"] + quiet {
@@ -105,7 +105,7 @@ import Testing
     @Test func `a row is not set aside because its child goes later`() async throws {
         var policies = MergePolicies()
         policies["team"].unique = .keepLast
-        let world = try await World(replicas: 2, schema: Self.schema, policies: policies)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, policies: policies)
         try world.outside(0, "DELETE FROM person WHERE team = 't2' AND id <> 'p1'")
         try await world.settle()
         let own = ["INSERT INTO team VALUES('t9', 'orange')", "DELETE FROM person WHERE id = 'p1'"]
@@ -134,7 +134,7 @@ import Testing
     @Test("what random work comes to is verified by every replica", arguments: 0..<40)
     func random(_ seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         func step(_ replica: Int) -> String {
             let (p, t) = ("p\(Int.random(in: 1...14, using: &generator))", "t\(Int.random(in: 1...6, using: &generator))")
             let age = Int.random(in: 1...9, using: &generator)

@@ -15,10 +15,10 @@ import Testing
     private static let partBytes = 16 << 10
 
     /// `insert`: the second row and all after it come in one transaction of a program that knows nothing of Annals.
-    private func world(replicas: Int = 2, insert: Bool = true) async throws -> World {
+    private func world(replicas: Int = 2, insert: Bool = true) async throws -> SyncedStores {
         var limits = OutboxLimits()
         limits.partBytes = Self.partBytes
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: replicas,
             schema: """
                 CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT UNIQUE, note TEXT);
@@ -34,11 +34,11 @@ import Testing
         INSERT INTO item SELECT x, 'name of ' || x, hex(randomblob(30)) FROM c
         """
 
-    private func parts(_ world: World, _ index: Int = 0) async throws -> Int {
+    private func parts(_ world: SyncedStores, _ index: Int = 0) async throws -> Int {
         try await world.stores[index].read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM annals_push") ?? 0 }
     }
 
-    private func expectEqual(_ world: World, rows: Int = Self.rows) async throws {
+    private func expectEqual(_ world: SyncedStores, rows: Int = Self.rows) async throws {
         let digests = try await world.stores.asyncMap { try await $0.digest() }
         #expect(Set(digests).count == 1)
         #expect(Set(try await world.stores.asyncMap { try await $0.digestOfLog() }).count == 1)
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test func `two transactions in parts that do not meet`() async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2,
             schema: """
                 CREATE TABLE a(id INTEGER PRIMARY KEY, note TEXT); CREATE TABLE b(id INTEGER PRIMARY KEY, note TEXT);

@@ -17,15 +17,15 @@ import Testing
 
     private func world(
         replicas: Int = 2, isSealed: Bool = false, journalEntryBytes: Int? = nil
-    ) async throws -> World {
+    ) async throws -> SyncedStores {
         var limits = OutboxLimits()
         limits.pieceBytes = Self.pieceBytes
         if let journalEntryBytes { limits.journalEntryBytes = journalEntryBytes }
         let keys = isSealed ? try SpaceKeyRing(text: SpaceKey.random().line) : nil
-        return try await World(replicas: replicas, schema: Self.schema, outboxLimits: limits, spaceKeys: keys)
+        return try await SyncedStores(replicas: replicas, schema: Self.schema, outboxLimits: limits, spaceKeys: keys)
     }
 
-    private func expectEqual(_ world: World) async throws {
+    private func expectEqual(_ world: SyncedStores) async throws {
         try await world.settle()
         let digests = try await world.stores.asyncMap { try await $0.digest() }
         #expect(Set(digests).count == 1)
@@ -66,7 +66,7 @@ import Testing
 
     @Test(arguments: ["zeroblob", "quote"])
     func `F10: a value larger than a batch may be arrives by the limits that stores have`(kind: String) async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let bytes = WireLimits.maximumPlainBytes + 1_000_000
         let value = kind == "quote" ? "substr(quote(zeroblob(\(bytes / 2))), 1, \(bytes))" : "zeroblob(\(bytes))"
         try world.outside(0, "UPDATE doc SET body = \(value), note = 'large'")

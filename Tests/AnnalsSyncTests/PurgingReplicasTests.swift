@@ -18,7 +18,7 @@ struct PurgingReplicasTests {
 
     @Test("Law 9: a sync drops what is older than thirty days, and not more than once an hour")
     func thirtyDays() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         // When an imported transaction came here, the database's own clock says.
         world.clock.advance(.milliseconds(Store.Configuration().now() - world.clock.milliseconds))
         for n in 1...5 {
@@ -39,7 +39,7 @@ struct PurgingReplicasTests {
 
     @Test("Law 10: work that was not pushed stays, and is pushed also where it was purged by force")
     func unpushed() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await write(world.stores[0], 1)
         try await world.sync(0)
         try await write(world.stores[0], 2)
@@ -63,7 +63,7 @@ struct PurgingReplicasTests {
 
     @Test("A purged replica goes on merging: conflicts, rebases and strangers' writes")
     func goesOn() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         for n in 1...4 {
             try await write(world.stores[0], n)
             try await write(world.stores[1], -n)
@@ -83,7 +83,7 @@ struct PurgingReplicasTests {
 struct RepairedReplicaTests {
     @Test("compares its rows with the space's at the next sync, and loses no unsent work", arguments: [true, false])
     func repaired(isHistoryReadable: Bool) async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2, schema: "CREATE TABLE item(id TEXT PRIMARY KEY NOT NULL, n INT); INSERT INTO item VALUES('a', 0)")
         let store = world.stores[0]
         try await store.write { db in try db.execute(sql: "INSERT INTO item VALUES('b', 1)") }

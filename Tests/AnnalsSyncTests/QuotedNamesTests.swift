@@ -13,7 +13,7 @@ struct QuotedNamesTests {
         arguments: [("INTEGER PRIMARY KEY", ""), ("TEXT PRIMARY KEY NOT NULL", ""), ("TEXT PRIMARY KEY NOT NULL", " WITHOUT ROWID")])
     func everywhere(key: String, option: String) async throws {
         let schema = #"CREATE TABLE "we""i'r[d`" ("i""d" \#(key), "v""x" TEXT UNIQUE)\#(option);"#
-        let world = try await World(replicas: 2, schema: schema + #"INSERT INTO "we""i'r[d`" VALUES (1, 'a')"#)
+        let world = try await SyncedStores(replicas: 2, schema: schema + #"INSERT INTO "we""i'r[d`" VALUES (1, 'a')"#)
         try world.outside(0, #"INSERT INTO "we""i'r[d`" VALUES (2, 'b')"#)
         try world.outside(1, #"UPDATE "we""i'r[d`" SET "v""x" = 'c'; INSERT INTO "we""i'r[d`" VALUES (3, 'b')"#)
         try await world.settle()

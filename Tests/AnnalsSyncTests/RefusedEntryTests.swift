@@ -43,8 +43,8 @@ import Testing
     ]
 
     /// Replica 0 pushes one wrong entry, at position 3, after a right one.
-    fileprivate func world(_ forgery: Forgery) async throws -> World {
-        let world = try await World(replicas: 2, schema: Self.schema)
+    fileprivate func world(_ forgery: Forgery) async throws -> SyncedStores {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await world.stores[0].write { try $0.execute(sql: "UPDATE shelf SET room = 'cellar'") }
         try await world.sync(0)
         try await world.sync(1)
@@ -114,7 +114,7 @@ import Testing
 
     @Test(arguments: [RefusedEntry.Rule.damagedBatch, .badSignature, .badValue])
     func `an entry whose bytes are wrong is named with its position and its author`(rule: RefusedEntry.Rule) async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await world.stores[0].write { try $0.execute(sql: "UPDATE shelf SET room = 'cellar'") }
         try await world.sync(0)
         try await world.sync(1)
@@ -190,7 +190,7 @@ extension RefusedEntryTests {
 
     @Test func `a receiver of a sealed space reports no names`() async throws {
         let ring = try SpaceKeyRing(text: SpaceKey.random().line)
-        let world = try await World(replicas: 2, schema: Self.schema, spaceKeys: ring)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, spaceKeys: ring)
         try world.outside(0, "PRAGMA ignore_check_constraints = ON; UPDATE book SET pieces = -1")
         try await world.sync(0)
         let error = try await failure { try await world.sync(1) }

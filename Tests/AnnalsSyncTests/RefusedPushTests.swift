@@ -16,17 +16,17 @@ struct RefusedPushTests {
         INSERT INTO item VALUES(1, 'one'), (2, 'two');
         """
 
-    private func world() async throws -> World {
-        let world = try await World(replicas: 2, schema: Self.schema)
+    private func world() async throws -> SyncedStores {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(1, "UPDATE item SET name = 'reader' WHERE id = 2")
         return world
     }
 
-    private func names(_ world: World, _ index: Int) async throws -> [String] {
+    private func names(_ world: SyncedStores, _ index: Int) async throws -> [String] {
         try await world.rows(index, "SELECT name FROM item ORDER BY id").map { $0.map { String.fromDatabaseValue($0) ?? "" }.joined() }
     }
 
-    private func refused(_ world: World, _ direction: SyncDirection = .both, over relay: (any RelayTransport)? = nil) async throws {
+    private func refused(_ world: SyncedStores, _ direction: SyncDirection = .both, over relay: (any RelayTransport)? = nil) async throws {
         do {
             try await world.sync(1, direction, over: relay ?? ReadingRelay(world.relay))
             Issue.record("nothing was refused")
@@ -38,7 +38,7 @@ struct RefusedPushTests {
 
     @Test("what others wrote comes in, the local work waits and goes out when it may", arguments: [1, 2])
     func reader(_ row: Int) async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = \(row)")
         try await world.sync(0)
         world.clock.advance(.seconds(1))
@@ -105,7 +105,7 @@ struct RefusedPushTests {
     func tooLarge() async throws {
         var limits = OutboxLimits()
         limits.pieceBytes = 8
-        let world = try await World(replicas: 2, schema: Self.schema, outboxLimits: limits)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, outboxLimits: limits)
         try world.outside(1, "INSERT INTO item VALUES(3, zeroblob(\(8 * WireLimits.maximumParts)))")
         try world.outside(0, "UPDATE item SET name = 'writer' WHERE id = 1")
         try await world.sync(0)
@@ -143,7 +143,7 @@ struct RefusedPushTests {
     func taken(_ isInParts: Bool) async throws {
         var limits = OutboxLimits()
         if isInParts { limits.partBytes = 64 }
-        let world = try await World(replicas: 2, schema: Self.schema, outboxLimits: limits)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, outboxLimits: limits)
         try await world.stores[1].write { db in
             try db.execute(sql: "UPDATE item SET name = 'reader' WHERE id = 2")
             for id in 10..<20 { try db.execute(sql: "INSERT INTO item VALUES(?, 'more')", arguments: [id]) }

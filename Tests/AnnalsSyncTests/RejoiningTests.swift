@@ -21,12 +21,12 @@ import Testing
         INSERT INTO badge VALUES('A', 1), ('B', 2);
         """
 
-    private func world(replicas: Int = 2, outboxLimits: OutboxLimits = OutboxLimits()) async throws -> World {
-        try await World(replicas: replicas, schema: Self.schema, outboxLimits: outboxLimits)
+    private func world(replicas: Int = 2, outboxLimits: OutboxLimits = OutboxLimits()) async throws -> SyncedStores {
+        try await SyncedStores(replicas: replicas, schema: Self.schema, outboxLimits: outboxLimits)
     }
 
     /// Replica 0 makes a snapshot, and the log before it goes, whoever lacks it.
-    private func purge(_ world: World) async throws {
+    private func purge(_ world: SyncedStores) async throws {
         try await world.sync(0)
         #expect(try await SyncAgent(store: world.stores[0], transport: world.relay, environment: world.environment).makeSnapshot() != nil)
         var rules = PurgeRules()
@@ -39,7 +39,7 @@ import Testing
     /// Replica `index` syncs once and is well again; then all are equal, and like a fresh clone.
     @discardableResult
     private func rejoin(
-        _ world: World, _ index: Int = 1, sourceLocation: SourceLocation = #_sourceLocation
+        _ world: SyncedStores, _ index: Int = 1, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> SyncAgent.Summary {
         let before = try await world.stores[index].latestToken()
         let digest = try await world.stores[index].digest()
@@ -62,7 +62,7 @@ import Testing
         try store.close()
     }
 
-    private func expectEqual(_ world: World, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    private func expectEqual(_ world: SyncedStores, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await world.settle()
         try await world.addClone("fresh-\(world.stores.count)")
         let digests = try await world.stores.asyncMap { try await $0.digest() }
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    private func text(_ world: World, _ index: Int, _ sql: String) async throws -> [String] {
+    private func text(_ world: SyncedStores, _ index: Int, _ sql: String) async throws -> [String] {
         try await world.stores[index].read { try String.fetchAll($0, sql: sql) }
     }
 

@@ -8,8 +8,8 @@ import Testing
 
 /// What a person decides against constraints that SQLite checks at COMMIT only, and what a closure left to a person.
 @Suite struct ResolvingTests {
-    private func world() async throws -> World {
-        try await World(
+    private func world() async throws -> SyncedStores {
+        try await SyncedStores(
             replicas: 2,
             schema: """
                 CREATE TABLE team(id INTEGER PRIMARY KEY, name TEXT);
@@ -21,7 +21,7 @@ import Testing
     }
 
     /// The second's work is older and comes second.
-    private func conflict(_ world: World, first: String, second: String) async throws -> Conflict {
+    private func conflict(_ world: SyncedStores, first: String, second: String) async throws -> Conflict {
         try world.outside(1, second)
         _ = try await world.stores[1].prepareOutbox()
         world.clock.advance(.seconds(1))
@@ -32,7 +32,7 @@ import Testing
         return try #require(try await world.stores[0].conflicts().first)
     }
 
-    private func expectRefusal(_ world: World, _ conflict: Conflict, _ words: String) async throws {
+    private func expectRefusal(_ world: SyncedStores, _ conflict: Conflict, _ words: String) async throws {
         let before = try await world.stores[0].digest()
         let error = await #expect(throws: AnnalsError.self) { try await world.stores[0].resolve(conflict.id, taking: .incoming) }
         #expect(error?.code == .constraint && error?.message == words)

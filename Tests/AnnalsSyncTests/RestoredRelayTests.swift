@@ -12,19 +12,19 @@ import Testing
 @Suite struct RestoredRelayTests {
     private static let schema = "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')"
 
-    private func backup(_ world: World, _ name: String) throws {
+    private func backup(_ world: SyncedStores, _ name: String) throws {
         // Every commit is in the database file and its write-ahead log.
         try FileManager.default.copyItem(atPath: world.folder.file("relay"), toPath: world.folder.file(name))
     }
 
-    private func note(_ world: World, _ index: Int, _ id: String) async throws {
+    private func note(_ world: SyncedStores, _ index: Int, _ id: String) async throws {
         try world.outside(index, "INSERT INTO note VALUES('\(id)', 'from \(index)')")
     }
 
-    private func world(partBytes: Int? = nil) async throws -> World {
+    private func world(partBytes: Int? = nil) async throws -> SyncedStores {
         var limits = OutboxLimits()
         if let partBytes { limits.partBytes = partBytes }
-        let world = try await World(replicas: 2, schema: Self.schema, outboxLimits: limits)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, outboxLimits: limits)
         try await note(world, 1, "before")
         try await world.settle()
         return world
@@ -52,7 +52,7 @@ import Testing
 
     /// The relay as of a backup, after which 0 and 1 wrote. Replica 2 was away during all that and finds nothing amiss, and
     /// brings the log to the same length.
-    private func restored(_ world: World, _ file: String, written: [String] = ["x", "y", "z"]) async throws -> LocalRelay {
+    private func restored(_ world: SyncedStores, _ file: String, written: [String] = ["x", "y", "z"]) async throws -> LocalRelay {
         try backup(world, "backup")
         try await note(world, 0, "c")
         try await note(world, 1, "d")

@@ -26,7 +26,7 @@ struct SchemaDriftTests {
             ),
         ] as [(String, String?, String)])
     func drift(_ change: String, _ back: String?, _ words: String) async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, change)
         try world.outside(0, "INSERT INTO team VALUES(2, 'here')")
         try world.outside(1, "INSERT INTO team VALUES(3, 'there')")
@@ -51,7 +51,7 @@ struct SchemaDriftTests {
     /// As Documentation/schemas.md says it: other keys, constraints and types, and columns that go, need another space.
     @Test("a change that is no addition takes everybody to another space, with the work of those who come late")
     func anotherSpace() async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 3,
             schema: "CREATE TABLE guest(id INTEGER PRIMARY KEY, mail TEXT, fax TEXT); INSERT INTO guest VALUES(1, 'a', '7'), (2, 'a', '8')")
         try world.outside(1, "INSERT INTO guest VALUES(3, 'c', '9')")
@@ -97,7 +97,7 @@ struct SchemaDriftTests {
 
     @Test("indexes, views and triggers that keep no row out are a replica's own")
     func harmless() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(
             0,
             """

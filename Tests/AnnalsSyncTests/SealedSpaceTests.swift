@@ -28,17 +28,17 @@ import Testing
         try SpaceKeyRing(text: keys.map(\.line).joined(separator: "\n"))
     }
 
-    private func world(replicas: Int = 2, outboxLimits: OutboxLimits = OutboxLimits()) async throws -> World {
-        try await World(replicas: replicas, schema: Self.schema, outboxLimits: outboxLimits, spaceKeys: Self.ring(Self.first))
+    private func world(replicas: Int = 2, outboxLimits: OutboxLimits = OutboxLimits()) async throws -> SyncedStores {
+        try await SyncedStores(replicas: replicas, schema: Self.schema, outboxLimits: outboxLimits, spaceKeys: Self.ring(Self.first))
     }
 
-    private func write(_ world: World, _ index: Int, _ sql: String) async throws {
+    private func write(_ world: SyncedStores, _ index: Int, _ sql: String) async throws {
         world.clock.advance(.seconds(60))
         try await world.stores[index].write(author: "Margarethe", contextName: "confidential") { db in try db.execute(sql: sql) }
     }
 
     /// Law 2, a fresh clone among the replicas, and nothing at the relay that can be read.
-    private func expectEqualAndSealed(_ world: World, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    private func expectEqualAndSealed(_ world: SyncedStores, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await world.settle()
         try await world.addClone("fresh-\(world.stores.count)")
         let digests = try await world.stores.asyncMap { try await $0.digest() }
@@ -152,7 +152,7 @@ import Testing
 
     // MARK: Without the key, and with another
 
-    private func joining(_ world: World, _ keys: SpaceKeyRing?, file: String? = nil, over relay: (any RelayTransport)? = nil) -> Joining {
+    private func joining(_ world: SyncedStores, _ keys: SpaceKeyRing?, file: String? = nil, over relay: (any RelayTransport)? = nil) -> Joining {
         Joining(
             transport: relay ?? world.relay, address: "http://127.0.0.1:1", space: world.space, name: "x", spaceKeys: keys,
             spaceKeyFile: file, environment: world.environment)
@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test func `a key for a space that is not sealed is refused`() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         let joining = joining(world, try Self.ring(Self.first))
         let failed = await error { _ = try await joining.clone(to: world.folder.file("no.db")) }
         #expect(failed?.code == .configuration && failed?.message.contains("not sealed") == true)

@@ -12,7 +12,7 @@ struct SilentRelayTests {
     private static let silence = TransportError.unanswered("no byte moved for too long, to or from 127.0.0.1")
 
     @Test func `is asked once more, on another connection, and no more`() async throws {
-        let world = try await World(replicas: 1, schema: "CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT)")
+        let world = try await SyncedStores(replicas: 1, schema: "CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT)")
         try await world.sync(0)
         let relay = FailingRelay(world.relay, failing: 1, error: Self.silence)
         let agent = SyncAgent(store: world.stores[0], transport: relay, environment: world.environment)
@@ -24,7 +24,7 @@ struct SilentRelayTests {
     }
 
     @Test func `keeps nobody from the answer that the next request gets`() async throws {
-        let world = try await World(replicas: 1, schema: "CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT)")
+        let world = try await SyncedStores(replicas: 1, schema: "CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT)")
         try await world.sync(0)
         let asked = Mutex(0)
         let answer = try await SyncAgent(store: world.stores[0], transport: world.relay, environment: world.environment).request {

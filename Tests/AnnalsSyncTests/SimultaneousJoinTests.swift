@@ -69,14 +69,14 @@ struct SimultaneousJoinTests {
         }
     }
 
-    private let world: World
+    private let world: SyncedStores
     /// A relay beside the world's, without a space.
     private let empty: LocalRelay
     /// With a row that no space has.
     private let store: Store
 
     init() async throws {
-        world = try await World(replicas: 1, schema: Self.schema + "INSERT INTO note VALUES ('theirs', 'x')")
+        world = try await SyncedStores(replicas: 1, schema: Self.schema + "INSERT INTO note VALUES ('theirs', 'x')")
         empty = try LocalRelay(folder: world.folder.file("empty"), space: world.space, limits: RelayLogLimits(), clock: .system)
         var configuration = world.configuration("newcomer")
         configuration.createIfMissing = true

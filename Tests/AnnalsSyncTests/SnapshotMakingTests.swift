@@ -20,18 +20,18 @@ import Testing
         INSERT INTO item VALUES(1, 1, 'milk'), (2, 2, 'mail');
         """
 
-    private func snapshotPosition(_ world: World) async throws -> Position? {
+    private func snapshotPosition(_ world: SyncedStores) async throws -> Position? {
         try await world.relay.describe().snapshot?.position
     }
 
-    private func makeSnapshot(_ world: World, _ index: Int) async throws -> Position? {
+    private func makeSnapshot(_ world: SyncedStores, _ index: Int) async throws -> Position? {
         try await SyncAgent(store: world.stores[index], transport: world.relay, environment: world.environment).makeSnapshot()
     }
 
     @Test(arguments: ["delete", "wal"]) func `law 3: it holds the log's rows, without the outbox and what nobody sealed`(
         journal: String
     ) async throws {
-        let world = try await World(replicas: 2, schema: "PRAGMA journal_mode = DELETE;" + Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: "PRAGMA journal_mode = DELETE;" + Self.schema)
         try await world.stores[0].setJournalMode(journal)
         try world.outside(0, "UPDATE item SET title = 'oat milk' WHERE id = 1; INSERT INTO item VALUES(3, 1, 'bread')")
         try await world.settle()
@@ -58,7 +58,7 @@ import Testing
         func rows(_ store: Store) async throws -> [Int] {
             try await store.read { db in try Int.fetchAll(db, sql: "SELECT v FROM t ORDER BY v") }
         }
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2, schema: "CREATE TABLE t(id TEXT PRIMARY KEY, v INTEGER); INSERT INTO t VALUES(NULL, 1), ('a', 2), (NULL, 3);")
         #expect(try await rows(world.stores[0]) == [1, 2, 3])
         #expect(try await rows(world.stores[1]) == [2])
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test func `no writer waits for it in WAL mode`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await world.stores[0].setJournalMode("wal")
         try world.outside(0, "INSERT INTO item VALUES(3, 1, 'bread')")
         try await world.settle()
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test func `the conflict journal and the policies travel in it`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await world.stores[0].setPolicies([
             PolicySetting(table: "list", column: "name", aspect: .update, policy: "mergeByPropertyStoreTrump")
         ])
@@ -115,7 +115,7 @@ import Testing
     @Test func `one sync makes it when the relay asks for it`() async throws {
         var limits = RelayLogLimits()
         limits.snapshotLogPositions = 4
-        let world = try await World(replicas: 2, schema: Self.schema, relayLimits: limits)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema, relayLimits: limits)
         for number in 10..<13 {
             try world.outside(0, "INSERT INTO item VALUES(\(number), 1, 'n')")
             #expect(try await world.sync(0).snapshot == nil)
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test func `one that cannot be brought leaves the relay as it is`() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         try world.outside(0, "INSERT INTO item VALUES(13, 1, 'n')")
         try await world.sync(0)
         let requests = FailingRelay(world.relay, failing: 2)
@@ -142,7 +142,7 @@ import Testing
     }
 
     @Test func `one whose upload broke off is sent by the next sync as it was`() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         // What is too small to be worth it is made anew.
         try world.outside(0, "INSERT INTO item VALUES(13, 1, hex(randomblob(4000000)))")
         try await world.sync(0)

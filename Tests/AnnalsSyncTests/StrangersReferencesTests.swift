@@ -37,8 +37,8 @@ struct StrangersReferencesTests {
             hasJournal: false),
     ]
 
-    private func world(_ declared: String) async throws -> World {
-        try await World(
+    private func world(_ declared: String) async throws -> SyncedStores {
+        try await SyncedStores(
             replicas: 2,
             schema: """
                 CREATE TABLE team(id INTEGER PRIMARY KEY);
@@ -48,7 +48,7 @@ struct StrangersReferencesTests {
                 """)
     }
 
-    private func rows(_ world: World, _ index: Int) async throws -> String {
+    private func rows(_ world: SyncedStores, _ index: Int) async throws -> String {
         try await world.stores[index].read { db in
             let teams = try String.fetchAll(db, sql: "SELECT id FROM team ORDER BY id")
             let people = try String.fetchAll(db, sql: "SELECT id || ':' || coalesce(team, '') FROM person ORDER BY id")
@@ -56,7 +56,7 @@ struct StrangersReferencesTests {
         }
     }
 
-    private func expectWhole(_ world: World, _ expected: String) async throws {
+    private func expectWhole(_ world: SyncedStores, _ expected: String) async throws {
         for (index, store) in world.stores.enumerated() {
             #expect(try await rows(world, index) == expected)
             #expect(try await store.read { db in try GRDB.Row.fetchAll(db, sql: "PRAGMA foreign_key_check").isEmpty })
@@ -123,7 +123,7 @@ struct StrangersReferencesTests {
 
     @Test("law 4: a reference that SQLite lets a REPLACE break with foreign keys on is settled before it is sent")
     func replaceInACircle() async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2,
             schema: """
                 CREATE TABLE one(

@@ -9,8 +9,8 @@ import Testing
 
 /// Blame and revert where work was rebased and came from elsewhere.
 @Suite struct TimeTravelTests {
-    private func world() async throws -> World {
-        try await World(
+    private func world() async throws -> SyncedStores {
+        try await SyncedStores(
             replicas: 2,
             schema: """
                 CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT, city TEXT, email TEXT UNIQUE);
@@ -18,7 +18,7 @@ import Testing
                 """)
     }
 
-    private func write(_ world: World, _ index: Int, _ author: String, _ sql: String) async throws {
+    private func write(_ world: SyncedStores, _ index: Int, _ author: String, _ sql: String) async throws {
         world.clock.advance(.seconds(1))
         try await world.stores[index].write(author: author) { try $0.execute(sql: sql) }
     }

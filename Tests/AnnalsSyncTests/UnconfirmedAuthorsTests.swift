@@ -19,12 +19,12 @@ import Testing
         "DELETE FROM annals_snapshot_authors",
     ]
 
-    private func note(_ world: World, _ index: Int, _ id: String) throws {
+    private func note(_ world: SyncedStores, _ index: Int, _ id: String) throws {
         try world.outside(index, "INSERT INTO note VALUES('\(id)', 'from \(index)')")
     }
 
     /// Brings a snapshot of the first replica, changed by `sql`; nobody else is there to compare it.
-    private func bring(_ world: World, changing sql: String?) async throws -> Position {
+    private func bring(_ world: SyncedStores, changing sql: String?) async throws -> Position {
         let (plain, packed) = (world.folder.file("made.db"), world.folder.file("made.zst"))
         let state = try #require(await world.stores[0].replicaState())
         _ = try #require(await world.stores[0].makeSnapshot(at: plain, relayTime: world.clock.milliseconds))
@@ -39,8 +39,8 @@ import Testing
     }
 
     /// Two replicas that have written, and as the third one a clone from a snapshot of the first, changed by `sql`.
-    private func world(changing sql: String?, writtenAfterwards: Bool = true) async throws -> (world: World, snapshot: Position) {
-        let world = try await World(
+    private func world(changing sql: String?, writtenAfterwards: Bool = true) async throws -> (world: SyncedStores, snapshot: Position) {
+        let world = try await SyncedStores(
             replicas: 2, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')")
         for number in 0..<3 {
             for index in [0, 1] { try note(world, index, "\(number) of \(index)") }
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test func `a replica that came back by a snapshot keeps nothing against the relay either`() async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 3, schema: "CREATE TABLE note(id TEXT PRIMARY KEY, text TEXT); INSERT INTO note VALUES('a', 'first')")
         for index in [0, 1, 2] { try note(world, index, "of \(index)") }
         try await world.settle()

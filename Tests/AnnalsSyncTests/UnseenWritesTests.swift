@@ -23,7 +23,7 @@ import Testing
         ALTER TABLE new_item RENAME TO item;
         """
 
-    private func expectEqual(_ world: World, _ rows: [[DatabaseValue]], sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    private func expectEqual(_ world: SyncedStores, _ rows: [[DatabaseValue]], sourceLocation: SourceLocation = #_sourceLocation) async throws {
         for index in world.stores.indices {
             #expect(
                 try await world.rows(index, "SELECT id, list, title, done FROM item ORDER BY id") == rows, "replica \(index)",
@@ -39,7 +39,7 @@ import Testing
 
     @Test("a row that was written with checks off stops the others, who are told the way out")
     func checksOff() async throws {
-        let world = try await World(replicas: 2, schema: "CREATE TABLE jar (id INTEGER PRIMARY KEY, n INTEGER CHECK (n >= 0))")
+        let world = try await SyncedStores(replicas: 2, schema: "CREATE TABLE jar (id INTEGER PRIMARY KEY, n INTEGER CHECK (n >= 0))")
         try world.outside(0, "PRAGMA ignore_check_constraints = ON; INSERT INTO jar VALUES (1, -1)")
         let position = try await world.sync(0).position
         await #expect { try await world.sync(1) } throws: { error in
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func `law 3: what was written while a table had no triggers reaches everyone`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(
             0,
             Self.rebuild + """
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func `a status between the rebuild and the sync does not hide it`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.rebuild + "UPDATE item SET done = 1 WHERE id = 'a';")
         #expect(try await world.stores[0].updateOutbox().outbox == 0)
         try world.reopen(0)
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test func `a dropped trigger counts like a rebuilt table`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let triggers = try await world.rows(0, "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'item'")
         let names = triggers.compactMap { String.fromDatabaseValue($0[0]) }
         #expect(!names.isEmpty)
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test func `work before, after and elsewhere keeps its transactions`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "UPDATE item SET done = 1 WHERE id = 'c'")
         try await world.stores[0].write(author: "ada") { db in try db.execute(sql: "UPDATE item SET title = 'e-mail' WHERE id = 'c'") }
         try world.outside(0, Self.rebuild + "UPDATE item SET title = 'oat milk' WHERE id = 'a';")
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test func `work that needs unseen rows goes out with them as one`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "UPDATE item SET done = 7 WHERE id = 'd'")
         try world.outside(0, Self.rebuild + "INSERT INTO item VALUES('e', 2, 'unseen', 1); DELETE FROM item WHERE id = 'b';")
         try await world.stores[0].write(author: "ada") { db in
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test func `unseen writes meet what others wrote by the policies`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         world.clock.advance(.seconds(10))
         try world.outside(0, Self.rebuild + "UPDATE item SET title = 'mine' WHERE id = 'a'; INSERT INTO item VALUES('e', 2, 'mine', 0);")
         try world.outside(1, "UPDATE item SET title = 'theirs', done = 5 WHERE id = 'a'; INSERT INTO item VALUES('e', 1, 'theirs', 0)")
@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test func `law 7: a push without an answer is settled before the rows are compared`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "UPDATE item SET done = 1 WHERE id = 'c'")
         _ = try await world.stores[0].prepareOutbox()
         let push = try #require(try await world.stores[0].freezePush())
@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test func `law 4: unseen children without parents are settled as seen ones are`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.rebuild + "INSERT INTO item VALUES('e', 99, 'stray', 1);", foreignKeys: false)
         try await world.settle()
         #expect(Set(try await world.stores.asyncMap { try await $0.digest() }).count == 1)
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test func `law 4: work that had an unseen parent for a while goes out with it`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "INSERT INTO item VALUES('e', 9, 'x', 0)", foreignKeys: false)
         let triggers = try await world.rows(0, "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'list'")
         let names = triggers.compactMap { String.fromDatabaseValue($0[0]) }
@@ -182,7 +182,7 @@ import Testing
     }
 
     @Test func `a rebuild that changed nothing costs nothing but the comparison`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.rebuild)
         let summary = try await world.sync(0)
         #expect(summary.reconciled == 0 && summary.pushed.transactions == 0)
@@ -191,7 +191,7 @@ import Testing
     }
 
     @Test func `a space that cannot be reached leaves everything as it is`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.rebuild + "UPDATE item SET done = 2 WHERE id = 'a';")
         let relay = FaultyRelay(world.relay, failingPull: 1)
         try world.outside(1, "UPDATE item SET done = 4 WHERE id = 'd'")

@@ -13,14 +13,14 @@ import Testing
     private static let schema = "CREATE TABLE p(id INTEGER PRIMARY KEY, name TEXT UNIQUE); INSERT INTO p VALUES(1, 'one'), (2, 'two');"
 
     /// Two replicas; the second was not told to track all, and has a table that refers to p.
-    private func world(_ child: String) async throws -> World {
-        let world = try await World(replicas: 2, schema: Self.schema)
+    private func world(_ child: String) async throws -> SyncedStores {
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(1, child)
         return world
     }
 
     @Test func `where all tables are tracked, new ones are too`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.reopen(1, newSchemas: .take)
         try world.outside(0, "CREATE TABLE c(id INTEGER PRIMARY KEY, pid INTEGER NOT NULL REFERENCES p(id)); INSERT INTO c VALUES(1, 2)")
         try world.outside(0, "CREATE TABLE _alembic_tmp_p(id INTEGER PRIMARY KEY); CREATE TABLE django_migrations(id INTEGER PRIMARY KEY)")
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test func `they are found as the parent compares its values`() async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2,
             schema: """
                 CREATE TABLE p(id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE UNIQUE);

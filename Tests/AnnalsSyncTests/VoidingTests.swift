@@ -25,14 +25,14 @@ import Testing
     }
 
     /// Replica 0 has a key that nobody else has, and seals under it.
-    private func world(replicas: Int = 3, outboxLimits: OutboxLimits = OutboxLimits()) async throws -> World {
-        let world = try await World(
+    private func world(replicas: Int = 3, outboxLimits: OutboxLimits = OutboxLimits()) async throws -> SyncedStores {
+        let world = try await SyncedStores(
             replicas: replicas, schema: Self.schema, outboxLimits: outboxLimits, spaceKeys: Self.ring(Self.ours))
         try world.give(Self.ring(Self.ours, Self.lost), to: 0)
         return world
     }
 
-    private func write(_ world: World, _ index: Int, _ sql: String) async throws {
+    private func write(_ world: SyncedStores, _ index: Int, _ sql: String) async throws {
         world.clock.advance(.seconds(60))
         try await world.stores[index].write { db in try db.execute(sql: sql) }
     }
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    private func expectStuck(_ world: World, _ index: Int, at position: Int64, sourceLocation: SourceLocation = #_sourceLocation) async {
+    private func expectStuck(_ world: SyncedStores, _ index: Int, at position: Int64, sourceLocation: SourceLocation = #_sourceLocation) async {
         do {
             _ = try await world.sync(index)
             Issue.record("it goes on", sourceLocation: sourceLocation)
@@ -58,7 +58,7 @@ import Testing
     }
 
     /// Law 2, with a fresh clone, and the space as it was before and after.
-    private func expectEqual(_ world: World, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    private func expectEqual(_ world: SyncedStores, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await world.settle()
         try await world.addClone("fresh-\(world.stores.count)")
         let digests = try await world.stores.asyncMap { try await $0.digest() }
@@ -75,7 +75,7 @@ import Testing
         #expect(try await replayed.digest() == digests[0], sourceLocation: sourceLocation)
     }
 
-    private func titles(_ world: World, _ index: Int) async throws -> [String] {
+    private func titles(_ world: SyncedStores, _ index: Int) async throws -> [String] {
         try await world.stores[index].read { try String.fetchAll($0, sql: "SELECT title || ' ' || pieces FROM book ORDER BY id") }
     }
 
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test func `a space that is not sealed goes on without an entry as well`() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
         _ = try await world.relay.void(Position(2))
@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test func `what a replica has taken in is not voided, nor is the space's first entry`() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
         try await world.sync(1)
@@ -198,7 +198,7 @@ import Testing
     }
 
     @Test func `one that had taken it in all the same brings it again, and all are equal`() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await write(world, 0, "UPDATE book SET pieces = 1 WHERE id = 1")
         try await world.sync(0)
         // Its acknowledgement is not there yet.
@@ -210,7 +210,7 @@ import Testing
     }
 
     @Test func `law 2: what a replica that is gone wrote on top of it goes with it`() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await write(world, 0, "INSERT INTO book VALUES(5, 'five', 1)")
         try await world.sync(0)
         try await world.sync(1)
@@ -227,7 +227,7 @@ import Testing
     }
 
     @Test func `only the relay voids, and a log that leaves out an entry without saying so is not believed`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let description = try await world.relay.describe()
         let seen = LogMark(lineage: description.lineage)
         let entry = try Voiding.entry(
@@ -247,7 +247,7 @@ import Testing
 
     @Test(.timeLimit(.minutes(20)))
     func `one who stays in touch does not believe it either, and verify names it`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let agent = SyncAgent(
             store: world.stores[1], transport: MeddlingRelay(world.relay, .voided), environment: world.environment)
         let (reports, told) = AsyncStream<Void>.makeStream()
@@ -272,7 +272,7 @@ import Testing
     }
 
     @Test func `a space is not replayed without an entry that the relay left out`() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         for value in 1...3 {
             try await write(world, 0, "UPDATE book SET pieces = \(value) WHERE id = 1")
             try await world.sync(0)

@@ -103,7 +103,7 @@ private final class Lines: Sendable {
 struct WatchTests {
     /// One replica's agent, running; the other replica is the test's.
     private struct Running {
-        let world: World
+        let world: SyncedStores
         let relay: MovingRelay
         let commits = ToldCommits()
         let lines = Lines()
@@ -115,7 +115,7 @@ struct WatchTests {
             fault: TransportError? = nil, schema: String = "CREATE TABLE t (id TEXT PRIMARY KEY NOT NULL, v TEXT);",
             onPause: @escaping @Sendable (MovingRelay, Duration) async throws -> Void = { _, _ in }
         ) async throws {
-            world = try await World(replicas: 2, schema: schema)
+            world = try await SyncedStores(replicas: 2, schema: schema)
             let relay = MovingRelay(world.relay)
             relay.fault = fault
             self.relay = relay
@@ -234,7 +234,7 @@ struct WatchTests {
 
     @Test("while the space refuses the store's schema, writes are captured, and it comes back by itself")
     func refusedSchema() async throws {
-        let world = Mutex<World?>(nil)
+        let world = Mutex<SyncedStores?>(nil)
         let captured = Mutex<[Bool]>([])
         let running = try await Running { _, _ in
             guard let world = world.withLock({ $0 }) else { return }

@@ -20,15 +20,15 @@ import Testing
         """
     private static let book = TableLayout(name: "book", columns: ["id", "title", "note", "shelf"], key: [0])
 
-    private func world() async throws -> World {
-        let world = try await World(replicas: 3, schema: Self.schema)
+    private func world() async throws -> SyncedStores {
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await world.settle()
         return world
     }
 
     /// Pushes one transaction by a replica of nobody's file; gives its position.
     private func push(
-        to world: World, _ layout: TableLayout, _ footprint: Footprint = .everything, id: TransactionID = .random(),
+        to world: SyncedStores, _ layout: TableLayout, _ footprint: Footprint = .everything, id: TransactionID = .random(),
         _ write: (inout BodyEncoder) -> Void
     ) async throws -> Position {
         let description = try await world.relay.describe()
@@ -44,12 +44,12 @@ import Testing
         return try await world.relay.describe().head
     }
 
-    private func refusal(_ world: World, _ index: Int) async throws -> AnnalsError {
+    private func refusal(_ world: SyncedStores, _ index: Int) async throws -> AnnalsError {
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(index) }
         return try #require(error)
     }
 
-    private func expectRefused(_ world: World, at position: Position, _ rule: RefusedEntry.Rule, by replicas: [Int]) async throws {
+    private func expectRefused(_ world: SyncedStores, at position: Position, _ rule: RefusedEntry.Rule, by replicas: [Int]) async throws {
         for index in replicas {
             let error = try await refusal(world, index)
             let entry = try #require(error.entry, "\(error)")

@@ -20,7 +20,7 @@ import Testing
     }
 
     /// A space with its first entry, and a bad one of the author's at position 2.
-    private struct World {
+    private struct SpaceToVoid {
         let log: RelayLog
         let lineage: Lineage
         var author = TestReplica(1)
@@ -49,9 +49,9 @@ import Testing
         }
     }
 
-    private func world(autoVoid: Int = 2, by owner: ReplicaOwner? = author) async throws -> World {
+    private func world(autoVoid: Int = 2, by owner: ReplicaOwner? = author) async throws -> SpaceToVoid {
         let log = try TestStorage.log(directory.path, autoVoid: autoVoid, clock: clock.clock)
-        var world = World(log: log, lineage: try await log.createSpace(.shop).lineage)
+        var world = SpaceToVoid(log: log, lineage: try await log.createSpace(.shop).lineage)
         for _ in 1...2 { try await world.push(by: owner) }
         return world
     }

@@ -52,7 +52,7 @@ import Testing
     }
 
     /// Replicas that mostly behave, and what makes them not.
-    struct World {
+    struct ModelledSpace {
         var generator: SeededGenerator
         let lineage = Lineage(high: 3, low: 4)
         var replicas: [TestReplica]
@@ -134,7 +134,7 @@ import Testing
     @Test(arguments: 0..<3) func `agrees with the oracle, through reloads too`(round: UInt64) throws {
         let seed = Seeds.givenOrNew(1)[0] &+ round
         let limits = Self.limits(hashes: 1 << 20)
-        var world = World(seed: seed)
+        var world = ModelledSpace(seed: seed)
         var oracle = Oracle(lineage: world.lineage)
         var certifier = Self.reload(oracle, limits: limits)
         for step in 0..<1000 {
@@ -159,7 +159,7 @@ import Testing
     {
         let seed = Seeds.givenOrNew(1)[0] &+ round
         let limits = Self.limits(hashes: 60)
-        var world = World(seed: seed)
+        var world = ModelledSpace(seed: seed)
         var oracle = Oracle(lineage: world.lineage)
         var certifier = Self.reload(oracle, limits: limits)
         var forgotten = 0

@@ -7,7 +7,7 @@ import GRDB
 
 /// What must hold when everything has settled.
 struct FinalChecks {
-    let world: World
+    let world: SimulatedSpace
     let folder: SimulationFolder
 
     func run() async throws {

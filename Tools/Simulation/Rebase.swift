@@ -48,7 +48,7 @@ struct Rebase {
     var policies = PolicyBook()
 }
 
-extension World {
+extension SimulatedSpace {
     /// What became of the outbox between two looks; nil when nothing was pulled.
     func rebase(_ replica: Replica, _ before: Look, _ now: Look) throws(Violation) -> Rebase? {
         let oracle = log(of: replica)

@@ -17,7 +17,7 @@ struct Shrinker {
     }
 
     static func shrink(_ plan: Plan, law: String, tries: Int = 600) async -> Plan {
-        var shrinker = Shrinker(plan, law: law, tries: tries) { await World.run($0).violation }
+        var shrinker = Shrinker(plan, law: law, tries: tries) { await SimulatedSpace.run($0).violation }
         return await shrinker.run()
     }
 

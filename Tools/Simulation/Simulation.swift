@@ -41,17 +41,17 @@ public struct Simulation: Sendable {
     public var planLines: [String] { plan.lines }
 
     public func run() async -> Outcome {
-        let (trace, violation) = await World.run(plan)
+        let (trace, violation) = await SimulatedSpace.run(plan)
         return Outcome(traceHash: trace.hash, failure: violation.map { Failure(law: $0.law, text: $0.text) })
     }
 
     /// The run once more, told line by line, with the steps that a failure needs and no others.
     public func story(isShrunk: Bool = true) async -> [String] {
         var plan = plan
-        let (whole, violation) = await World.run(plan, keepsLines: true)
+        let (whole, violation) = await SimulatedSpace.run(plan, keepsLines: true)
         guard let violation else { return plan.lines + [""] + whole.lines }
         if isShrunk { plan = await Shrinker.shrink(plan, law: violation.law) }
-        let (trace, last) = await World.run(plan, keepsLines: true)
+        let (trace, last) = await SimulatedSpace.run(plan, keepsLines: true)
         return plan.lines + [""] + trace.lines + ["", (last ?? violation).description]
     }
 }

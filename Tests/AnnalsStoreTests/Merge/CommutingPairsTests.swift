@@ -52,7 +52,7 @@ import Testing
         print("commuting pairs: \(pairs)")
     }
 
-    private func meets(_ a: CommutingWorld.Made, _ b: CommutingWorld.Made, without weakness: ModelFootprint.Weakness?) -> Bool {
+    private func meets(_ a: CommutingPair.Made, _ b: CommutingPair.Made, without weakness: ModelFootprint.Weakness?) -> Bool {
         let footprints = [a, b].map { made in
             var footprint = ModelFootprint(without: weakness)
             for change in made.changes { footprint.add(change.rules, old: change.old, new: change.new) }
@@ -61,10 +61,10 @@ import Testing
         return footprints[0].meets(footprints[1])
     }
 
-    private func eachPair(_ seed: UInt64, _ body: (CommutingWorld, CommutingWorld.Made, CommutingWorld.Made) throws -> Void) throws {
+    private func eachPair(_ seed: UInt64, _ body: (CommutingPair, CommutingPair.Made, CommutingPair.Made) throws -> Void) throws {
         var random = SeededGenerator(seed: seed)
-        let world = try CommutingWorld(&random)
-        var made: [CommutingWorld.Made] = []
+        let world = try CommutingPair(&random)
+        var made: [CommutingPair.Made] = []
         for _ in 0..<40 where made.count < Self.transactions {
             if let transaction = try world.make(world.schema.transaction(&random)) { made.append(transaction) }
         }

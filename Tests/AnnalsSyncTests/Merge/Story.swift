@@ -11,13 +11,13 @@ import Testing
 /// A conflict told in a few lines: what `first` does is in the log before `second`, which had not seen it, lays its own
 /// work on top. At the end all replicas are compared, rows and journals, and every constraint is checked.
 struct Story {
-    let world: World
+    let world: SyncedStores
 
     /// `later`: who wrote later, by the clock; the log's order stays the same.
     enum Later { case first, second }
 
     init(_ schema: String, _ policies: MergePolicies = MergePolicies(), replicas: Int = 2) async throws {
-        world = try await World(replicas: replicas, schema: schema, policies: policies)
+        world = try await SyncedStores(replicas: replicas, schema: schema, policies: policies)
     }
 
     /// One transaction of the replica, as another program would write it.

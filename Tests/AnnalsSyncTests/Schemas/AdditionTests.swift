@@ -21,7 +21,7 @@ struct AdditionTests {
 
     @Test("a new column needs no word: both sides write on, and the older has all of it once it has migrated")
     func column() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.column)
         try world.outside(0, "UPDATE person SET age = 30 WHERE id = 'p1'; INSERT INTO person VALUES('p4', 'Di', 't2', 40)")
         try world.outside(1, "UPDATE person SET name = 'Bea' WHERE id = 'p2'; INSERT INTO person VALUES('p5', 'Ed', 't1')")
@@ -40,7 +40,7 @@ struct AdditionTests {
 
     @Test("a table with generated columns gets columns, one after another", arguments: ["VIRTUAL", "STORED"])
     func generated(kind: String) async throws {
-        let world = try await World(
+        let world = try await SyncedStores(
             replicas: 2,
             schema: """
                 CREATE TABLE person(id TEXT PRIMARY KEY NOT NULL, name TEXT, up TEXT AS (upper(name)) \(kind));
@@ -72,7 +72,7 @@ struct AdditionTests {
             "NUMERIC DEFAULT ' 12 '",
         ])
     func converted(column: String) async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let statement = "ALTER TABLE person ADD COLUMN added \(column)"
         try world.outside(0, statement)
         try world.outside(0, "UPDATE person SET name = 'Bea' WHERE id = 'p2'")
@@ -86,7 +86,7 @@ struct AdditionTests {
 
     @Test("what loses against what was kept is counted as a conflict by the sync that puts it into the rows")
     func counted() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.column)
         try world.outside(0, "UPDATE person SET age = 30 WHERE id = 'p1'")
         try await world.settle()
@@ -102,7 +102,7 @@ struct AdditionTests {
 
     @Test("what an older replica does not know follows rows that go, change their keys or come anew")
     func kept() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try world.outside(0, Self.column)
         try world.outside(
             0,
@@ -131,7 +131,7 @@ struct AdditionTests {
 
     @Test("what is kept survives a crash, and the migration can come while a push has no answer")
     func crash() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.column)
         try world.outside(0, "UPDATE person SET age = 31 WHERE id = 'p1'")
         try await world.settle()
@@ -149,7 +149,7 @@ struct AdditionTests {
 
     @Test("a new table's rows are kept, children of older tables too, and what they need is not taken from them")
     func table() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let table = "CREATE TABLE badge(id TEXT PRIMARY KEY NOT NULL, person TEXT NOT NULL REFERENCES person(id))"
         try world.outside(0, table + "; INSERT INTO badge VALUES('b1', 'p1'), ('b2', 'p2')")
         try await world.stores[0].track(.all)
@@ -176,7 +176,7 @@ struct AdditionTests {
 
     @Test("a column of a table that nobody was told of yet is told of too, whoever comes first with the table")
     func columnOfNewTable() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         let table = "CREATE TABLE badge(id TEXT PRIMARY KEY NOT NULL, person TEXT REFERENCES person(id))"
         let note = "ALTER TABLE badge ADD COLUMN note TEXT DEFAULT 'none'"
         for index in [0, 1] {
@@ -198,7 +198,7 @@ struct AdditionTests {
 
     @Test("a table that got another column before anybody was told of it comes with it")
     func columnOfWaitingTable() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let table = "CREATE TABLE badge(id TEXT PRIMARY KEY NOT NULL, person TEXT REFERENCES person(id))"
         let note = "ALTER TABLE badge ADD COLUMN note TEXT DEFAULT 'none'"
         try world.outside(0, table)
@@ -217,7 +217,7 @@ struct AdditionTests {
 
     @Test("two replicas that add the same tell of it once, and each what the other lacks")
     func twice() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try world.outside(0, Self.column + "; UPDATE person SET age = 30 WHERE id = 'p1'; ALTER TABLE team ADD COLUMN color TEXT")
         try world.outside(1, Self.column + "; UPDATE person SET age = 31 WHERE id = 'p2'; ALTER TABLE team ADD COLUMN size INT DEFAULT -1")
         try world.outside(1, "UPDATE team SET size = 4 WHERE id = 't1'")
@@ -241,7 +241,7 @@ struct AdditionTests {
             "ALTER TABLE person ADD COLUMN age INTEGER",
         ])
     func otherwise(_ sql: String) async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.column)
         try await world.sync(0)
         try world.outside(1, sql)
@@ -252,7 +252,7 @@ struct AdditionTests {
 
     @Test("a column that the store had and dropped is refused by name, and not taken for one that it does not know yet")
     func dropped() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.column)
         try await world.settle()
         try world.outside(1, Self.column)
@@ -268,7 +268,7 @@ struct AdditionTests {
 
     @Test("a clone, and a snapshot of the space, are of the newest schema")
     func clone() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(
             0,
             Self.column
@@ -292,7 +292,7 @@ struct AdditionTests {
 
     @Test("rows that others wrote while a replica was older are not overwritten by what its own migration puts there")
     func migration() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await world.migrate(0, "ALTER TABLE person ADD COLUMN age INTEGER", "UPDATE person SET age = 1")
         try world.outside(0, "UPDATE person SET age = 30 WHERE id = 'p1'")
         try await world.sync(0)
@@ -311,7 +311,7 @@ struct AdditionTests {
 
     @Test("a migration that brings the schema brings its rows; one that comes second at the same time leaves its own")
     func bothMigrate() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         for (index, value) in [(0, 1), (1, 2)] {
             try await world.migrate(
                 index, "ALTER TABLE person ADD COLUMN age INTEGER; CREATE TABLE kind(id TEXT PRIMARY KEY NOT NULL, n INTEGER)",
@@ -325,7 +325,7 @@ struct AdditionTests {
 
     @Test("migrations that a store runs when it is opened are to the space what others are")
     func migrators() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         for (index, value) in [(0, 1), (1, 2)] {
             world.clock.advance(.seconds(1))
             var configuration = world.configuration("r\(index)")
@@ -342,7 +342,7 @@ struct AdditionTests {
 
     @Test("a replica that was away for longer than the log is kept comes back older as it is, or with additions nobody has")
     func comingBack() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try world.outside(0, Self.column + "; CREATE TABLE note(id TEXT PRIMARY KEY NOT NULL, person TEXT REFERENCES person(id))")
         try await world.stores[0].track(.all)
         try world.outside(0, "UPDATE person SET age = 30 WHERE id = 'p1'; INSERT INTO note VALUES('n', 'p1')")
@@ -372,7 +372,7 @@ struct AdditionTests {
 
     @Test("rows that a program wrote unseen are found beside what is kept, and beside additions nobody was told of")
     func unseen() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try world.outside(0, Self.column + "; UPDATE person SET age = 30 WHERE id = 'p1'")
         try await world.settle()
         try world.outside(2, "ALTER TABLE person ADD COLUMN size INTEGER; UPDATE person SET size = 5 WHERE id = 'p3'")
@@ -398,7 +398,7 @@ struct AdditionTests {
 
     @Test("where the space says so, a store that no program migrates makes what the log tells of")
     func taken() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(
             0,
             Self.column
@@ -425,7 +425,7 @@ struct AdditionTests {
 
     @Test("the space's word and what it is about may come at once")
     func takenAtOnce() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.reopen(1, newSchemas: .asSpaceSays)
         try await world.stores[0].setPolicies([PolicySetting(table: nil, aspect: .schema, policy: "take")])
         try await world.stores[0].migrate(label: "v2", sql: Self.column + "; UPDATE person SET age = 30 WHERE id = 'p1'")
@@ -438,7 +438,7 @@ struct AdditionTests {
 
     @Test("a migration that would part a replica from its space is refused, and changes nothing")
     func refused() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let before = try await world.stores[0].digest()
         await #expect { try await world.migrate(0, "CREATE UNIQUE INDEX names ON person(name)", "DELETE FROM person") } throws: {
             ($0 as? AnnalsError)?.code == .schemaRefused
@@ -448,7 +448,7 @@ struct AdditionTests {
     }
 }
 
-extension World {
+extension SyncedStores {
     /// Everyone syncs until it is quiet; then all have the same rows, and each store holds what a clone does.
     func expectAlike(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await settle()

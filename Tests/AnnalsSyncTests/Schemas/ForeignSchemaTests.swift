@@ -14,7 +14,7 @@ import Testing
 @Suite struct ForeignSchemaTests {
     private static let schema = "CREATE TABLE todo (id INTEGER PRIMARY KEY, title TEXT)"
 
-    private func push(_ entry: SchemaEntry, to world: World) async throws {
+    private func push(_ entry: SchemaEntry, to world: SyncedStores) async throws {
         let description = try await world.relay.describe()
         var body = BodyEncoder(info: TransactionInfo(id: .random(), time: HybridTime(milliseconds: 1), origin: .migration))
         body.schema(entry)
@@ -25,13 +25,13 @@ import Testing
         #expect(answer.outcome == .accepted)
     }
 
-    private func refusal(_ world: World, _ index: Int) async throws -> AnnalsError {
+    private func refusal(_ world: SyncedStores, _ index: Int) async throws -> AnnalsError {
         let error = await #expect(throws: AnnalsError.self) { try await world.sync(index) }
         return try #require(error)
     }
 
     @Test func `an entry that would run a query stops no receiver, and is passed over once it is voided`() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await world.settle()
         let endless = "CREATE TABLE evil AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
         try await push(
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func `other programs write while the statements of an entry are tried`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await world.settle()
         let table = "CREATE TABLE added (x INTEGER PRIMARY KEY, y TEXT DEFAULT (hex(randomblob(8))), z AS (length(y)) STORED)"
         for version in [2, 3] as [Int64] {
@@ -83,7 +83,7 @@ import Testing
 
     @Test(arguments: [Int64.max, 1 << 62, 3, 2])
     func `versions move by one, whatever number an entry has, and honest migrations go on`(version: Int64) async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await world.settle()
         try await push(
             SchemaEntry(
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test func `a declaration that receivers would refuse is refused at its author by name, and local work goes on`() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try await world.settle()
         try await world.stores[0].write { db in
             try db.execute(sql: "CREATE TABLE wide (id INTEGER PRIMARY KEY, body TEXT CHECK (length(zeroblob(id)) >= 0))")

@@ -19,14 +19,14 @@ import Testing
         INSERT INTO note VALUES('a', 1, 'of the first');
         """
 
-    private func world() async throws -> World {
-        let world = try await World(replicas: 1, schema: Self.schema)
+    private func world() async throws -> SyncedStores {
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         try world.outside(0, Self.additions)
         try await world.settle()
         return world
     }
 
-    private func store(_ world: World, _ sql: String) async throws -> Store {
+    private func store(_ world: SyncedStores, _ sql: String) async throws -> Store {
         let path = world.folder.file("joining.db")
         let queue = try DatabaseQueue(path: path)
         try await queue.write { db in try db.execute(sql: sql) }
@@ -36,7 +36,7 @@ import Testing
         return store
     }
 
-    private func rows(_ world: World, _ sql: String) async throws -> [[DatabaseValue]] {
+    private func rows(_ world: SyncedStores, _ sql: String) async throws -> [[DatabaseValue]] {
         let rows = try await world.rows(0, sql)
         #expect(try await world.rows(1, sql) == rows)
         return rows

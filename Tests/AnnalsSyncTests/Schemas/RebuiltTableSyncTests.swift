@@ -25,7 +25,7 @@ struct RebuiltTableSyncTests {
         """
     }
 
-    private func expectAlike(_ world: World, _ people: [String]) async throws {
+    private func expectAlike(_ world: SyncedStores, _ people: [String]) async throws {
         for index in world.stores.indices {
             let rows = try await world.rows(index, "SELECT id || name || city FROM person ORDER BY id").map {
                 String.fromDatabaseValue($0[0])
@@ -38,7 +38,7 @@ struct RebuiltTableSyncTests {
 
     @Test("the same declaration: what the migration wrote goes out, beside what others write meanwhile")
     func sameColumns() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "UPDATE person SET city = 'Köln' WHERE id = 'b'")
         let sql = rebuild("id TEXT PRIMARY KEY NOT NULL, city TEXT, name TEXT", "id, city, upper(name)")
         try await world.stores[0].migrate(label: "v2", sql: "DELETE FROM pet WHERE person = 'c'; DELETE FROM person WHERE id = 'c'; \(sql)")
@@ -54,7 +54,7 @@ struct RebuiltTableSyncTests {
 
     @Test("more columns in another order: they are told to the space, with what they hold")
     func moreColumns() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let first = try await world.stores[0].latestToken()
         let sql = rebuild(
             "id TEXT PRIMARY KEY NOT NULL, age INTEGER NOT NULL DEFAULT 7, city TEXT, name TEXT", "id, length(name), city, name")
@@ -77,7 +77,7 @@ struct RebuiltTableSyncTests {
             "ALTER TABLE person DROP COLUMN city", "CREATE UNIQUE INDEX names ON person(name)",
         ])
     func refused(sql: String) async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         let error = await #expect(throws: AnnalsError.self) { try await world.stores[0].migrate(label: "no", sql: sql) }
         #expect(error?.code == .schemaRefused)
         try world.outside(0, "UPDATE person SET city = 'Ulm' WHERE id = 'a'")

@@ -33,7 +33,7 @@ struct RenameTests {
         "replicas that call things otherwise write on in both directions, and no declaration is needed",
         arguments: ["", "PRAGMA legacy_alter_table = ON;"])
     func both(_ setting: String) async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try world.outside(0, "UPDATE person SET email = 'before@x' WHERE id = 'p1'")
         try world.outside(0, setting + Self.renames)
         // With that setting SQLite leaves our triggers with the old name, until somebody looks.
@@ -53,7 +53,7 @@ struct RenameTests {
 
     @Test("footprints meet under different names: a row, a unique value, a parent that goes")
     func footprints() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.renames)
         try await world.settle()
         func refused(_ one: String, _ other: String) async throws -> Bool {
@@ -80,7 +80,7 @@ struct RenameTests {
 
     @Test("work that was written before the rename, frozen or not, counts as it stands; undoing and laying it on again, too")
     func outbox() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "UPDATE person SET email = 'one@x' WHERE id = 'p1'")
         _ = try await world.stores[0].prepareOutbox()
         _ = try await world.stores[0].freezePush()
@@ -106,7 +106,7 @@ struct RenameTests {
 
     @Test("a name that is used anew, and names that are swapped, mean what they should")
     func anew() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, "ALTER TABLE person RENAME COLUMN name TO called; ALTER TABLE person ADD COLUMN name TEXT DEFAULT 'new'")
         try world.outside(0, "UPDATE person SET called = 'Old', name = 'New' WHERE id = 'p1'")
         try world.outside(1, "UPDATE person SET name = 'Bobby' WHERE id = 'p2'")
@@ -138,7 +138,7 @@ struct RenameTests {
 
     @Test("a new table may have the name of one that was renamed, and refer to it")
     func newTable() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(
             0,
             """
@@ -167,7 +167,7 @@ struct RenameTests {
 
     @Test("the space's present names: of two the later counts, clones get it, and whoever has another keeps it")
     func present() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try await world.stores[0].migrate(label: "one", renames: [.column("email", of: "person", to: "mail")])
         try await world.stores[1].migrate(
             label: "two", renames: [.column("email", of: "person", to: "address"), .table("person", to: "human")])
@@ -190,7 +190,7 @@ struct RenameTests {
 
     @Test("where the space says so, a store that no program migrates takes its names")
     func taken() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.renames)
         try world.outside(0, "ALTER TABLE human ADD COLUMN name INTEGER DEFAULT 3")
         try await world.stores[0].setPolicies([PolicySetting(table: nil, aspect: .schema, policy: "take")])
@@ -212,7 +212,7 @@ struct RenameTests {
 
     @Test("a replica that was behind, and one that was away for longer than the log is kept, have what the log says under their names")
     func behind() async throws {
-        let world = try await World(replicas: 3, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 3, schema: Self.schema)
         try world.outside(0, Self.renames)
         try world.outside(
             0, "ALTER TABLE human ADD COLUMN age INTEGER NOT NULL DEFAULT 7; UPDATE human SET age = 30, mail = 'x@x' WHERE id = 'p1'")
@@ -241,7 +241,7 @@ struct RenameTests {
         "a store joins a space under its present names, or under its first ones, with rows of its own or the same",
         arguments: [true, false])
     func joins(_ isPresent: Bool) async throws {
-        let world = try await World(replicas: 1, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema)
         try world.outside(0, Self.renames)
         try await world.settle()
         for (name, more) in [("same", ""), ("other", "INSERT INTO team(name, \(isPresent ? "short_name" : "code")) VALUES('mine', 't3')")] {
@@ -271,7 +271,7 @@ struct RenameTests {
 
     @Test("policies are set and told under a store's own names, and hold for all")
     func policies() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(0, Self.renames)
         let expression = "sql: max(:stored, :incoming) + points * 0 + length(called) * 0"
         try await world.stores[0].setPolicies([PolicySetting(table: "human", column: "points", aspect: .update, policy: expression)])
@@ -296,7 +296,7 @@ struct RenameTests {
 
     @Test("a table that was rebuilt under another name of a column is refused by name, until that is declared")
     func declared() async throws {
-        let world = try await World(replicas: 2, schema: Self.schema)
+        let world = try await SyncedStores(replicas: 2, schema: Self.schema)
         try world.outside(
             1,
             """
@@ -330,7 +330,7 @@ struct RenameTests {
 
     @Test("a declaration of what is not there, there twice, or not tracked changes nothing")
     func refused() async throws {
-        let world = try await World(replicas: 1, schema: Self.schema + "CREATE TABLE other(a)")
+        let world = try await SyncedStores(replicas: 1, schema: Self.schema + "CREATE TABLE other(a)")
         let renames: [(Rename, String)] = [
             (.column("nothing", of: "person", to: "nowhere"), "there is neither person.nothing nor nowhere"),
             (.column("email", of: "person", to: "name"), "there are both person.email and name"),
@@ -357,7 +357,7 @@ struct RenameTests {
     }
 }
 
-extension World {
+extension SyncedStores {
     /// The first column of a query as text.
     fileprivate func texts(_ index: Int, _ sql: String) async throws -> [String] {
         try await stores[index].read { db in try String.fetchAll(db, sql: sql) }

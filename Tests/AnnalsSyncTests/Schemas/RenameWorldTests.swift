@@ -27,7 +27,7 @@ import Testing
         arguments: seeds)
     func names(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
-        let world = try await World(replicas: 3, schema: ConvergenceTests.schema(seed))
+        let world = try await SyncedStores(replicas: 3, schema: ConvergenceTests.schema(seed))
         // Most of what follows happens under names that differ.
         for index in world.stores.indices { for _ in 0..<6 { try await rename(world, index, &random) } }
         for _ in 0..<70 {
@@ -65,7 +65,7 @@ import Testing
 
     // MARK: Steps
 
-    private func rename(_ world: World, _ index: Int, _ random: inout SeededGenerator) async throws {
+    private func rename(_ world: SyncedStores, _ index: Int, _ random: inout SeededGenerator) async throws {
         let names = try await names(world, index)
         let first = ["team", "person", "tag", "note"][Int.random(in: 0...3, using: &random)]
         let table = try #require(names[first])
@@ -84,7 +84,7 @@ import Testing
     }
 
     private func swap(
-        _ world: World, _ index: Int, _ table: String, _ one: String, _ other: String, _ random: inout SeededGenerator
+        _ world: SyncedStores, _ index: Int, _ table: String, _ one: String, _ other: String, _ random: inout SeededGenerator
     ) async throws {
         guard one != other, random.chance(40) else { return }
         try world.outside(
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// Declared, or by a program that knows nothing of this.
-    private func run(_ world: World, _ index: Int, _ rename: Rename, _ random: inout SeededGenerator) async throws {
+    private func run(_ world: SyncedStores, _ index: Int, _ rename: Rename, _ random: inout SeededGenerator) async throws {
         if random.chance(50) {
             try await world.stores[index].migrate(label: "rename", renames: [rename])
         } else if let column = rename.column {
@@ -107,7 +107,7 @@ import Testing
     }
 
     /// A new column, under whatever name is free there.
-    private func add(_ world: World, _ index: Int, _ random: inout SeededGenerator) async throws {
+    private func add(_ world: SyncedStores, _ index: Int, _ random: inout SeededGenerator) async throws {
         let names = try await names(world, index)
         let table = try #require(names[random.chance(50) ? "team" : "note"])
         let name = ["extra", "name", "body"][Int.random(in: 0...2, using: &random)]
@@ -118,7 +118,7 @@ import Testing
         )
     }
 
-    private func write(_ world: World, _ index: Int, _ random: inout SeededGenerator) async {
+    private func write(_ world: SyncedStores, _ index: Int, _ random: inout SeededGenerator) async {
         guard let names = try? await names(world, index) else { return }
         let sql = (0..<Int.random(in: 1...3, using: &random)).map { _ in Self.translated(ConvergenceTests.statement(&random), names) }
         await world.write(index, sql, by: &random)
@@ -127,7 +127,7 @@ import Testing
     // MARK: Names
 
     /// What the replica calls the first tables and columns now. The test finds out by the rows' places, which renames leave alone.
-    private func names(_ world: World, _ index: Int) async throws -> [String: Names] {
+    private func names(_ world: SyncedStores, _ index: Int) async throws -> [String: Names] {
         let columns = [
             "team": ["id", "name", "budget"], "person": ["id", "team", "email", "name", "age"], "tag": ["person", "label", "note"],
             "note": ["uuid", "body", "person"],

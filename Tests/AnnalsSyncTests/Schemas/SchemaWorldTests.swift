@@ -32,7 +32,7 @@ import Testing
     @Test("Laws 2 and 3: every replica has what it knows of, and all of it once it has migrated", arguments: seeds)
     func threeVersions(seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
-        let world = try await World(replicas: 4, schema: ConvergenceTests.schema(seed))
+        let world = try await SyncedStores(replicas: 4, schema: ConvergenceTests.schema(seed))
         // Some worlds are in step first, so that old and new are laid on each other; in others all begins at once.
         for _ in 0..<70 {
             let index = Int.random(in: world.stores.indices, using: &random)
@@ -52,7 +52,7 @@ import Testing
     }
 
     /// The newest first; then what the others do is theirs alone.
-    private func migrateAll(_ world: World, _ seed: UInt64, _ random: inout SeededGenerator) async throws {
+    private func migrateAll(_ world: SyncedStores, _ seed: UInt64, _ random: inout SeededGenerator) async throws {
         while try await version(world, 0) < 3 { try await migrate(world, 0, &random) }
         for _ in 0..<3 { try await world.settle() }
         for index in world.stores.indices.dropFirst() {
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// What two replicas both know is the same in both, whatever else one of them knows.
-    private func expectAgreement(_ world: World, _ seed: UInt64) async throws {
+    private func expectAgreement(_ world: SyncedStores, _ seed: UInt64) async throws {
         let queries = [
             "SELECT id, name, budget FROM team ORDER BY id", "SELECT id, team, email, name, age FROM person ORDER BY id",
             "SELECT person, label, note FROM tag ORDER BY person, label", "SELECT uuid, body, person FROM note ORDER BY uuid",
@@ -105,7 +105,7 @@ import Testing
 
     // MARK: Steps
 
-    private func version(_ world: World, _ index: Int) async throws -> Int {
+    private func version(_ world: SyncedStores, _ index: Int) async throws -> Int {
         let text = try await world.rows(
             index, "SELECT group_concat(sql) FROM sqlite_master WHERE type = 'table' AND name IN ('team', 'badge', 'tag')")
         let sql = text.first.flatMap { String.fromDatabaseValue($0[0]) } ?? ""
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// To the next version, by a program of its own or through the store, with rows or without.
-    private func migrate(_ world: World, _ index: Int, _ random: inout SeededGenerator) async throws {
+    private func migrate(_ world: SyncedStores, _ index: Int, _ random: inout SeededGenerator) async throws {
         let version = try await version(world, index)
         guard version < 3 else { return }
         // A clone of the space can have a part of a version already, since each statement comes by itself.
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    private func has(_ world: World, _ index: Int, _ statement: String) async throws -> Bool {
+    private func has(_ world: SyncedStores, _ index: Int, _ statement: String) async throws -> Bool {
         let words = statement.split(separator: " ")
         let rows =
             words[0] == "CREATE"
@@ -142,7 +142,7 @@ import Testing
         return try await world.rows(index, rows)[0][0] != 0.databaseValue
     }
 
-    private func write(_ world: World, _ index: Int, _ random: inout SeededGenerator) async {
+    private func write(_ world: SyncedStores, _ index: Int, _ random: inout SeededGenerator) async {
         guard let version = try? await version(world, index) else { return }
         let sql = (0..<Int.random(in: 1...3, using: &random)).map { _ in
             version > 1 && random.chance(45) ? newStatement(version, &random) : ConvergenceTests.statement(&random)

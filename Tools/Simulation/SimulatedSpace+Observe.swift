@@ -20,7 +20,7 @@ enum Cause {
 }
 
 /// After every step the database is looked at and held against the oracle.
-extension World {
+extension SimulatedSpace {
     func observe(_ replica: Replica, after cause: Cause) throws {
         let before = replica.look
         let now = try look(replica)

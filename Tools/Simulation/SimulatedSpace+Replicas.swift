@@ -7,7 +7,7 @@ import Foundation
 import GRDB
 
 /// How replicas come into the world.
-extension World {
+extension SimulatedSpace {
     /// The rows from which the space begins.
     static func firstDatabase(_ plan: Plan, _ clock: WallClock, _ folder: SimulationFolder) throws -> DatabaseQueue {
         let database = try Replica.open(plan.replicas[0].isInFile ? folder.file("r0.db") : nil, clock)

@@ -10,7 +10,7 @@ import GRDB
 @testable import AnnalsStore
 
 /// One legal state, transactions that are each legal on it, and what comes of two of them in either order.
-final class CommutingWorld {
+final class CommutingPair {
     /// A transaction as it was captured, with the store in which it was made.
     struct Made {
         var statements: [String]

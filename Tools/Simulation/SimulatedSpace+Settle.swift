@@ -1,7 +1,7 @@
 import AnnalsStore
 
 /// Liveness: once nothing fails any more, everything settles in a few rounds.
-extension World {
+extension SimulatedSpace {
     /// Rounds after which nobody may have anything left to say. In the first all push, in the second all have what the
     /// others pushed, the third shows that it is quiet.
     static let rounds = 3

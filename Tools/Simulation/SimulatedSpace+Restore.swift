@@ -6,7 +6,7 @@ import AnnalsWire
 
 /// A relay that is put back to an older backup, while replicas have more of its log (merge rule 41). They are told, nothing of
 /// theirs gets into the log any more, and they keep all they have. The others go on.
-extension World {
+extension SimulatedSpace {
     /// The log that a replica's rows lie on.
     func log(of replica: Replica) -> Oracle { replica.lostLog ?? oracle }
 

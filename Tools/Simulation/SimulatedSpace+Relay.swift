@@ -5,7 +5,7 @@ import AnnalsWire
 import RelayLog
 
 /// A relay whose process dies and is started again, on what it left.
-extension World {
+extension SimulatedSpace {
     var relay: LocalRelay { machine.relay }
 
     func crashRelay(_ crash: Step.RelayCrash) async throws {

@@ -9,7 +9,7 @@ import GRDB
 import RelayLog
 
 /// A log that is dropped up to a snapshot, and replicas that come back by one.
-extension World {
+extension SimulatedSpace {
     func purgeRelay(_ purge: Step.RelayPurge) async throws {
         // See `Features.relayPurgesAfterRestores`.
         if restoredHead != nil { return }

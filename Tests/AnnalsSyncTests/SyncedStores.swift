@@ -29,7 +29,7 @@ final class TemporaryFolder: Sendable {
 }
 
 /// Replicas of one space in one process, over a real log, with a clock that the test moves.
-final class World: Sendable {
+final class SyncedStores: Sendable {
     let folder: TemporaryFolder
     let relay: LocalRelay
     let clock: ManualClock

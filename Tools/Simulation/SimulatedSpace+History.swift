@@ -5,7 +5,7 @@ import GRDB
 import Synchronization
 
 /// Programs that read a store's history, and purges that drop its beginning (laws 8 and 10).
-extension World {
+extension SimulatedSpace {
     func purgeHistory(_ store: Store, _ replica: Replica, _ aim: Step.HistoryPurge, _ isForced: Bool) async throws {
         let mode: PurgeMode = isForced ? .force : .respectingConsumers
         replica.isPurgeForced = isForced

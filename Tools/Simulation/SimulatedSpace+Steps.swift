@@ -7,7 +7,7 @@ import AnnalsTesting
 import GRDB
 
 /// What a plan's steps do.
-extension World {
+extension SimulatedSpace {
     func perform(_ step: Step) async throws {
         // Some steps are of a replica that comes meanwhile, if it came.
         guard replicas.indices.contains(step.replica) else { return }

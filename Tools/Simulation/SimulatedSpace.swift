@@ -12,7 +12,7 @@ import RelayLog
 /// thing that was arranged.
 ///
 /// Faults come first, while the plan's steps are carried out. Then everything heals, and it must settle in a few rounds.
-final class World {
+final class SimulatedSpace {
     enum Event {
         case step(Step)
         /// A request gets to the relay; `isCopy`: again, after the first.
@@ -62,10 +62,10 @@ final class World {
 
     /// Runs a plan to its end, or to the first law that does not hold.
     static func run(_ plan: Plan, keepsLines: Bool = false) async -> (trace: Trace, violation: Violation?) {
-        var world: World?
+        var world: SimulatedSpace?
         do {
             let folder = try SimulationFolder()
-            let made = try await World(plan, folder, keepsLines: keepsLines)
+            let made = try await SimulatedSpace(plan, folder, keepsLines: keepsLines)
             world = made
             for step in plan.steps { made.queue.add(.step(step), at: step.at) }
             try await made.runQueue()

@@ -6,7 +6,7 @@ import AnnalsTesting
 import AnnalsWire
 
 /// Exchanges with the relay, over a network that loses, repeats, delays and reorders.
-extension World {
+extension SimulatedSpace {
     func beginExchange(_ number: Int, _ step: Int, _ direction: Step.Direction) async throws {
         let replica = replicas[number]
         // A store has one agent at a time.

@@ -6,7 +6,7 @@ import RelayLog
 import SeededRandom
 
 /// What random worlds of schemas do apart from changing them.
-extension World {
+extension SyncedStores {
     /// Syncs a replica, at times over a bad network or without sending.
     func sync(_ index: Int, by random: inout SeededGenerator) async throws {
         if random.chance(20) {

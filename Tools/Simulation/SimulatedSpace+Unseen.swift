@@ -5,7 +5,7 @@ import GRDB
 
 /// Another program brings a tracked table into another form, or drops its triggers. What it writes then is seen by nobody,
 /// until the store's rows are compared with the log.
-extension World {
+extension SimulatedSpace {
     func strangerRebuilds(_ replica: Replica, _ rebuild: Step.Rebuild, _ statements: [String], _ isTolerant: Bool) throws {
         guard let table = plan.schema.table(rebuild.table) else { return }
         if replica.rowsBeforeStrangers == nil { replica.rowsBeforeStrangers = replica.look.rows }
